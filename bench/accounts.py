@@ -30,7 +30,7 @@ from rag_audit.commit.preparing import Terms
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.enrolling import EnrolmentRequest
-from rag_audit.models.opening import check_roster, list_root
+from rag_audit.models.header import check_roster, list_root
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, RosterEntry, WitnessBeacon, request_message
@@ -64,12 +64,12 @@ class Costs:
 
 def keys_and_lines(count: int, prefix: str = "account") -> list[tuple[SigningKey, RosterEntry]]:
     """Make the accounts' keys and their roster lines."""
-    made = []
+    result = []
     for number in range(count):
         key = SigningKey.generate(name := f"{prefix}-{number}")
         public = key.verifier.public.hex()
-        made.append((key, RosterEntry(account=name, tenant=TENANT, key=public, custody="account")))
-    return made
+        result.append((key, RosterEntry(account=name, tenant=TENANT, key=public, custody="account")))
+    return result
 
 
 def policy_of(accounts: int, embedder: Embedder) -> Policy:
@@ -140,8 +140,8 @@ class Bench:
             signed = [
                 EnrolmentRequest.sign(line, key, origin=ORIGIN, window=WINDOW) for key, line in self.accounts
             ]
-            asked = [r.dump() for r in signed[:ASKED]]
-            self.costs.step("request", lambda: [intake.answer(value) for value in asked])
+            requested = [r.dump() for r in signed[:ASKED]]
+            self.costs.step("request", lambda: [intake.answer(value) for value in requested])
             book._db.execute("PRAGMA synchronous = OFF")
             for request in signed[ASKED:]:
                 book.take(request, 0, [WINDOW])
@@ -166,8 +166,8 @@ class Bench:
             roster=load_roster(self.root / "roster.json"), documents={TENANT: [text(rng) for _ in range(DOCUMENTS)]},
             terms=Terms(ORIGIN, self._beacon(), opens_in=LEAD_MS), clock=self.clock, embedder=self.embedder,
         ))  # fmt: skip
-        entry, note = jcs(window.opening.dump()), window.context.layout.public.checkpoint(1)
-        window.admit([str(self.witness.cosign_opening(note.read_text(), entry, log_key=self.key.verifier))])
+        entry, note = jcs(window.header.dump()), window.context.layout.public.checkpoint(1)
+        window.admit([str(self.witness.cosign_header(note.read_text(), entry, log_key=self.key.verifier))])
         window.admit([self._reveal(note.read_text(), entry, 0, ())])
         self.ahead = LEAD_MS
         return window
@@ -199,18 +199,18 @@ class Bench:
 
     def _requests(self, publication: Publication) -> list[SignedRequest]:
         """Sign one question for each account, in turns from the roster and from the accounts that joined later."""
-        digest, rng, made = publication.opening_digest(), Random(2), []
+        digest, rng, result = publication.header_digest(), Random(2), []
         pairs = [
             pair for both in zip(self.accounts, self.late, strict=False) for pair in both
         ] or self.accounts
         for key, line in pairs[: self.queries]:
-            asked = OpenedQuery(text(rng), rng.randbytes(32), self.embedder)
-            message = request_message(ORIGIN, digest, TENANT, line.account, 1, asked.hq)
-            made.append(SignedRequest(
-                type="request", v=1, origin=ORIGIN, opening=digest, tenant=TENANT, account=line.account, i=1,
-                hq=asked.hq, sig=key.sign(message).hex(), query=asked.text, salt=asked.salt.hex(),
+            requested = OpenedQuery(text(rng), rng.randbytes(32), self.embedder)
+            message = request_message(ORIGIN, digest, TENANT, line.account, 1, requested.hq)
+            result.append(SignedRequest(
+                type="request", v=1, origin=ORIGIN, header=digest, tenant=TENANT, account=line.account, i=1,
+                hq=requested.hq, sig=key.sign(message).hex(), query=requested.text, salt=requested.salt.hex(),
             ))  # fmt: skip
-        return made
+        return result
 
     def _keep(self, receipt: str) -> None:
         """Countersign a receipt for the verifier."""
@@ -231,11 +231,11 @@ class Bench:
         file = WindowFile.load(window.context.layout.public.folder)
         entries = [jcs(e) for e in file.entries]
         tree = HashTree(leaf_hash(e) for e in entries)
-        known = self.witness.last(window.opening.log)
+        known = self.witness.last(window.header.log)
         assert known is not None
         note = self.witness.cosign(
             file.final_checkpoint, log_key=self.key.verifier, consistency=tree.consistency_path(known[0]),
-            closing=(entries[-1], tree.inclusion_path(tree.size - 1)), entries=entries,
+            trailer=(entries[-1], tree.inclusion_path(tree.size - 1)), entries=entries,
         )  # fmt: skip
         window.admit([str(note)])
 
@@ -277,8 +277,8 @@ def main() -> int:
         bench, large = Bench(Path(folder), args.accounts - enrolled, enrolled, queries), Costs({})
         bench.run()
         files = {p.name: p.stat().st_size for p in (bench.root / "window" / "public").glob("*.json")}
-        opening = files.pop("opening.json")
-        sizes = {"opening.json": opening, "window": sum(files.values())}
+        header = files.pop("header.json")
+        sizes = {"header.json": header, "window": sum(files.values())}
         rosters(large, bench.root, args.roster, bench.embedder)
     emit({"accounts": args.accounts, "enrolled": enrolled, "queries": queries, "bytes": sizes,
           **by_figure(bench.costs.of), "roster": {"accounts": args.roster, **by_figure(large.of)}},

@@ -50,14 +50,14 @@ def measure(documents: int, gains: tuple[int, ...], queries: int, rounds: int) -
     instance = replace(one.instance, queries=queries)
     circuit, keys = compile_circuit(instance), proving_key(instance)
     inputs = RecordsJob(instance, (one,)).inputs()
-    found: dict[str, list[tuple[float, float]]] = {"plan": [], "generator": [], "prove": []}
+    result: dict[str, list[tuple[float, float]]] = {"plan": [], "generator": [], "prove": []}
     for _ in range(rounds + 1):
-        found["plan"].append(whole(lambda: assign(circuit, inputs)))
-        found["generator"].append(whole(lambda: compute_witness(circuit, inputs)))
+        result["plan"].append(whole(lambda: assign(circuit, inputs)))
+        result["generator"].append(whole(lambda: compute_witness(circuit, inputs)))
         prove = partial(native.groth16_prove, keys.zkey, assign(circuit, inputs), circuit.r1cs)
-        found["prove"].append(whole(prove))
+        result["prove"].append(whole(prove))
     clock, cpu = (
-        {step: statistics.median(cost[k] for cost in costs[1:]) for step, costs in found.items()}
+        {step: statistics.median(cost[k] for cost in costs[1:]) for step, costs in result.items()}
         for k in (0, 1)
     )
     return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from bench.scan import BEACON, BLINDING_KEY, HI, LATTICE, LO, S0, S1, make_case
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import PROTOCOL, ScanKey, commit_index
 from rag_audit.proofs.backends.scan.system import SYSTEM
@@ -24,9 +24,9 @@ def tenant(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[Scan
     points = commit_index(rows.tobytes(), dimension, documents, BLINDING_KEY)
     key = ScanKey(points, dimension, documents, bytes(32), gains, 5, LO, HI, LATTICE)
     statement = case.statement(key.c_idx)
-    certificate = CertificateJob(key, statement.c_seed, BEACON, 1, S0, S1)
+    noise_proof = SlotProofJob(key, statement.c_seed, BEACON, 1, S0, S1)
     job = ProofJob(
-        key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
+        key, statement, noise_proof, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
     return key, job, noise
 
@@ -53,7 +53,7 @@ def main() -> None:
         # Each record gets a copy of the proof on request, because the reader of a file decodes its proofs on request.
         proofs = Lazy(count, lambda _: bytes(bytearray(wire)))
         statements = Lazy(count, lambda _: statement)
-        costs[text], bad = measured(lambda p=proofs, s=statements: SYSTEM.refusals(key, p, s))  # type: ignore[misc]
+        costs[text], bad = measured(lambda p=proofs, s=statements: SYSTEM.failures(key, p, s))  # type: ignore[misc]
         if bad:
             raise SystemExit("a proof that was just made does not verify")
     head = {

@@ -92,7 +92,7 @@ def beside(documents: int, gains: tuple[int, ...]) -> dict[str, Any]:
         "groth16": theirs,
         "scan": ours,
         "ratio": {
-            "prove": proving / (b["certificate"] + b["query_proof"]),
+            "prove": proving / (b["noise_proof"] + b["query_proof"]),
             "prove_after_the_query": proving / b["query_proof"],
             "verify": a["verify"] / b["verify"],
             "bytes": theirs["bytes"]["proofs"] / ours["bytes"]["proofs"],

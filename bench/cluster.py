@@ -40,7 +40,7 @@ def main() -> int:
     options.add_argument("--records", type=int, default=8)
     options.add_argument("--workers", type=int, default=2)
     options.add_argument("--gains", default="1,8,64")
-    options.add_argument("--together", type=int, help="records in one proof")
+    options.add_argument("--batch", type=int, help="records in one proof")
     args = options.parse_args()
     gains = tuple(int(gain) for gain in args.gains.split(","))
     from distributed import Client, LocalCluster
@@ -49,10 +49,10 @@ def main() -> int:
         root, rng, embedder = Path(folder), Random(2), get_embedder()
         new_worker_key(root / "worker.key")
         os.environ[KEY_VARIABLE] = str(root / "worker.key")
-        warm = 2 * args.workers * (args.together or 1)
-        asked = args.records + warm
+        warm = 2 * args.workers * (args.batch or 1)
+        requested = args.records + warm
         window, key, asking = opened(
-            root, args.documents, ACCOUNTS, -(-asked // ACCOUNTS) + 1, gains, lattice=128, k_max=ACCOUNTS
+            root, args.documents, ACCOUNTS, -(-requested // ACCOUNTS) + 1, gains, lattice=128, k_max=ACCOUNTS
         )
         with (
             window,
@@ -62,7 +62,7 @@ def main() -> int:
             Client(cluster) as client,
         ):
             publication = Publication.load(window.directory / "public")
-            for number in range(asked):
+            for number in range(requested):
                 account = asking[number % ACCOUNTS]
                 request = account.request(publication, text(rng), embedder=embedder)
                 reply = window.handle(parse_json(request.canonical(), source="request")).canonical()
@@ -72,7 +72,7 @@ def main() -> int:
             window.noise_pool.close()
             executor = SealedExecutor(client.get_executor(pure=False), worker_key())
             seqs = [record.seq for record in window.records]
-            first, _ = measured(lambda: window.prove(seqs[:warm], together=args.together, executor=executor))
+            first, _ = measured(lambda: window.prove(seqs[:warm], batch=args.batch, executor=executor))
 
             def used() -> float:
                 return sum(client.run(process_seconds).values())
@@ -81,18 +81,16 @@ def main() -> int:
             nothing, _ = measured(lambda: time.sleep(IDLE_S))
             idle = (used() - before + nothing.cpu_seconds) / nothing.seconds
             before = used()
-            cost, made = measured(
-                lambda: window.prove(seqs[warm:], together=args.together, executor=executor)
-            )
+            cost, result = measured(lambda: window.prove(seqs[warm:], batch=args.batch, executor=executor))
             workers = used() - before
-        if made < args.records:
-            raise SystemExit(f"{made} of {args.records} records were proved")
+        if result < args.records:
+            raise SystemExit(f"{result} of {args.records} records were proved")
     figures = {
         "documents": args.documents,
         "gains": list(gains),
         "records": args.records,
         "workers": args.workers,
-        "together": args.together or 1,
+        "batch": args.batch or 1,
         "warming_seconds": first.seconds,
         "prove": {
             "seconds": cost.seconds,

@@ -58,7 +58,7 @@ def compare(old: Report, new: Report, *, changed: float = 0.0, only: list[str] |
     """
     a, b = old.by_name(), new.by_name()
     if (
-        len(a) == len(b) == 1 and not old.made and not new.made
+        len(a) == len(b) == 1 and not old.created and not new.created
     ):  # the outputs of two scripts, whatever the files' names
         b = {next(iter(a)): next(iter(b.values()))}
     lines, missing = [], []

@@ -45,21 +45,21 @@ FEATURES = {
 }
 TERMS = {
     "index": ("1", "n"),  # committing to a tenant's index
-    "certificate": ("1", "n", "ng"),
+    "noise proof": ("1", "n", "ng"),
     "query proof": ("1", "n"),
-    "kept": ("1", "n"),  # the sampling proof of a sampled tenant, once for each window
+    "sampling proof": ("1", "n"),  # the sampling proof of a sampled tenant, once for each window
     "sampled proof": ("1", "n"),
-    "together": ("1", "1/q", "ng"),  # noise proof and query proof of one record in a proof of q records
+    "batch": ("1", "1/q", "ng"),  # noise proof and query proof of one record in a proof of q records
     "low memory": ("1",),  # a proof of several records in low memory, relative to the usual way
-    "together bytes": ("1", "1/q"),
-    "together verify": ("1", "1/q"),
+    "batch bytes": ("1", "1/q"),
+    "batch verify": ("1", "1/q"),
     "verify": ("1", "root", "count", "count root"),  # a batch of count records
     "verify sampled": ("1", "root", "count", "count root"),
     "bytes": ("1", "log", "root"),  # of noise proof and query proof
     "bytes sampled": ("1", "log", "root"),
-    "a1": ("1",),
-    "a1 verify": ("1",),
-    "a1 bytes": ("1",),
+    "query embedding": ("1",),
+    "query embedding verify": ("1",),
+    "query embedding bytes": ("1",),
     "besides": ("1",),  # proving a window's record, without its proofs, noise and scores
     "first": ("1", "n", "ng"),  # a process's first record, including generators and tables
     "draw": ("1", "ng"),  # one slot's noise
@@ -98,7 +98,7 @@ class Model:
     """All terms, and the machine and time of their report."""
 
     machine: Mapping[str, Any]
-    made: str
+    created: str
     terms: Mapping[str, Term]
 
     def __getitem__(self, name: str) -> Term:
@@ -108,7 +108,7 @@ class Model:
 
     def dumps(self) -> str:
         terms = {name: vars(term) for name, term in self.terms.items()}
-        value = {"format": FORMAT, "made": self.made, "machine": dict(self.machine), "terms": terms}
+        value = {"format": FORMAT, "created": self.created, "machine": dict(self.machine), "terms": terms}
         return json.dumps(value, indent=1) + "\n"
 
     @classmethod
@@ -127,7 +127,7 @@ class Model:
                 )
                 for name, t in value["terms"].items()
             }
-            return cls(value["machine"], value["made"], terms)
+            return cls(value["machine"], value["created"], terms)
         except OSError as exc:
             raise ReportError(f"{path}: cannot be read: {exc.strerror}") from exc
         except (ValueError, KeyError, TypeError) as exc:
@@ -136,65 +136,65 @@ class Model:
 
 def observations(report: Report) -> dict[str, list[Observation]]:
     """Extract the observations of each term from a report: sizes and the measured value."""
-    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    match: defaultdict[str, list[Observation]] = defaultdict(list)
     for result in report.results:
         kind, figures = result.name.partition("-")[0], result.figures
         if kind in _READERS:
             for term, sizes, value in _READERS[kind](figures, result):
-                found[term].append((sizes, value))
-    usual = {tuple(s.items()): value for s, value in found.pop("together over alone", [])}
-    slow = [(tuple(s.items()), value) for s, value in found.pop("low over alone", [])]
-    found["low memory"] = [({}, value / usual[sizes]) for sizes, value in slow if sizes in usual]
-    committed = [(s["n"], value) for s, value in found["index"]]
+                match[term].append((sizes, value))
+    usual = {tuple(s.items()): value for s, value in match.pop("batch over alone", [])}
+    slow = [(tuple(s.items()), value) for s, value in match.pop("low over alone", [])]
+    match["low memory"] = [({}, value / usual[sizes]) for sizes, value in slow if sizes in usual]
+    committed = [(s["n"], value) for s, value in match["index"]]
     if committed:  # opening, without the index commitment
-        index = fit(TERMS["index"], found["index"])
-        found["texts"] = [(s, value - index.at(**s)) for s, value in found["texts"]]
-    return dict(found)
+        index = fit(TERMS["index"], match["index"])
+        match["texts"] = [(s, value - index.at(**s)) for s, value in match["texts"]]
+    return dict(match)
 
 
 def _scan(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
     cpu, size = figures["cpu_seconds"], figures["bytes"]
     at = {"n": float(figures["documents"]), "g": float(len(figures["gains"]))}
     exact = {**at, "g": 0.0}
-    made = [
+    created = [
         ("index", at, cpu["index"]),
-        ("certificate", at, cpu["certificate"]),
+        ("noise proof", at, cpu["noise_proof"]),
         ("query proof", at, cpu["query_proof"]),
         ("verify", {**at, "count": 1.0}, cpu["verify"]),
         ("verify", {**at, "count": float(figures["batch"])}, cpu["batch"]),
         ("bytes", at, float(size["proofs"])),
     ]
-    if "kept" in cpu:
-        made += [
-            ("kept", exact, cpu["kept"]),
+    if "sampling_proof" in cpu:
+        created += [
+            ("sampling proof", exact, cpu["sampling_proof"]),
             ("sampled proof", exact, cpu["sampled"]),
             ("verify sampled", {**exact, "count": 1.0}, cpu["sampled_verify"]),
             ("verify sampled", {**exact, "count": float(figures["batch"])}, cpu["sampled_batch"]),
             ("bytes sampled", exact, float(size["sampled"])),
         ]
-    return made
+    return created
 
 
-def _together(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
+def _batch_proving(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
     gains = float(len(figures["gains"].split(",")))
     at = {"q": float(figures["count"]), "n": float(figures["documents"]), "g": gains}
-    ratio = figures["prove_cpu_together"] / figures["prove_cpu_alone"]
+    ratio = figures["prove_cpu_batch"] / figures["prove_cpu_alone"]
     if figures.get("low_memory"):
         return [("low over alone", at, ratio)]
     return [
-        ("together over alone", at, ratio),
-        ("together", at, figures["prove_cpu_together"]),
-        ("together bytes", at, figures["bytes_together"] / figures["bytes_alone"]),
-        ("together verify", at, figures["verify_cpu_together"] / figures["verify_cpu_alone"]),
+        ("batch over alone", at, ratio),
+        ("batch", at, figures["prove_cpu_batch"]),
+        ("batch bytes", at, figures["bytes_batch"] / figures["bytes_alone"]),
+        ("batch verify", at, figures["verify_cpu_batch"] / figures["verify_cpu_alone"]),
     ]
 
 
 def _embed(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
     cpu = figures["cpu_seconds"]
     return [
-        ("a1", {}, cpu["prove"]),
-        ("a1 verify", {}, cpu["batch"] / figures["batch"]),
-        ("a1 bytes", {}, float(figures["bytes"])),
+        ("query embedding", {}, cpu["prove"]),
+        ("query embedding verify", {}, cpu["batch"] / figures["batch"]),
+        ("query embedding bytes", {}, float(figures["bytes"])),
     ]
 
 
@@ -214,14 +214,14 @@ def _whole(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[s
 
 
 def _verify(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
-    made: list[tuple[str, dict[str, float], float]] = []
+    created: list[tuple[str, dict[str, float], float]] = []
     for records, window in figures["windows"].items():
         cpu = window["cpu_seconds"]
-        made += [
+        created += [
             ("entry", {}, (cpu["read"] + cpu["verify"]) / int(records)),
             ("entry bytes", {}, window["bytes"] / int(records)),
         ]
-    return made[-2:]  # the largest window only, where the window's fixed cost has the smallest share
+    return created[-2:]  # the largest window only, where the window's fixed cost has the smallest share
 
 
 def _ledger(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
@@ -231,7 +231,7 @@ def _ledger(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[
 
 _READERS = {
     "scan": _scan,
-    "together": _together,
+    "batch_proving": _batch_proving,
     "embed": _embed,
     "whole": _whole,
     "verify": _verify,
@@ -239,7 +239,7 @@ _READERS = {
 }
 
 
-_OF_A_RECORD = ("certificate", "query proof", "a1", "draw", "query")
+_OF_A_RECORD = ("noise proof", "query proof", "query embedding", "draw", "query")
 
 
 def fit(features: Sequence[str], points: Sequence[Observation]) -> Term:
@@ -253,15 +253,15 @@ def fit(features: Sequence[str], points: Sequence[Observation]) -> Term:
         raise ReportError("a term has nothing that it could be fitted to")
     values = np.array([value for _, value in points])
     rows = np.array([[FEATURES[f](sizes) for f in features] for sizes, _ in points]) / values[:, None]
-    ones, best, least = np.ones(len(points)), np.zeros(len(features)), float("inf")
+    ones, best, minimum = np.ones(len(points)), np.zeros(len(features)), float("inf")
     for size in range(1, min(len(features), len(points)) + 1):
         for chosen in itertools.combinations(range(len(features)), size):
             part = rows[:, list(chosen)]
             scale = np.linalg.norm(part, axis=0)
             solved = np.linalg.lstsq(part / scale, ones, rcond=None)[0] / scale
             error = float(np.sum((part @ solved - ones) ** 2))
-            if solved.min() >= 0 and error < least * (1 - 1e-9):
-                least, best = error, np.zeros(len(features))
+            if solved.min() >= 0 and error < minimum * (1 - 1e-9):
+                minimum, best = error, np.zeros(len(features))
                 best[list(chosen)] = solved
     worst = float(np.max(np.abs(rows @ best - 1)))
     largest = max(sizes.get("n", 0.0) for sizes, _ in points)
@@ -273,9 +273,9 @@ def fit_all(report: Report) -> Model:
 
     :raises ReportError: the report has no such measurement
     """
-    found = observations(report)
-    records = found.pop("record", [])
-    terms = {name: fit(features, found[name]) for name, features in TERMS.items() if found.get(name)}
+    result = observations(report)
+    records = result.pop("record", [])
+    terms = {name: fit(features, result[name]) for name, features in TERMS.items() if result.get(name)}
     if records and set(_OF_A_RECORD) <= set(terms):
         # The term is a mean, because it is a small difference of large figures.
         left = [value - sum(terms[name].at(**s) for name in _OF_A_RECORD) for s, value in records]
@@ -284,7 +284,7 @@ def fit_all(report: Report) -> Model:
         terms["besides"] = Term(("1",), (mean,), worst, len(left), max(s["n"] for s, _ in records))
     if not terms:
         raise ReportError("the report has no measurement that a cost could be fitted to")
-    return Model(report.results[0].machine, report.made, terms)
+    return Model(report.results[0].machine, report.created, terms)
 
 
 def default_model() -> Path:
@@ -311,8 +311,8 @@ def main(arguments: list[str] | None = None) -> int:
     args = options.parse_args(arguments)
     try:
         report = Report.load(args.report)
-        if args.most:
-            report.results = [r for r in report.results if r.figures.get("documents", 0) <= args.most]
+        if args.maximum:
+            report.results = [r for r in report.results if r.figures.get("documents", 0) <= args.maximum]
         model = fit_all(report)
     except ReportError as exc:
         print(f"bench: {exc}", file=sys.stderr)

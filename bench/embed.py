@@ -13,7 +13,7 @@ from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from bench.service import WORDS
 from rag_audit.proofs.backends.scan.embed import (
     EmbedJob,
-    embed_refusals,
+    embed_failures,
     parse_embed,
     table_columns,
 )
@@ -43,11 +43,11 @@ def main() -> None:
     job = EmbedJob(key, statement, table.rows, tokens, 6, 7)
     job.run()
     costs: dict[str, Cost] = {}
-    costs["prove"], made = measured(job.run)
-    proof = parse_embed(made, argument.digest(), field="proof")
+    costs["prove"], result = measured(job.run)
+    proof = parse_embed(result, argument.digest(), field="proof")
     for step, count in (("verify", 1), ("batch", args.batch)):
         costs[step], bad = measured(
-            lambda n=count: embed_refusals(key, [proof] * n, [statement] * n, Native())
+            lambda n=count: embed_failures(key, [proof] * n, [statement] * n, Native())
         )  # type: ignore[misc]
         if bad:
             raise SystemExit("a proof that was just made does not verify")

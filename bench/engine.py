@@ -3,7 +3,7 @@
 Targets on two cores:
 
 - a query under 5 ms with the slot's noise already drawn, and drawing the noise under 0.4 s at three gains;
-- a sampled tenant's exact top K and a listing tenant's list under 1 ms;
+- a sampled tenant's exact top K, and a list by randomized response, under 1 ms;
 - the disclosed sets of 1,000 accounts in under 200 MB.
 
 For comparison the script times faiss, which has neither noise nor the lattice, on the same vectors: scores of one
@@ -20,13 +20,20 @@ from typing import Any
 import numpy as np
 
 from bench.common import emit, parsed, parser, resident_bytes
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.models.records import SlotKey
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.retrieval.engine import Int8Array, build_index, draw_coins, draw_noise, no_noise, select
+from rag_audit.retrieval.engine import (
+    Int8Array,
+    build_index,
+    draw_bernoulli_bits,
+    draw_noise,
+    no_noise,
+    select,
+)
 from rag_audit.retrieval.noise_pool import NoisePool
-from rag_audit.retrieval.serving.listing import HeldBits, select_listed
+from rag_audit.retrieval.serving.randomized_response import DisclosedBits, select_listed
 
 DIMENSION = 256
 GAINS = [1, 8, 64]
@@ -91,9 +98,9 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
         "draw": timed(lambda: draw_noise(7, documents, GAINS), 5),
     }
 
-    kept, chance = (draw_coins(kappa, documents, bound) for kappa, bound in ((8, KEEP), (9, CHANCE)))
-    silent, rules = no_noise(documents), ListingRules(threshold=WINDOW.hi, chance=CHANCE, most=MOST)
-    held, before = HeldBits(), resident_bytes()
+    kept, chance = (draw_bernoulli_bits(kappa, documents, bound) for kappa, bound in ((8, KEEP), (9, CHANCE)))
+    silent, rules = no_noise(documents), ListRules(threshold=WINDOW.hi, flip_probability=CHANCE, maximum=MOST)
+    held, before = DisclosedBits(), resident_bytes()
     for account in range(ACCOUNTS):
         # Each list has other positions than the lists before it, because an account receives a position only once.
         held.before(f"{account}", 4, documents, lambda i: range(i * MOST, i * MOST + MOST))
@@ -101,13 +108,13 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
 
     def listing() -> list[int]:
         bits = held.before("0", 4, documents, lambda _: ())
-        return select_listed(index, queries[0], rules, kept=kept, held=bits, chance=chance)
+        return select_listed(index, queries[0], rules, kept=kept, held=bits, flips=chance)
 
     seconds |= {
         "sampled": timed(lambda: select(index, queries[0], silent, WINDOW, TOP_K, kept), 50),
         "sampled_with_noise": timed(lambda: select(index, queries[0], noise, WINDOW, TOP_K, kept), 50),
         "list": timed(listing, 50),
-        "draw_coins": timed(lambda: draw_coins(9, documents, CHANCE), 5),
+        "draw_coins": timed(lambda: draw_bernoulli_bits(9, documents, CHANCE), 5),
     }
 
     def draw(slot: SlotKey) -> Any:

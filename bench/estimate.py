@@ -76,8 +76,8 @@ def scale(queries: int, tau: int) -> dict[str, Any]:
     askers = rng.integers(ACCOUNTS, size=queries)
     vectors[askers < COALITION] = bell(rng, 1)
     records = [Query(i + 2, 0, f"a{a}", f"t{a % 7}") for i, a in enumerate(askers)]
-    cost, found = measured(lambda: estimate(records, vectors, theta=THETA, tau=tau))
-    assert found.c == COALITION
+    cost, result = measured(lambda: estimate(records, vectors, theta=THETA, tau=tau))
+    assert result.c == COALITION
     pairs = sum(min(j, tau) if tau else j for j in range(queries))
     block, others = vectors[:128].astype(np.float32), vectors[:10_000].astype(np.float32)
     start = time.perf_counter()
@@ -230,8 +230,8 @@ def main() -> None:
         print(f"bench: {exc}", file=sys.stderr)
     else:
         embedder = get_embedder()
-        asked = lines(data / "squad_dev_v1.1_questions.jsonl.gz")
-        vectors = np.stack([embedder.embed_query(line["question"]) for line in asked])
+        requested = lines(data / "squad_dev_v1.1_questions.jsonl.gz")
+        vectors = np.stack([embedder.embed_query(line["question"]) for line in requested])
         figures["honest"] = honest(vectors, args.trials)
         passages = [line["text"] for line in lines(data / "squad_dev_v1.1_passages.jsonl.gz")]
         figures["evasion"] = evasion(passages, embedder, args.targets)

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from bench.common import emit, parser
-from rag_audit.commit.explore.coins import CoinPoint, default_mechanisms, measure
+from rag_audit.commit.explore.bernoulli import BernoulliPoint, default_mechanisms, measure
 from rag_audit.commit.explore.ladder import DEFAULT_MECHANISMS
-from rag_audit.commit.explore.render import coin_table, draw, table
+from rag_audit.commit.explore.render import bernoulli_table, draw, table
 from rag_audit.commit.explore.samples import Passage, Question, Sample, make_sample
 from rag_audit.commit.explore.simulate import Exploration, Grid, Noise, enough_repeats, explore
 from rag_audit.lab.empirical.sets import Collection, collection
@@ -57,12 +57,12 @@ def reference(sample: Sample, embedder: wordllama.WordLlama, *, compare: bool) -
     """Compute the grid that was measured elsewhere with another embedder."""
     unit = int(np.rint(float((7 / embedder.scale) ** 2)))
     noises = [Noise(gains, ScoreWindow(0, unit, lattice)) for gains, lattice, *_ in REFERENCE]
-    found = explore(sample, Grid(noises, [1], [1]), top_k=TOP_K, delta="1e-6", delta_acc="1e-7")
-    quiet = found.without_noise.recall
+    result = explore(sample, Grid(noises, [1], [1]), top_k=TOP_K, delta="1e-6", delta_acc="1e-7")
+    quiet = result.without_noise.recall
     rows = [{"sigma_over_delta": "0", "recall": f"{quiet:.4f}", "of_quiet": "1.000"}]
     if compare:
         rows[0] |= {"minilm_recall": str(REFERENCE_QUIET), "minilm_of_quiet": "1.000"}
-    for point, (_, _, _, recall, eps) in zip(found.points, REFERENCE, strict=True):
+    for point, (_, _, _, recall, eps) in zip(result.points, REFERENCE, strict=True):
         row = {**point.as_json(), "of_quiet": f"{point.recall.recall / quiet:.3f}"}
         if compare:
             row |= {
@@ -80,7 +80,7 @@ def policies(sample: Sample, embedder: wordllama.WordLlama) -> Exploration:
     return explore(sample, Grid(noises, [200], [10]), top_k=TOP_K, delta="1e-5")
 
 
-def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list[CoinPoint]:
+def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list[BernoulliPoint]:
     """Measure sampling and listing over consecutive windows, until every question has been asked often enough."""
     capacity = 1 << max(12, (len(collection.passages) - 1).bit_length())
     sample = sample_of(collection, embedder, capacity)
@@ -89,7 +89,7 @@ def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list
     return [measure(sample, m, top_k=TOP_K, n=200, ks=(1, 2, 10), repeats=repeats) for m in mechanisms]
 
 
-def show(name: str, rows: list[dict[str, Any]], ladder: Exploration, points: list[CoinPoint]) -> None:
+def show(name: str, rows: list[dict[str, Any]], ladder: Exploration, points: list[BernoulliPoint]) -> None:
     """Print the grids as text."""
     print(f"{name}: noise on cosines in 0..1, eps of one query at delta 1e-6")
     print("  sigma/Delta  recall@5  of quiet   MiniLM's  of quiet        eps  Gaussian")
@@ -100,7 +100,7 @@ def show(name: str, rows: list[dict[str, Any]], ladder: Exploration, points: lis
             f" {row.get('eps_audit', '-'):>10} {row.get('eps_gaussian', '-'):>9}"
         )
     print(table(ladder))
-    print(coin_table(points, ladder, 200))
+    print(bernoulli_table(points, ladder, 200))
     print()
 
 

@@ -31,16 +31,16 @@ from bench import lists
 from bench.common import emit, machine, parser
 from bench.lists import Attack, Target
 from rag_audit._internal.durable import replace_file
-from rag_audit.commit.explore import coins
+from rag_audit.commit.explore import bernoulli
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_without_noise
 from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling
-from rag_audit.mechanisms.accounting.curves import coin_of
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.curves import probability_over_range
+from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.engine import build_index
@@ -62,8 +62,8 @@ class Cell:
     """One mechanism against one size of coalition.
 
     :param certified: the bound on epsilon over all outcomes; inf if the mechanism has no such bound
-    :param odds_unlisted: the certified factor for a document of one position that no account received; None where it is
-        not claimed
+    :param exclusion_factor: the certified factor for a document of one position that no account received; None where it
+        is not claimed
     :param attacks: by probe strategy, each with the epsilon that it refutes
     :param odds_shown: the factor that the attack shows for positions that no account receives
     """
@@ -75,7 +75,7 @@ class Cell:
     certified: float
     auc_bound: float
     tpr_bound: float
-    odds_unlisted: float | None
+    exclusion_factor: float | None
     attacks: list[Attack]
     odds_shown: float | None = None
 
@@ -87,10 +87,10 @@ class Cell:
     @property
     def distance(self) -> float:
         """Certified minus shown, of the figures that are finite; negative if one of the two is wrong."""
-        found = [self.certified - self.attack.eps] if math.isfinite(self.certified) else []
-        if self.odds_unlisted is not None and self.odds_shown is not None:
-            found.append(math.log(self.odds_unlisted / self.odds_shown))
-        return min(found, default=math.inf)
+        result = [self.certified - self.attack.eps] if math.isfinite(self.certified) else []
+        if self.exclusion_factor is not None and self.odds_shown is not None:
+            result.append(math.log(self.exclusion_factor / self.odds_shown))
+        return min(result, default=math.inf)
 
 
 def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str, Any]:
@@ -130,18 +130,24 @@ def _target(
     texts: Collection, sample: Sample, vectors: lists.Int8Array, embedder: Embedder, options: Namespace
 ) -> Target:
     """Choose among a few random documents the one with the clearest result in a separate pilot run."""
-    rng, made = Random(options.seed + 1), []
-    asked: dict[int, list[str]] = {}
+    rng, result = Random(options.seed + 1), []
+    requested: dict[int, list[str]] = {}
     for question, places in zip(texts.questions, texts.relevant, strict=True):
         for place in places:
-            asked.setdefault(place, []).append(question)
-    for place in rng.sample(sorted(asked), min(CANDIDATES, len(asked))):
+            requested.setdefault(place, []).append(question)
+    for place in rng.sample(sorted(requested), min(CANDIDATES, len(requested))):
         other = vectors[rng.choice([i for i in range(len(vectors)) if i != place])]
-        made.append(
+        result.append(
             lists.make_target(
-                sample.index, texts.passages[place], sample.index.positions[place], other, asked[place], embedder, place
+                sample.index,
+                texts.passages[place],
+                sample.index.positions[place],
+                other,
+                requested[place],
+                embedder,
+                place,
             )
-        )  # fmt: skip
+        )
     noise = _noise(*NOISES[1], embedder)
 
     def gap(target: Target) -> int:
@@ -149,7 +155,7 @@ def _target(
         first, second = pilot[0, "repeated"]
         return first - second
 
-    return max(made, key=gap)
+    return max(result, key=gap)
 
 
 def _noise(gains: tuple[int, ...], lattice: int, embedder: Embedder) -> Noise:
@@ -193,18 +199,18 @@ def _sampled(
 ) -> list[Cell]:
     cells = []
     for keep in KEEPS:
-        sampling = Sampling(coin_of(keep, "keep"))
-        point = coins.measure(sample, coins.SampledTopK(sampling), top_k=TOP_K, n=QUERIES, ks=SIZES,
+        sampling = Sampling(probability_over_range(keep, "keep"))
+        point = bernoulli.measure(sample, bernoulli.SampledTopK(sampling), top_k=TOP_K, n=QUERIES, ks=SIZES,
                               repeats=options.repeats, seed=options.seed, progress=say(f"sampling {keep}"))  # fmt: skip
         window = ScoreWindow.for_scale(embedder.scale, 512)
         seen = lists.sampled(
             target, sampling, window, top_k=TOP_K, windows=options.windows, seed=options.seed
         )
-        shown = [Attack(name, found.auc, found.tpr, math.inf) for name, found in seen.items()]
-        odds = max(found.odds for found in seen.values())
+        shown = [Attack(name, result.auc, result.tpr, math.inf) for name, result in seen.items()]
+        odds = max(result.odds for result in seen.values())
         cells += [
             Cell(f"sampling, keep {keep}", point.recall.recall, point.recall.error, k, math.inf,
-                 curves.auc(sampling), curves.roc(sampling, 0.01), sampling.odds_unlisted(QUERIES * k), shown, odds)
+                 curves.auc(sampling), curves.roc(sampling, 0.01), sampling.exclusion_factor(QUERIES * k), shown, odds)
             for k in SIZES
         ]  # fmt: skip
     return cells
@@ -213,12 +219,19 @@ def _sampled(
 def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[str], Any]) -> list[Cell]:
     cells = []
     for keep in KEEPS:
-        chance = coin_of(f"{coins.UNRELATED / sample.index.capacity:.9f}", "chance")
-        mechanism = Listing(coin_of(keep, "keep"), chance)
-        rules = ListingRules(chance, coins.DEFAULT_LISTED_MAX, coins.THRESHOLDS[EMBEDDER])
-        point = coins.measure(sample, coins.RandomisedList(mechanism, rules.threshold, rules.most), top_k=TOP_K,
-                              n=QUERIES, ks=SIZES, repeats=options.repeats, seed=options.seed,
-                              progress=say(f"listing {keep}"))  # fmt: skip
+        chance = probability_over_range(f"{bernoulli.UNRELATED / sample.index.capacity:.9f}", "chance")
+        mechanism = RandomizedResponse(probability_over_range(keep, "keep"), chance)
+        rules = ListRules(chance, bernoulli.DEFAULT_LISTED_MAX, bernoulli.THRESHOLDS[EMBEDDER])
+        point = bernoulli.measure(
+            sample,
+            bernoulli.RandomizedList(mechanism, rules.threshold, rules.maximum),
+            top_k=TOP_K,
+            n=QUERIES,
+            ks=SIZES,
+            repeats=options.repeats,
+            seed=options.seed,
+            progress=say(f"randomized response {keep}"),
+        )
         shown = [
             lists.listed(
                 target,
@@ -233,11 +246,19 @@ def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[s
             for name, windows in (("repeated", options.windows // 10), ("paraphrased", options.windows // 40))
         ]
         cells += [
-            Cell(f"listing, keep {keep}", point.recall.recall, point.recall.error, k, mechanism.epsilon(k),
-                 curves.auc_for(mechanism, k), curves.tpr(mechanism, k, "0.01"), mechanism.odds_unlisted(QUERIES * k),
-                 [found[k] for found in shown])
+            Cell(
+                f"randomized-response, keep {keep}",
+                point.recall.recall,
+                point.recall.error,
+                k,
+                mechanism.epsilon(k),
+                curves.auc_for(mechanism, k),
+                curves.tpr(mechanism, k, "0.01"),
+                mechanism.exclusion_factor(QUERIES * k),
+                [result[k] for result in shown],
+            )
             for k in SIZES
-        ]  # fmt: skip
+        ]
     return cells
 
 
@@ -266,7 +287,7 @@ def table(result: dict[str, Any]) -> str:
     )
     rows = []
     for cell in result["cells"]:
-        attack, odds = cell["attack"], cell["odds_unlisted"]
+        attack, odds = cell["attack"], cell["exclusion_factor"]
         unlisted = "-" if odds is None else f"{odds:.3g}, " + (
             "-" if cell["odds_shown"] is None else f"{cell['odds_shown']:.3g}"
         )  # fmt: skip
@@ -294,7 +315,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     )
     for panel, result in zip(panels[0], results, strict=True):
         panel.axhline(result["without_noise"]["recall"], color="0.6", linewidth=1, linestyle=":")
-        for kind, mark in (("noise", "o"), ("listing", "s")):
+        for kind, mark in (("noise", "o"), ("randomized-response", "s")):
             cells = [c for c in result["cells"] if c["k"] == 2 and c["mechanism"].startswith(kind)]
             finite = [c for c in cells if math.isfinite(c["certified"])]
             panel.plot(
@@ -309,8 +330,13 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
         for cell in result["cells"]:
             if cell["k"] == 2 and cell["mechanism"].startswith("sampling"):
                 panel.axhline(cell["recall"], linewidth=1, color="C2")
-                panel.annotate(f"{cell['mechanism']}: odds {cell['odds_unlisted']:.3g}, no eps", (0.02, cell["recall"]),
-                               xycoords=("axes fraction", "data"), fontsize=7, va="bottom")  # fmt: skip
+                panel.annotate(
+                    f"{cell['mechanism']}: odds {cell['exclusion_factor']:.3g}, no eps",
+                    (0.02, cell["recall"]),
+                    xycoords=("axes fraction", "data"),
+                    fontsize=7,
+                    va="bottom",
+                )
         panel.set_xscale("symlog")
         panel.set_title(result["collection"], fontsize=9)
         panel.set_xlabel("epsilon of two accounts")
@@ -352,7 +378,7 @@ def main() -> int:
     options.add_argument("--questions", type=int, default=2000, help="questions of a collection, at most")
     options.add_argument("--lists", type=int, default=6_000, help="lists under noise in an attack")
     options.add_argument(
-        "--windows", type=int, default=6_000, help="windows in an attack on sampling; a tenth on listing"
+        "--windows", type=int, default=6_000, help="windows in an attack on sampling; others take a tenth"
     )
     options.add_argument(
         "--repeats", type=int, default=2, help="windows in which recall under coins is measured"

@@ -76,14 +76,14 @@ class Server:
             )
             while True:
                 log.seek(begin)
-                found = [line for line in log.read().splitlines() if "listening on http://" in line]
-                if found:
+                result = [line for line in log.read().splitlines() if "listening on http://" in line]
+                if result:
                     break
                 if self._process.poll() is not None:
                     log.seek(begin)
                     raise SystemExit(f"the server did not start:\n{log.read()[-2000:]}")
                 time.sleep(0.05)
-        self.port = int(found[0].rpartition(":")[2])
+        self.port = int(result[0].rpartition(":")[2])
 
     def kill(self) -> None:
         """End the server at once, as a crash does."""
@@ -135,8 +135,8 @@ def sign(
     """
     rng, origin, digest = (
         Random(sum(firsts.values())),
-        window.parsed_opening().origin,
-        window.opening_digest(),
+        window.parsed_header().origin,
+        window.header_digest(),
     )
     tickets: list[Ticket] = []
     last: dict[str, Ticket] = {}
@@ -146,7 +146,7 @@ def sign(
             query = OpenedQuery(text(rng), rng.randbytes(32), embedder)
             named = (origin, digest, account.tenant, account.account, i, query.hq)
             request = SignedRequest(
-                type="request", v=1, origin=origin, opening=digest, tenant=account.tenant, account=account.account,
+                type="request", v=1, origin=origin, header=digest, tenant=account.tenant, account=account.account,
                 i=i, hq=query.hq, sig=account.sign(request_message(*named)).hex(), query=query.text,
                 salt=query.salt.hex(),
             )  # fmt: skip
@@ -177,12 +177,12 @@ class Client:
             )
             try:
                 async with asyncio.timeout(TIMEOUT_S):
-                    found = await self._exchange(*pair, body)
+                    result = await self._exchange(*pair, body)
             except (OSError, asyncio.IncompleteReadError, TimeoutError) as exc:
                 pair[1].close()
                 raise ConnectionError from exc
             self._free.append(pair)
-            return found
+            return result
 
     async def _exchange(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes
@@ -262,15 +262,15 @@ async def send_all(server: Server, tickets: Sequence[Ticket], rate: float, kills
     }
 
 
-async def _in_turn(tickets: Sequence[Ticket], settle: Any, together: int = 32) -> None:
-    """Settle the requests, at most `together` at a time."""
+async def _in_turn(tickets: Sequence[Ticket], settle: Any, batch: int = 32) -> None:
+    """Settle the requests, at most `batch` at a time."""
     left = iter(tickets)
 
     async def work() -> None:
         for ticket in left:
             await settle(ticket, 0.0)
 
-    await asyncio.gather(*(work() for _ in range(together)))
+    await asyncio.gather(*(work() for _ in range(batch)))
 
 
 def check(
@@ -313,31 +313,31 @@ def measure(root: Path, options: Any) -> dict[str, Any]:
     key = SigningKey.load(root / "provider.skey")
     publication, embedder = Publication.load(folder / "public"), get_embedder()
     accounts = [Account(root / f"account-{i}") for i in range(options.accounts)]
-    opening = publication.parsed_opening()
-    if time.time() > opening.closes_at / 1000:
+    header = publication.parsed_header()
+    if time.time() > header.closes_at / 1000:
         raise SystemExit("the window that lies there has ended: name another folder")
-    time.sleep(max(0.0, opening.opens_at / 1000 + 1 - time.time()))
-    server, found = Server(folder), {}
+    time.sleep(max(0.0, header.opens_at / 1000 + 1 - time.time()))
+    server, result = Server(folder), {}
     each = -(-options.queries // options.accounts)
     runs = [("steady", 0), *([("killed", options.kills)] if options.kills else [])]
     every: list[Ticket] = []
     start = time.perf_counter()
     server.start()
-    found["start_seconds"] = time.perf_counter() - start
+    result["start_seconds"] = time.perf_counter() - start
     try:
         for name, kills in runs:
             following = {record.account: record.i + 1 for record in _records(folder)}
             tickets = sign(accounts, publication, embedder, following, each)[: options.queries]
             before = server.cpu_seconds()
-            found[name] = asyncio.run(send_all(server, tickets, options.rate, kills))
+            result[name] = asyncio.run(send_all(server, tickets, options.rate, kills))
             if not kills:
-                found[name]["server_cpu_ms"] = 1000 * (server.cpu_seconds() - before) / len(tickets)
+                result[name]["server_cpu_ms"] = 1000 * (server.cpu_seconds() - before) / len(tickets)
             every += tickets
     finally:
         server.stop()
-    found["checked"] = check(folder, publication, key.verifier, every)
+    result["checked"] = check(folder, publication, key.verifier, every)
     return {"documents": options.documents, "gains": list(gains), "accounts": options.accounts,
-            "rate": options.rate, **found}  # fmt: skip
+            "rate": options.rate, **result}  # fmt: skip
 
 
 def _records(folder: Path) -> list[QueryRecord]:

@@ -24,17 +24,24 @@ import numpy as np
 from rag_audit import _native
 from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import clopper_pearson, counted_epsilon, counted_roc
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
+from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.engine import Int8Array, Int32Array, TenantIndex, draw_coins, draw_noise, no_noise
-from rag_audit.retrieval.serving.listing import select_listed
+from rag_audit.retrieval.engine import (
+    Int8Array,
+    Int32Array,
+    TenantIndex,
+    draw_bernoulli_bits,
+    draw_noise,
+    no_noise,
+)
+from rag_audit.retrieval.serving.randomized_response import select_listed
 
 CONFIDENCE = 0.95
 PARAPHRASES = 64
-KEPT_WORDS = 0.7
+SAMPLED_WORDS = 0.7
 PILOT = 200
 ASKED = 8
 
@@ -98,15 +105,15 @@ def make_target(
     own questions about it.
     """
     rng, words = Random(seed), text.split()
-    kept = max(1, round(KEPT_WORDS * len(words)))
+    kept = max(1, round(SAMPLED_WORDS * len(words)))
     paraphrases = [
         " ".join(words[i] for i in sorted(rng.sample(range(len(words)), kept))) for _ in range(PARAPHRASES)
     ]
     texts = {"repeated": [text], "paraphrased": paraphrases, "questions": list(questions)}
     probes = {
-        name: np.stack([embedder.embed_query(probe) for probe in asked])
-        for name, asked in texts.items()
-        if asked
+        name: np.stack([embedder.embed_query(probe) for probe in requested])
+        for name, requested in texts.items()
+        if requested
     }
     return Target(index, position, other, probes)
 
@@ -130,7 +137,7 @@ def count_noised(
     Noises with the same gains are measured on the same draws, and so are both worlds. This is valid because each limit
     applies to one rate.
     """  # fmt: skip
-    found = {(row, name): [0, 0] for row in range(len(noises)) for name in target.probes}
+    result = {(row, name): [0, 0] for row in range(len(noises)) for name in target.probes}
     sides = {
         name: [[s.tobytes() for s in target.scores(q)] for q in qs] for name, qs in target.probes.items()
     }
@@ -139,7 +146,7 @@ def count_noised(
             gains: draw_noise(key(seed, number, *gains), target.index.capacity, gains).tobytes()
             for gains in dict.fromkeys(noise.gains for noise in noises)
         }
-        for (row, name), counts in found.items():
+        for (row, name), counts in result.items():
             noise, probes = noises[row], sides[name]
             window, z = noise.window, drawn[noise.gains]
             for world, scores in enumerate(probes[number % len(probes)]):
@@ -148,7 +155,7 @@ def count_noised(
                 )
         if progress is not None:
             progress(number + 1, lists)
-    return {place: (counts[0], counts[1]) for place, counts in found.items()}
+    return {place: (counts[0], counts[1]) for place, counts in result.items()}
 
 
 def by_counting(probes: str, counts: tuple[int, int], lists: int, repeats: int, delta: str) -> Attack:
@@ -188,23 +195,23 @@ def sampled(
     }
     listed = {name: [0, 0] for name in sides}
     for number in range(windows):
-        kept = draw_coins(key(seed, "kept", number), target.index.capacity, sampling.keep)
-        for name, asked in sides.items():
+        kept = draw_bernoulli_bits(key(seed, "kept", number), target.index.capacity, sampling.keep)
+        for name, requested in sides.items():
             for world in (0, 1):
                 listed[name][world] += any(
                     target.position in _native.noised_top_k(
                         (scores[world] * kept).tobytes(), window.lo, window.hi, window.lattice, quiet, top_k
                     )
-                    for scores in asked
+                    for scores in requested
                 )  # fmt: skip
     return {name: _unlisted(counts, windows) for name, counts in listed.items()}
 
 
 def _unlisted(listed: Sequence[int], windows: int) -> Unlisted:
     each = 1 - (1 - CONFIDENCE) / 2
-    most = clopper_pearson(windows - listed[0], windows, each)[1]
-    least = clopper_pearson(windows - listed[1], windows, each)[0]
-    return Unlisted(*_one_corner(listed[1] / windows, listed[0] / windows), max(1.0, least / most))
+    maximum = clopper_pearson(windows - listed[0], windows, each)[1]
+    minimum = clopper_pearson(windows - listed[1], windows, each)[0]
+    return Unlisted(*_one_corner(listed[1] / windows, listed[0] / windows), max(1.0, minimum / maximum))
 
 
 @dataclass
@@ -218,8 +225,8 @@ class _Seen:
 
 def listed(
     target: Target,
-    mechanism: Listing,
-    rules: ListingRules,
+    mechanism: RandomizedResponse,
+    rules: ListRules,
     *,
     strategy: str,
     windows: int,
@@ -235,23 +242,23 @@ def listed(
     Accounts are independent given the window's sampled positions. The rates of one account, by whether the position is
     sampled, therefore determine the rates of a coalition of every size.
     """
-    asked = [target.other, *target.probes[strategy][: 1 if strategy == "repeated" else ASKED]]
+    requested = [target.other, *target.probes[strategy][: 1 if strategy == "repeated" else ASKED]]
     worlds = (target.index, target.world(True))
     seen = [_Seen([0, 0], [0, 0]) for _ in worlds]
     kept_windows, capacity = 0, target.index.capacity
     for number in range(windows):
-        kept = draw_coins(key(seed, "kept", number), capacity, mechanism.keep)
+        kept = draw_bernoulli_bits(key(seed, "kept", number), capacity, mechanism.keep)
         is_kept = int(kept[target.position])
         kept_windows += is_kept
         for account in range(accounts):
             coins = [
-                draw_coins(key(seed, number, account, ask), capacity, mechanism.chance)
-                for ask in range(len(asked))
+                draw_bernoulli_bits(key(seed, number, account, ask), capacity, mechanism.flip_probability)
+                for ask in range(len(requested))
             ]
             for side, index in zip(seen, worlds, strict=True):
                 held, first = np.zeros(capacity, np.int8), None
-                for ask, query in enumerate(asked):
-                    positions = select_listed(index, query, rules, kept=kept, held=held, chance=coins[ask])
+                for ask, query in enumerate(requested):
+                    positions = select_listed(index, query, rules, kept=kept, held=held, flips=coins[ask])
                     held[positions] = 1
                     if first is None and target.position in positions:
                         first = ask
@@ -270,8 +277,8 @@ def _coalition(strategy: str, seen: Sequence[_Seen], kept_windows: int, windows:
             return float(side)
         return clopper_pearson(seen[world].attained[bit], seen[world].accounts[bit], each)[side]
 
-    least = low * limit(0, 1, 0) ** k + (1 - low) * limit(0, 0, 0) ** k
-    most = high * limit(1, 1, 1) ** k + (1 - low) * limit(1, 0, 1) ** k
+    minimum = low * limit(0, 1, 0) ** k + (1 - low) * limit(0, 0, 0) ** k
+    maximum = high * limit(1, 1, 1) ** k + (1 - low) * limit(1, 0, 1) ** k
     share = kept_windows / windows
     true, false = (
         sum(
@@ -280,7 +287,7 @@ def _coalition(strategy: str, seen: Sequence[_Seen], kept_windows: int, windows:
         )
         for side in seen
     )
-    eps = math.log(least / most) if least > most else 0.0
+    eps = math.log(minimum / maximum) if minimum > maximum else 0.0
     return Attack(strategy, *_one_corner(false, true), eps)
 
 

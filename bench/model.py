@@ -80,11 +80,11 @@ class Result:
 class Report:
     """Several measurements of one run.
 
-    :param made: the time at which the run ended, UTC, as ISO 8601
+    :param created: the time at which the run ended, UTC, as ISO 8601
     :param missing: the reason for each absent measurement, by name
     """
 
-    made: str
+    created: str
     results: list[Result] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ class Report:
         """Return the JSON file."""
         value = {
             "format": FORMAT,
-            "made": self.made,
+            "created": self.created,
             "results": [result.as_json() for result in self.results],
             "missing": self.missing,
         }
@@ -116,16 +116,18 @@ class Report:
         if isinstance(value, dict) and "format" not in value:
             return cls("", [Result.of_output(value, name=path.stem)])
         if not isinstance(value, dict) or value.get("format") != FORMAT:
-            found = value.get("format") if isinstance(value, dict) else type(value).__name__
-            raise ReportError(f"{path}: not a report: expected format {FORMAT}, found {found}")
+            result = value.get("format") if isinstance(value, dict) else type(value).__name__
+            raise ReportError(f"{path}: not a report: expected format {FORMAT}, found {result}")
         try:
-            return cls(value["made"], [Result(**part) for part in value["results"]], dict(value["missing"]))
+            return cls(
+                value["created"], [Result(**part) for part in value["results"]], dict(value["missing"])
+            )
         except (KeyError, TypeError, ValueError) as exc:
             raise ReportError(f"{path}: a part of the report is missing or unknown: {exc}") from exc
 
     def markdown(self) -> str:
         """Format the tables: machine and lanes once for each machine, command and load at each measurement."""
-        lines = ["# Measurements", "", f"Made {self.made}.", ""]
+        lines = ["# Measurements", "", f"Made {self.created}.", ""]
         machines = {_where(result.machine, result.threads) for result in self.results}
         lines += [f"- {where}" for where in sorted(machines)]
         for result in self.results:

@@ -27,12 +27,12 @@ from typing import Any
 from bench.costs import Model, default_model
 from bench.model import Report, ReportError, shown, table
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.proving import MOST_TOGETHER
+from rag_audit.proofs.proving import MAX_BATCH
 from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
 
 DAY = 86_400
 BASE64 = 4 / 3
-MOST_POSITIONS = 1 << 24
+MAX_POSITIONS = 1 << 24
 """The maximum for a tenant or a shard: the argument cannot prove a larger index."""
 GIB = 1 << 30
 
@@ -44,7 +44,7 @@ class Service:
     :param positions: the total over all tenants
     :param gains: gains of the noise; 0 for tenants with sampling instead of noise
     :param sampled: records that a challenge draws from a window; each tenant group has one window a day
-    :param together: records in one proof
+    :param batch: records in one proof
     :param shard: the maximum number of positions of one index
     :param memory_gib: memory of one serving machine
     :param noise_mib: the maximum memory of precomputed noise, as `provider serve --noise-memory`
@@ -58,7 +58,7 @@ class Service:
     queries_a_day: int
     gains: int = 3
     sampled: int | None = None
-    together: int = 1
+    batch: int = 1
     shard: int = 1 << 20
     memory_gib: float = 24.0
     busy: float = 0.7
@@ -68,11 +68,11 @@ class Service:
 
     def check(self) -> None:
         """:raises ReportError: a number is out of range, or the records of one proof are too many"""
-        for name, least in (("positions", 1), ("tenants", 1), ("accounts", 1), ("queries_a_day", 1), ("together", 1),
+        for name, minimum in (("positions", 1), ("tenants", 1), ("accounts", 1), ("queries_a_day", 1), ("batch", 1),
                             ("shard", 1), ("gains", 0), ("noise_mib", 1)):  # fmt: skip
-            if getattr(self, name) < least:
+            if getattr(self, name) < minimum:
                 raise ReportError(
-                    f"--{name.replace('_', '-')}: expected at least {least}, found {getattr(self, name)}"
+                    f"--{name.replace('_', '-')}: expected at least {minimum}, found {getattr(self, name)}"
                 )
         if self.sampled is not None and not 1 <= self.sampled <= self.queries_a_day:
             raise ReportError(f"--sampled: expected 1..{self.queries_a_day}, found {self.sampled}")
@@ -82,12 +82,12 @@ class Service:
             raise ReportError(
                 f"--positions: expected one for each of {self.tenants} tenants, found {self.positions}"
             )
-        if self.shard > MOST_POSITIONS:
-            raise ReportError(f"--shard: expected at most {MOST_POSITIONS} positions, found {self.shard}")
-        if self.together > MOST_TOGETHER:
-            raise ReportError(f"--together: expected at most {MOST_TOGETHER} records, found {self.together}")
-        if self.together > 1 and not self.gains:
-            raise ReportError("--together: tenants that are sampled have no proofs of several records yet")
+        if self.shard > MAX_POSITIONS:
+            raise ReportError(f"--shard: expected at most {MAX_POSITIONS} positions, found {self.shard}")
+        if self.batch > MAX_BATCH:
+            raise ReportError(f"--batch: expected at most {MAX_BATCH} records, found {self.batch}")
+        if self.batch > 1 and not self.gains:
+            raise ReportError("--batch: tenants that are sampled have no proofs of several records yet")
 
     @property
     def of_tenant(self) -> int:
@@ -104,7 +104,7 @@ class Service:
         return ceil(self.of_tenant / self.shards)
 
 
-def record_cost(model: Model, service: Service, together: int, *, low_memory: bool = False) -> float:
+def record_cost(model: Model, service: Service, batch: int, *, low_memory: bool = False) -> float:
     """Return the processor seconds to prove one record: all its shards, A1 and, if there are several shards, the merge.
 
     :param low_memory: whether a proof of several records is made in low memory
@@ -112,13 +112,16 @@ def record_cost(model: Model, service: Service, together: int, *, low_memory: bo
     n, g, shards = service.of_shard, service.gains, service.shards
     if not g:
         own = model["sampled proof"].at(n=n)
-    elif together > 1:
-        own = model["together"].at(n=n, g=g, q=together) * (model["low memory"].at() if low_memory else 1.0)
+    elif batch > 1:
+        own = model["batch"].at(n=n, g=g, q=batch) * (model["low memory"].at() if low_memory else 1.0)
     else:
-        own = model["certificate"].at(n=n, g=g) + model["query proof"].at(n=n)
+        own = model["noise proof"].at(n=n, g=g) + model["query proof"].at(n=n)
     own += model["query"].at(n=n) + (model["draw"].at(n=n, g=g) if g else 0.0)
     return (
-        shards * own + model["a1"].at() + model["besides"].at() + (merge_cost(model) if shards > 1 else 0.0)
+        shards * own
+        + model["query embedding"].at()
+        + model["besides"].at()
+        + (merge_cost(model) if shards > 1 else 0.0)
     )
 
 
@@ -127,26 +130,26 @@ def merge_cost(model: Model) -> float:
     return model["query proof"].at(n=1024)
 
 
-def record_bytes(model: Model, service: Service, together: int) -> float:
+def record_bytes(model: Model, service: Service, batch: int) -> float:
     """Return the bytes of one record's proofs in a window file."""
     n, g = service.of_shard, service.gains
     own = model["bytes"].at(n=n, g=g) if g else model["bytes sampled"].at(n=n, g=0)
-    if together > 1:
-        own *= model["together bytes"].at(q=together)
+    if batch > 1:
+        own *= model["batch bytes"].at(q=batch)
     merged = model["bytes sampled"].at(n=1024, g=0) if service.shards > 1 else 0.0
-    return BASE64 * (service.shards * own + model["a1 bytes"].at() + merged)
+    return BASE64 * (service.shards * own + model["query embedding bytes"].at() + merged)
 
 
-def verify_cost(model: Model, service: Service, records: int, together: int) -> float:
+def verify_cost(model: Model, service: Service, records: int, batch: int) -> float:
     """Return the processor seconds to verify the proofs of `records` records, a batch for each tenant."""
     n, g, tenants = service.of_shard, service.gains, min(service.tenants, records)
     each = ceil(records / tenants)
     term = model["verify"] if g else model["verify sampled"]
     own = term.at(n=n, g=g, count=each) / each
-    if together > 1:
-        own *= model["together verify"].at(q=together)
+    if batch > 1:
+        own *= model["batch verify"].at(q=batch)
     merged = model["verify sampled"].at(n=1024, g=0, count=each) / each if service.shards > 1 else 0.0
-    return records * (service.shards * own + model["a1 verify"].at() + merged)
+    return records * (service.shards * own + model["query embedding verify"].at() + merged)
 
 
 def plan(model: Model, service: Service) -> dict[str, dict[str, float]]:
@@ -154,29 +157,33 @@ def plan(model: Model, service: Service) -> dict[str, dict[str, float]]:
     service.check()
     queries, busy = service.queries_a_day, service.busy
     modes = {"full": queries} | ({} if service.sampled is None else {"sampled": service.sampled})
-    once = 0.0 if service.gains else service.tenants * service.shards * model["kept"].at(n=service.of_shard)
-    proving, made, verified = {}, {}, {}
+    once = (
+        0.0
+        if service.gains
+        else service.tenants * service.shards * model["sampling proof"].at(n=service.of_shard)
+    )
+    proving, result, verified = {}, {}, {}
     for mode, records in modes.items():
-        together = service.together
-        seconds = records * record_cost(model, service, together) + once
-        proving[f"{mode}: processor seconds a record"] = record_cost(model, service, together)
+        batch = service.batch
+        seconds = records * record_cost(model, service, batch) + once
+        proving[f"{mode}: processor seconds a record"] = record_cost(model, service, batch)
         proving[f"{mode}: cores"] = seconds / DAY / busy
-        made[f"{mode}: proofs"] = records * record_bytes(model, service, together)
-        checked = verify_cost(model, service, records, together)
+        result[f"{mode}: proofs"] = records * record_bytes(model, service, batch)
+        checked = verify_cost(model, service, records, batch)
         verified[f"{mode}: processor seconds for proofs"] = checked
         verified[f"{mode}: cores to verify a day in an hour"] = (
             (checked + queries * model["entry"].at()) / 3600 / busy
         )
-    made["entries"] = queries * model["entry bytes"].at()
+    result["entries"] = queries * model["entry bytes"].at()
     verified["processor seconds for entries"] = queries * model["entry"].at()
     serving = _serving(model, service)
     rate = queries / DAY
     return {
         "tenant": {"positions": service.of_tenant, "shards": service.shards, "positions of a shard": service.of_shard},
         "proving": proving | _proving_memory(service),
-        "bytes a day": made,
+        "bytes a day": result,
         "serving": serving,
-        "opening": {
+        "opening a window": {
             "processor seconds, embedding aside": service.tenants * service.shards
             * (model["index"].at(n=service.of_shard) + model["texts"].at(n=service.of_shard)),
         },
@@ -223,12 +230,12 @@ def _serving(model: Model, service: Service) -> dict[str, float]:
 def _proving_memory(service: Service) -> dict[str, float]:
     """Return the bytes of one job, as the program computes them before it starts."""
     n, gains = service.of_shard, [1] * service.gains
-    if service.together > 1:
-        needed = [memory.together_bytes(n, gains, service.together, low_memory=low) for low in (False, True)]
+    if service.batch > 1:
+        needed = [memory.batch_bytes(n, gains, service.batch, low_memory=low) for low in (False, True)]
     else:
         needed = [memory.query_proof_bytes(n, low_memory=low) for low in (False, True)]
         if gains:
-            certified = [memory.certificate_bytes(n, gains, low_memory=low) for low in (False, True)]
+            certified = [memory.drawn_proof_bytes(n, gains, low_memory=low) for low in (False, True)]
             needed = [max(pair) for pair in zip(needed, certified, strict=True)]
     return {"bytes of a job": needed[0], "bytes of a job, in low memory": needed[1]}
 
@@ -241,7 +248,7 @@ def check(model: Model, report: Report) -> Iterator[tuple[str, str, float, float
             continue
         figures = result.figures
         n, g = float(figures["documents"]), float(len(figures["gains"]))
-        service = Service(int(n), 1, 1, 1000, gains=int(g), shard=MOST_POSITIONS)
+        service = Service(int(n), 1, 1, 1000, gains=int(g), shard=MAX_POSITIONS)
         one = record_cost(model, service, 1)
         if kind == "cluster":
             yield (
@@ -280,11 +287,11 @@ def check(model: Model, report: Report) -> Iterator[tuple[str, str, float, float
         )
         if "alone" in proved:
             yield result.name, "prove alone, processor seconds", (figures["alone"] - 1) * one, proved["alone"]
-        if "together" in proved:
-            count = figures["together"]
+        if "batch" in proved:
+            count = figures["batch"]
             low = "--low-memory" in result.command
             joined = count * record_cost(model, service, count, low_memory=low)
-            yield result.name, f"prove {count} together, processor seconds", joined, proved["together"]
+            yield result.name, f"prove {count} in a batch, processor seconds", joined, proved["batch"]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -300,7 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument(
         "--sampled", type=int, metavar="S", help="records that a verifier's challenges draw a day"
     )
-    options.add_argument("--together", type=int, default=1, metavar="Q", help="records in one proof")
+    options.add_argument("--batch", type=int, default=1, metavar="Q", help="records in one proof")
     options.add_argument(
         "--shard", type=int, default=1 << 20, metavar="N", help="the most positions of one index"
     )
@@ -328,18 +335,22 @@ def main(arguments: list[str] | None = None) -> int:
         if None in named:
             options.error("--positions, --tenants, --accounts and --queries-a-day are needed")
         service = Service(
-            *named, args.gains, args.sampled, args.together, args.shard, args.memory, args.busy, args.peak,
+            *named, args.gains, args.sampled, args.batch, args.shard, args.memory, args.busy, args.peak,
             noise_mib=args.noise_memory,
         )  # fmt: skip
-        found = plan(model, service)
+        result = plan(model, service)
     except ReportError as exc:
         print(f"bench: {exc}", file=sys.stderr)
         return 2
     if args.json:
-        print(json.dumps({"model": {"made": model.made, "machine": dict(model.machine)}, **found}, indent=1))
+        print(
+            json.dumps(
+                {"model": {"created": model.created, "machine": dict(model.machine)}, **result}, indent=1
+            )
+        )
         return 0
-    print(f"On cores of {model.machine.get('cpu')}, measured {model.made}.\n")
-    rows = [[topic, name, shown(value)] for topic, part in found.items() for name, value in part.items()]
+    print(f"On cores of {model.machine.get('cpu')}, measured {model.created}.\n")
+    rows = [[topic, name, shown(value)] for topic, part in result.items() for name, value in part.items()]
     print("\n".join(table(["", "figure", "value"], rows)))
     for name in _beyond(model, service):
         print(
@@ -350,14 +361,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _beyond(model: Model, service: Service) -> list[str]:
-    wanted = ("certificate", "query proof", "resident") if service.gains else ("sampled proof", "resident")
+    wanted = ("noise proof", "query proof", "resident") if service.gains else ("sampled proof", "resident")
     return [name for name in wanted if model[name].largest < service.of_shard]
 
 
 def _print_check(model: Model, report: Report) -> int:
     rows: list[list[str]] = []
-    found: list[tuple[str, str, Any, Any]] = list(check(model, report))
-    for name, figure, predicted, measured in found:
+    result: list[tuple[str, str, Any, Any]] = list(check(model, report))
+    for name, figure, predicted, measured in result:
         rows.append([name, figure, shown(predicted), shown(measured), f"{predicted / measured:.2f}"])
     if not rows:
         raise ReportError("the report has no whole-.. or cluster measurement")

@@ -52,7 +52,7 @@ def snarkjs(zkey: Path, wtns: Path) -> dict[str, Any]:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SetupError("snarkjs failed", found=process.returncode)
+        raise SetupError("snarkjs failed", actual=process.returncode)
     return {
         "seconds": time.perf_counter() - start,
         "cpu_seconds": usage.ru_utime + usage.ru_stime,

@@ -51,13 +51,13 @@ def synthetic(
     deviations /= np.linalg.norm(deviations)
     centres = draw.standard_normal((-(-count // TOPIC), dimension), np.float32) * deviations
     topics = np.arange(count) // TOPIC
-    asked = draw.integers(0, len(centres), queries)
+    requested = draw.integers(0, len(centres), queries)
 
     def around(topic: npt.NDArray[np.int64]) -> Floats:
         own = draw.standard_normal((len(topic), dimension), np.float32) * deviations
         return np.asarray(centres[topic] + np.float32(OWN) * own, np.float32)
 
-    rows, questions = around(topics), around(asked)
+    rows, questions = around(topics), around(requested)
     if even:
         basis = np.linalg.qr(draw.standard_normal((dimension, dimension), np.float32))[0]
         rows, questions = rows @ basis, questions @ basis
@@ -76,19 +76,20 @@ def int4(x: Floats, scale: Fraction) -> Floats:
 
 def first(rows: Floats, queries: Floats) -> npt.NDArray[np.int64]:
     """Return the best rows of each query, in order; equal scores by position."""
-    found = []
+    result = []
     for scores in queries @ rows.T:
-        least = np.partition(scores, -max(CUTS))[-max(CUTS)]
-        best = np.flatnonzero(scores >= least)
-        found.append(best[np.argsort(-scores[best], kind="stable")][: max(CUTS)])
-    return np.stack(found)
+        minimum = np.partition(scores, -max(CUTS))[-max(CUTS)]
+        best = np.flatnonzero(scores >= minimum)
+        result.append(best[np.argsort(-scores[best], kind="stable")][: max(CUTS)])
+    return np.stack(result)
 
 
-def kept(exact: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> dict[str, float]:
+def kept(exact: npt.NDArray[np.int64], actual: npt.NDArray[np.int64]) -> dict[str, float]:
     """Return the share of the exact top K among the found rows, by K, percent."""
     return {
         f"recall@{k}": round(
-            100 * float(np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(exact, found, strict=True)])), 1
+            100 * float(np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(exact, actual, strict=True)])),
+            1,
         )
         for k in CUTS
     }
@@ -104,18 +105,18 @@ def rows_of(
     """Yield a row for each cut, and for each scale without rotation; the published rule rotates the vectors first."""
     exact, dimension = first(rows, queries), rows.shape[1]
     for cut in (dimension, *cuts):
-        short, asked = unit(rows[:, :cut]), unit(queries[:, :cut])
+        short, requested = unit(rows[:, :cut]), unit(queries[:, :cut])
         row: dict[str, Any] = {"vectors": name, "dimension": dimension, "cut": cut}
         if cut < dimension:
-            yield row | {"components": "float"} | kept(exact, first(short, asked))
+            yield row | {"components": "float"} | kept(exact, first(short, requested))
         scale = Fraction(published_scale(cut))
-        found = first(int4(turns(short), scale), int4(turns(asked), scale))
-        yield row | {"components": "int4, turned", "scale": float(scale)} | kept(exact, found)
+        result = first(int4(turns(short), scale), int4(turns(requested), scale))
+        yield row | {"components": "int4, turned", "scale": float(scale)} | kept(exact, result)
         for factor in factors:
             scale = Fraction(round(1000 * factor / sqrt(cut)), 1000)
-            found = first(int4(short, scale), int4(asked, scale))
+            result = first(int4(short, scale), int4(requested, scale))
             yield (
-                row | {"components": f"int4, {factor:g}/sqrt(d)", "scale": float(scale)} | kept(exact, found)
+                row | {"components": f"int4, {factor:g}/sqrt(d)", "scale": float(scale)} | kept(exact, result)
             )
 
 
@@ -127,8 +128,8 @@ def table(dimensions: Sequence[int], count: int, queries: int) -> Iterator[dict[
         vectors = synthetic(dimension, 1.0, count, queries, even=False, seed=dimension)
         yield from rows_of("nested, 1/j", *vectors, (dimension // 2, dimension // 4), (3.0,))
     texts = [document.text for document in corpus.collect()]
-    asked = [text.split(". ")[0] for text in texts[:: -(-len(texts) // queries)]]
-    vectors = float_vectors(texts, 512), float_vectors(asked, 64)
+    requested = [text.split(". ")[0] for text in texts[:: -(-len(texts) // queries)]]
+    vectors = float_vectors(texts, 512), float_vectors(requested, 64)
     yield from rows_of(wordllama.NAME, *vectors, (128, 64), (*FACTORS, 0.22 * 16))
 
 
@@ -138,11 +139,11 @@ def main() -> None:
     options.add_argument("--queries", type=int, default=200)
     options.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS)
     args = options.parse_args()
-    found = []
+    result = []
     for row in table(args.dimensions, args.documents, args.queries):
-        found.append(row)
+        result.append(row)
         print(row, file=sys.stderr)
-    emit({"documents": args.documents, "queries": args.queries, "table": found}, as_json=args.json)
+    emit({"documents": args.documents, "queries": args.queries, "table": result}, as_json=args.json)
 
 
 if __name__ == "__main__":

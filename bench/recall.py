@@ -45,9 +45,9 @@ def recall(rank: Callable[[int], Sequence[int]], relevant: Sequence[Set[int]]) -
     """Return recall and hits at each cut, percent; `rank` gives a question's first passages."""
     totals = {f"{name}@{cut}": 0.0 for name in ("recall", "hit") for cut in CUTS}
     for number, wanted in enumerate(relevant):
-        found = rank(number)
+        result = rank(number)
         for cut in CUTS:
-            hits = len(wanted & set(found[:cut]))
+            hits = len(wanted & set(result[:cut]))
             totals[f"recall@{cut}"] += hits / len(wanted)
             totals[f"hit@{cut}"] += hits > 0
     return {name: round(100 * total / len(relevant), 1) for name, total in totals.items()}

@@ -6,14 +6,14 @@ index).
 
 Targets at 10^5 documents of 256 components on two cores:
 
-- noise proof (`certificate`): 0.6 s (one gain) and 1.5 s (three);
+- noise proof (`noise_proof`): 0.6 s (one gain) and 1.5 s (three);
 - query proof: 0.5 s;
 - size of both proofs: 100 KB in total;
 - index commitment: 10 s.
 
 docs/performance.md lists all targets and the measured figures. With `--mechanisms` the same process also measures
-sampled and listing tenants: the sampling proof, a sampled query without noise, the proof of a slot's Bernoulli bits,
-and the list.
+tenants with sampling or randomized response: the sampling proof, a sampled query without noise, the proof of a slot's
+Bernoulli bits, and the list.
 """
 
 from __future__ import annotations
@@ -26,10 +26,17 @@ import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from rag_audit import _native as native
-from rag_audit.proofs.backends.scan.column import CertificateJob, ColumnJob
+from rag_audit.mechanisms.base import SAMPLE
+from rag_audit.proofs.backends.scan.column import ColumnJob, SlotProofJob
 from rag_audit.proofs.backends.scan.job import ProofJob
-from rag_audit.proofs.backends.scan.key import LISTING_PROTOCOL, PROTOCOL, SLOT, ScanKey, commit_index
-from rag_audit.proofs.backends.scan.listing import ListJob, held_digest, held_rows
+from rag_audit.proofs.backends.scan.key import (
+    PROTOCOL,
+    RANDOMIZED_RESPONSE_PROTOCOL,
+    SLOT,
+    ScanKey,
+    commit_index,
+)
+from rag_audit.proofs.backends.scan.randomized_response import ListJob, disclosed_digest, disclosed_rows
 from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
 from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
@@ -96,9 +103,9 @@ def measure(
     key = ScanKey(points, dimension, documents, bytes(32), gains, listed, LO, HI, LATTICE)
     costs["index_decoding"], c_idx = measured(lambda: key.c_idx)
     statement = case.statement(c_idx)
-    costs["certificate"], certificate = measured(CertificateJob(key, statement.c_seed, BEACON, 1, S0, S1).run)
+    costs["noise_proof"], noise_proof = measured(SlotProofJob(key, statement.c_seed, BEACON, 1, S0, S1).run)
     job = ProofJob(
-        key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
+        key, statement, noise_proof, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
     costs["query_proof"], proof = measured(job.run)
     wire = SYSTEM.parse_proof(proof, PROTOCOL, field="proof")
@@ -114,20 +121,22 @@ def measure(
 
 
 def measure_mechanisms(
-    plain: ScanKey, case: Case, asked: Statement, batch: int
+    plain: ScanKey, case: Case, requested: Statement, batch: int
 ) -> tuple[dict[str, Cost], dict[str, int]]:
-    """Return the figures of a sampled and of a listing tenant over the same index."""
+    """Return the figures of a sampled tenant and of one with randomized response over the same index."""
     costs: dict[str, Cost] = {}
     documents, vector = plain.capacity, case.vector.tobytes()
-    slot = asked.encode(SLOT)
-    costs["kept"], column = measured(ColumnJob("kept", documents, bytes(32), slot, KEEP, S0, S1).run)
-    proof_of_kept, rows, blindings = (
+    slot = requested.encode(SLOT)
+    costs["sampling_proof"], column = measured(
+        ColumnJob(SAMPLE, documents, bytes(32), slot, KEEP, S0, S1).run
+    )
+    proof_of_sample, rows, blindings = (
         b64decode(column.proof["proof"]),
         column.commitment.points,
         column.opening,
     )
-    costs["kept_verify"], _ = measured(
-        lambda: native.scan_coins_verify(documents, bytes(32), slot, KEEP, proof_of_kept)
+    costs["sampling_proof_verify"], _ = measured(
+        lambda: native.scan_coins_verify(documents, bytes(32), slot, KEEP, proof_of_sample)
     )
     kept = native.draw_coins(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, KEEP)
     bits = np.frombuffer(kept, np.int8)
@@ -136,7 +145,7 @@ def measure_mechanisms(
         (scores * bits).tobytes(), LO, HI, EXACT_LATTICE, bytes(4 * documents), plain.listed
     )
     key = replace(plain, gains=(), lattice=EXACT_LATTICE, kept=rows)
-    statement = replace(asked, htopk=topk_commitment(8, positions))
+    statement = replace(requested, htopk=topk_commitment(8, positions))
     sampled = ProofJob(
         key, statement, None, b"", case.scores, vector, 7, 8, positions, BLINDING_KEY, kept=(kept, blindings)
     )
@@ -147,17 +156,17 @@ def measure_mechanisms(
         lambda: verify_batch(key, [wire] * batch, [statement] * batch)
     )
 
-    key = replace(key, lo=THRESHOLD - 1, hi=THRESHOLD, lattice=1, listed=LISTED_MOST, chance=CHANCE)
-    costs["coins"], coins = measured(CertificateJob(key, asked.c_seed, BEACON, 1, S0, S1).run)
+    key = replace(key, lo=THRESHOLD - 1, hi=THRESHOLD, lattice=1, listed=LISTED_MOST, flip_probability=CHANCE)
+    costs["coins"], coins = measured(SlotProofJob(key, requested.c_seed, BEACON, 1, S0, S1).run)
     chance = native.draw_coins(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, CHANCE)
     wins = np.frombuffer(chance, np.int8) | ((scores >= THRESHOLD) & bits.astype(np.bool_))
     listed = [int(p) for p in np.flatnonzero(wins)[:LISTED_MOST]]
     held, after = bytes(documents), np.zeros(documents, np.int8)
     after[listed] = 1
-    costs["held"], (held_after, _) = measured(lambda: held_rows(documents, after.tobytes(), bytes(32)))
+    costs["held"], (held_after, _) = measured(lambda: disclosed_rows(documents, after.tobytes(), bytes(32)))
     of_list = ListedStatement(
-        **{**vars(asked), "htopk": listed_commitment(8, listed, documents)},
-        c_kept=0, before=None, after=held_digest(documents, held_after),
+        **{**vars(requested), "htopk": listed_commitment(8, listed, documents)},
+        c_kept=0, before=None, after=disclosed_digest(documents, held_after),
     )  # fmt: skip
     job = ListJob(
         key,
@@ -176,12 +185,16 @@ def measure_mechanisms(
         BLINDING_KEY,
     )
     costs["list"], proof = measured(job.run)
-    record = SYSTEM.parse_proof(proof, LISTING_PROTOCOL, field="proof")
+    record = SYSTEM.parse_proof(proof, RANDOMIZED_RESPONSE_PROTOCOL, field="proof")
     costs["list_verify"], bad_list = measured(lambda: verify_batch(key, [record], [of_list]))
     costs["list_batch"], bad_lists = measured(lambda: verify_batch(key, [record] * batch, [of_list] * batch))
     if bad or bad_in_batch or bad_list or bad_lists:
         raise SystemExit("a proof that was just made does not verify")
-    return costs, {"kept": len(proof_of_kept), "sampled": len(wire), "record_of_a_list": len(record)}
+    return costs, {
+        "sampling_proof": len(proof_of_sample),
+        "sampled": len(wire),
+        "record_of_a_list": len(record),
+    }
 
 
 def main() -> None:
@@ -192,7 +205,9 @@ def main() -> None:
     options.add_argument("--gains", default="1", help="comma-separated")
     options.add_argument("--listed", type=int, default=5)
     options.add_argument("--batch", type=int, default=10)
-    options.add_argument("--mechanisms", action="store_true", help="sampled and listing tenants too")
+    options.add_argument(
+        "--mechanisms", action="store_true", help="tenants with sampling or randomized response too"
+    )
     args = parsed(options)
     gains = tuple(int(g) for g in args.gains.split(","))
     head = {

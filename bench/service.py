@@ -88,8 +88,8 @@ def opened(
         documents={TENANT: texts or [text(rng) for _ in range(documents)]}, clock=clock, embedder=embedder,
         terms=Terms(key.name, beacon, opens_in=lead_ms),
     )  # fmt: skip
-    entry, checkpoint = jcs(window.opening.dump()), window.directory / "public" / "checkpoint-1.txt"
-    window.admit([str(witness.cosign_opening(checkpoint.read_text(), entry, log_key=key.verifier))])
+    entry, checkpoint = jcs(window.header.dump()), window.directory / "public" / "checkpoint-1.txt"
+    window.admit([str(witness.cosign_header(checkpoint.read_text(), entry, log_key=key.verifier))])
     reveal = witness.reveal(
         checkpoint.read_text(), entry, log_key=key.verifier, witnesses=[witness.vkey], quorum=1
     )
@@ -138,13 +138,13 @@ def measure(root: Path, documents: int, queries: int, gains: tuple[int, ...]) ->
         start = time.thread_time()
         request = account.request(publication, text(rng), embedder=embedder)
         line = request.canonical()
-        asked = time.thread_time()
+        requested = time.thread_time()
         reply = window.handle(parse_json(line, source="request")).canonical()
         answered = time.thread_time()
         value: Json = parse_json(reply, source="reply")
         account.accept(publication, request, value, key.verifier, embedder=embedder)
-        totals["request"] += asked - start
-        totals["answer"] += answered - asked
+        totals["request"] += requested - start
+        totals["answer"] += answered - requested
         totals["accept"] += time.thread_time() - answered
 
     with window:

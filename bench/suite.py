@@ -53,9 +53,9 @@ def _scan(documents: int, gains: str, *, full: bool = False) -> Measurement:
     return Measurement(f"scan-{documents}-{gains}", options, tiny, full)
 
 
-def _together(documents: int, count: int) -> Measurement:
+def _batch_proving(documents: int, count: int) -> Measurement:
     tiny = "--documents 100 --dimension 16 --count 2 --groups 1"
-    return Measurement(f"together-{documents}-{count}", f"--documents {documents} --count {count}", tiny)
+    return Measurement(f"batch_proving-{documents}-{count}", f"--documents {documents} --count {count}", tiny)
 
 
 MEASUREMENTS = (
@@ -63,8 +63,8 @@ MEASUREMENTS = (
     Measurement("engine", "", "--documents 500"),
     *(_scan(documents, gains) for documents in (1000, 10_000, 30_000, 100_000) for gains in ("1", "1,8,64")),
     Measurement("batch"),
-    *(_together(documents, count) for documents in (10_000, 30_000, 100_000) for count in (4, 16)),
-    Measurement("together-low", "--documents 30000 --count 4 --low-memory"),
+    *(_batch_proving(documents, count) for documents in (10_000, 30_000, 100_000) for count in (4, 16)),
+    Measurement("batch_proving-low", "--documents 30000 --count 4 --low-memory"),
     Measurement("embed", "", "--batch 2"),
     Measurement("coalition", "", "--records 20 --accounts 10"),
     Measurement("verify", "", "--records 12"),
@@ -79,7 +79,7 @@ MEASUREMENTS = (
     *(_scan(1_000_000, gains, full=True) for gains in ("1", "1,8,64")),
     Measurement(
         "whole-1000000",
-        "--documents 1000000 --distinct 100000 --alone 2 --together 4 --low-memory",
+        "--documents 1000000 --distinct 100000 --alone 2 --batch 4 --low-memory",
         full=True,
     ),
     Measurement("verify-100000", "--records 100000", full=True),
@@ -128,13 +128,13 @@ def measure_all(chosen: list[Measurement], folder: Path, *, tiny: bool) -> Repor
     report = Report(_now())
     for measurement in chosen:
         print(f"bench: {measurement.command(tiny=tiny)}", file=sys.stderr, flush=True)
-        found = run(measurement, tiny=tiny)
-        if isinstance(found, str):
-            print(f"bench: {measurement.name}: {found}", file=sys.stderr, flush=True)
-            report.missing[measurement.name] = found
+        result = run(measurement, tiny=tiny)
+        if isinstance(result, str):
+            print(f"bench: {measurement.name}: {result}", file=sys.stderr, flush=True)
+            report.missing[measurement.name] = result
         else:
-            report.results.append(found)
-        report.made = _now()
+            report.results.append(result)
+        report.created = _now()
         write(report, folder)
     return report
 

@@ -48,13 +48,13 @@ from rag_audit.models.records import (
     BeaconEntry,
     BeaconSource,
     BeaconWitness,
-    Closing,
     CoalitionEstimate,
     CountersignedReceipt,
     Enrolment,
     Entry,
     QueryRecord,
     RosterEntry,
+    WindowTrailer,
     WitnessBeacon,
     answer_digest,
     request_message,
@@ -106,9 +106,9 @@ class Builder:
         self.enrolled, self.roster = lines[:enrolments], lines[enrolments:]
         self.tenant_of = dict(names)
         self.embedder = get_embedder(query_tokens=4)
-        self.made = self._commit(records, accounts)
-        self.opening = self.made.opening
-        self.opening_digest = digest_hex(self.opening.dump())
+        self.result = self._commit(records, accounts)
+        self.header = self.result.header
+        self.header_digest = digest_hex(self.header.dump())
         self.entries: list[Entry] = []
         self.tree = MerkleTree()
         self.receipts: list[tuple[QueryRecord, bytes, tuple[int, ...]]] = []
@@ -128,19 +128,19 @@ class Builder:
             texts = dict(zip(index.positions, map(Passage, TEXTS), strict=True))
             tenants[tenant] = commit_tenant(tenant, index, texts, drawn, committed)
         return commit(origin=ORIGIN, policy=policy, roster=self.roster, manifest=manifest, tenants=tenants,
-                      window_secrets=drawn, beacon=self._source("opening"), previous=None)  # fmt: skip
+                      window_secrets=drawn, beacon=self._source("header"), previous=None)  # fmt: skip
 
     # -- the ledger ------------------------------------------------------------------------------------------
 
     def _fill(self, records: int, receipts: int) -> None:
-        self._append(self.opening)
-        self.opening_checkpoint = self._cosigned(self.opening.opens_at - 10_000)
-        self._beacon(0, "opening", self.opening_checkpoint, self.opening.opens_at - 5_000)
+        self._append(self.header)
+        self.header_checkpoint = self._cosigned(self.header.opens_at - 10_000)
+        self._beacon(0, "header", self.header_checkpoint, self.header.opens_at - 5_000)
         waiting = list(self.enrolled)
         every = max(1, records // (len(waiting) + 1))
         asking = [line.account for line in self.roster]
-        asked = dict.fromkeys(self.keys, 0)
-        ts = self.opening.opens_at
+        requested = dict.fromkeys(self.keys, 0)
+        ts = self.header.opens_at
         for number in range(records):
             if number % every == 0 and waiting:
                 # The beacon's witnesses need whole seconds, so the window has no other entries for two seconds.
@@ -150,11 +150,11 @@ class Builder:
                 asking.append(line.account)
             ts += STEP
             account = asking[number % len(asking)]
-            asked[account] += 1
-            self._query(account, asked[account], ts, keep=number < receipts)
+            requested[account] += 1
+            self._query(account, requested[account], ts, keep=number < receipts)
         self._append(
-            Closing(type="closing", v=1, seq=len(self.entries), ts=ts, window=self.opening.window, queries=records,
-                    enrolments=len(self.enrolled), coalition=_estimate(self.made.policy), abandoned=False)
+            WindowTrailer(type="trailer", v=1, seq=len(self.entries), ts=ts, window=self.header.window, queries=records,
+                    enrolments=len(self.enrolled), coalition=_estimate(self.result.policy), abandoned=False)
         )  # fmt: skip
         self.final_checkpoint = self._cosigned(ts + 10_000)
 
@@ -163,20 +163,20 @@ class Builder:
         self.tree.append(leaf_hash(entry.canonical()))
 
     def _query(self, account: str, i: int, ts: int, *, keep: bool) -> None:
-        salt, tenant = self.rng.randbytes(32), self.made.tenants[self.tenant_of[account]]
+        salt, tenant = self.rng.randbytes(32), self.result.tenants[self.tenant_of[account]]
         opened = {"hq": self._element(), "cq": self._element(), "htopk": self._element(), "hans": salt.hex()}
         positions = (0, 1)
         if keep:
             salts = RequestSalts.derive(salt)
-            documents = attest.document_openings(tenant, positions, self.made.secrets, ())
+            documents = attest.document_openings(tenant, positions, self.result.secrets, ())
             digests = [bytes.fromhex(d.hash) for d in documents]
             opened["htopk"] = to_hex(topk_commitment(salts.top_k, positions))
             opened["hans"] = answer_digest(salts.answer, digests).hex()
         name = tenant.entry.tenant
-        message = request_message(ORIGIN, self.opening_digest, name, account, i, opened["hq"])
+        message = request_message(ORIGIN, self.header_digest, name, account, i, opened["hq"])
         record = QueryRecord(
-            type="query", v=1, window=self.opening.window, seq=len(self.entries), account=account, tenant=name, i=i,
-            ts=ts, sig=self.keys[account].sign(message).hex(), proof=None, held=None, **opened,
+            type="query", v=1, window=self.header.window, seq=len(self.entries), account=account, tenant=name, i=i,
+            ts=ts, sig=self.keys[account].sign(message).hex(), proof=None, disclosed_set=None, **opened,
         )  # fmt: skip
         self._append(record)
         if keep:
@@ -204,7 +204,7 @@ class Builder:
         return WitnessBeacon(source="witnesses", witnesses=members)
 
     def _head(self) -> Checkpoint:
-        return Checkpoint(self.opening.log, self.tree.size, self.tree.root())
+        return Checkpoint(self.header.log, self.tree.size, self.tree.root())
 
     def _cosigned(self, ts: int) -> str:
         note = self._head().sign(self.provider)
@@ -213,7 +213,7 @@ class Builder:
         return str(note)
 
     def _beacon(self, of: int, name: str, checkpoint: str, ts: int) -> None:
-        head, window = self._head(), self.made.policy.window
+        head, window = self._head(), self.result.policy.window
         nonces = {n: self._nonce(name, n) for n in self.witnesses}
         notes = [
             str(sign_note(Reveal(ORIGIN, window, head.size, head.root, nonces[n], ts).text,
@@ -229,22 +229,22 @@ class Builder:
 
     def save(self) -> None:
         """Write window.json, trust.toml and the receipts."""
-        keys = keys_of(self.made.tenants.values(), self.embedder)
+        keys = keys_of(self.result.tenants.values(), self.embedder)
         stand_in = {**STAND_IN, "retrieve": "A" * self.proof_bytes} if self.proof_bytes else STAND_IN
         proofs = {str(e.seq): stand_in for e in self.entries if isinstance(e, QueryRecord)}
         file = WindowFile(
             mediaType=MEDIA_TYPE,
             entries=[e.dump() for e in self.entries],
-            opening_checkpoint=self.opening_checkpoint,
+            header_checkpoint=self.header_checkpoint,
             final_checkpoint=self.final_checkpoint,
-            policy=self.made.policy.dump(),
-            embedder=self.made.manifest,
+            policy=self.result.policy.dump(),
+            embedder=self.result.manifest,
             roster=[r.dump() for r in self.roster],
-            tenants=[t.entry.dump() for t in self.made.tenants.values()],
+            tenants=[t.entry.dump() for t in self.result.tenants.values()],
             verification_keys=keys,
             proofs=proofs,
             challenges=[],
-            certificate=None,
+            coalition_proof=None,
         )
         save_window(file, self.folder / "window.json")
         for record, salt, positions in self.receipts:
@@ -254,15 +254,15 @@ class Builder:
         (self.folder / "trust.toml").write_text(text)
 
     def _save_receipt(self, record: QueryRecord, salt: bytes, positions: tuple[int, ...]) -> None:
-        tenant = self.made.tenants[record.tenant]
+        tenant = self.result.tenants[record.tenant]
         text = make_receipt(
             record,
             salt=salt,
             positions=positions,
-            documents=attest.document_openings(tenant, positions, self.made.secrets, ()),
+            documents=attest.document_openings(tenant, positions, self.result.secrets, ()),
             tree=self.tree,
             origin=ORIGIN,
-            opening_digest=self.opening_digest,
+            header_digest=self.header_digest,
             key=self.provider,
         )
         draft = CountersignedReceipt(type="receipt", v=1, account=record.account, receipt=text, disclosed=None,
@@ -290,7 +290,7 @@ def trust_text(
         "max_score_hi": 810,
         "min_score_width": 709,
         "max_abandoned": 0,
-        "a1": "proved",
+        "query_embedding": "proved",
         "coalition": "not-checked",
         "min_receipts": 1,
     }
@@ -336,7 +336,7 @@ def _policy(embedder: Embedder, records: int, accounts: int) -> Policy:
 def _estimate(policy: Policy) -> CoalitionEstimate:
     part = policy.estimator
     return CoalitionEstimate(
-        c=1, c_tenant=1, theta=list(part.theta), tau=part.tau, tau_unit=part.tau_unit, certificate=None
+        c=1, c_tenant=1, theta=list(part.theta), tau=part.tau, tau_unit=part.tau_unit, coalition_proof=None
     )
 
 
@@ -366,7 +366,7 @@ def _as_it_stands(value: Json, *_: object, **__: object) -> bytes:
 @contextmanager
 def without_proofs() -> Iterator[None]:
     """Accept stand-ins for proofs; the rest of the check is the same as for a real window."""
-    nothing: dict[str, Any] = {"parse_proof": _as_it_stands, "refusals": _read_only}
+    nothing: dict[str, Any] = {"parse_proof": _as_it_stands, "failures": _read_only}
     with mock.patch.multiple(SYSTEM, **nothing):
         yield
 

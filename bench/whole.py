@@ -5,7 +5,7 @@ witness, ledger, documents, receipts, A1. Opening, serving, proving and verifyin
 each memory figure covers one phase. The texts are synthetic. The time to embed them is a separate figure, because it
 depends on the embedder. `serve` gives the resident memory between queries, and one slot's precomputed noise.
 
-A verifier's challenge draws `--alone` plus `--together` records. The first `--alone` records get one proof each, the
+A verifier's challenge draws `--alone` plus `--batch` records. The first `--alone` records get one proof each, the
 other records share one proof, and the window must pass in sampled mode.
 """
 
@@ -130,7 +130,7 @@ def serve(root: str, queries: int, niceness: int) -> dict[str, Any]:
         def ask(number: int) -> Cost:
             account = asking[number % ACCOUNTS]
             request = account.request(publication, text(rng), embedder=embedder)
-            _drawn_ahead(window, SlotKey("bench", account.account, request.i))
+            _predrawn(window, SlotKey("bench", account.account, request.i))
             line = request.canonical()
             cost, reply = measured(lambda: window.handle(parse_json(line, source="request")).canonical())
             value: Json = parse_json(reply, source="reply")
@@ -160,7 +160,7 @@ def serve(root: str, queries: int, niceness: int) -> dict[str, Any]:
     }
 
 
-def _drawn_ahead(window: Window, slot: SlotKey) -> None:
+def _predrawn(window: Window, slot: SlotKey) -> None:
     """Wait until a slot's noise is drawn, like the pause between two questions of a person."""
     pool = window.noise_pool
     pool.prepare(slot)
@@ -176,16 +176,16 @@ def _end(window: Window, key: SigningKey, place: Path) -> None:
     witness = Witness(place / "witness", clock=clock)
     file = WindowFile.load(window.context.layout.public.folder)
     entries = [jcs(e) for e in file.entries]
-    tree, known = HashTree(leaf_hash(e) for e in entries), witness.last(window.opening.log)
+    tree, known = HashTree(leaf_hash(e) for e in entries), witness.last(window.header.log)
     assert known is not None
     note = witness.cosign(
         file.final_checkpoint, log_key=key.verifier, consistency=tree.consistency_path(known[0]),
-        closing=(entries[-1], tree.inclusion_path(tree.size - 1)), entries=entries,
+        trailer=(entries[-1], tree.inclusion_path(tree.size - 1)), entries=entries,
     )  # fmt: skip
     window.admit([str(note)])
 
 
-def prove(root: str, alone: int, together: int, low_memory: bool) -> dict[str, Any]:
+def prove(root: str, alone: int, batch: int, low_memory: bool) -> dict[str, Any]:
     """Prove the records that a verifier's challenge draws."""
     place, costs = Path(root), {}
     verifier = SigningKey.generate("verifier")
@@ -193,17 +193,17 @@ def prove(root: str, alone: int, together: int, low_memory: bool) -> dict[str, A
     window = Window.resume(place / "window", key=SigningKey.load(place / "provider.skey"), clock=clock)
     with window:
         window.low_memory = low_memory
-        tree, opening = window.state.tree, window.opening
+        tree, header = window.state.tree, window.header
         challenge = Challenge.new(
-            verifier, opening.origin, opening.window, tree.size, tree.root(), alone + together
+            verifier, header.origin, header.window, tree.size, tree.root(), alone + batch
         )
         drawn = challenge.positions([record.seq for record in window.records])
         if alone:  # the first proof includes making generators and tables
             costs["first"], _ = measured(lambda: window.prove(drawn[:1]))
         if alone > 1:
             costs["alone"], _ = measured(lambda: window.prove(drawn[1:alone]))
-        if together:
-            costs["together"], _ = measured(lambda: window.prove(drawn[alone:], together=together))
+        if batch:
+            costs["batch"], _ = measured(lambda: window.prove(drawn[alone:], batch=batch))
         window.answer_challenge(str(sign_note(challenge.text(), verifier)))
     return by_figure(costs)
 
@@ -250,9 +250,9 @@ def _figures(cost: Cost) -> dict[str, float]:
 def alone_in_a_process(work: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
     """Measure a phase in a separate process and return its figures."""
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
-        found = pool.submit(work, *values).result()
-    print(f"bench.whole: {work.__name__}: {json.dumps(found)}", file=sys.stderr, flush=True)
-    return found
+        result = pool.submit(work, *values).result()
+    print(f"bench.whole: {work.__name__}: {json.dumps(result)}", file=sys.stderr, flush=True)
+    return result
 
 
 def main() -> int:
@@ -263,7 +263,7 @@ def main() -> int:
     options.add_argument("--queries", type=int, default=20)
     options.add_argument("--gains", default="1,8,64")
     options.add_argument("--alone", type=int, default=1, help="records that are proved by themselves")
-    options.add_argument("--together", type=int, default=0, help="records after these, in one proof")
+    options.add_argument("--batch", type=int, default=0, help="records after these, in one proof")
     options.add_argument("--low-memory", action="store_true")
     options.add_argument("--serve-nice", type=int, default=0, help="added to the serving process's niceness")
     options.add_argument("--folder", type=Path, help="where the window is kept; an empty or new folder")
@@ -278,13 +278,13 @@ def main() -> int:
             "gains": list(gains),
             "queries": args.queries,
             "alone": args.alone,
-            "together": args.together,
+            "batch": args.batch,
             "open": alone_in_a_process(
                 open_window, root, args.documents, args.distinct or args.documents, args.queries, gains
             ),
             "serve": alone_in_a_process(serve, root, args.queries, args.serve_nice),
-            "prove": alone_in_a_process(prove, root, args.alone, args.together, args.low_memory),
-            "verify": alone_in_a_process(verify, root, args.alone + args.together),
+            "prove": alone_in_a_process(prove, root, args.alone, args.batch, args.low_memory),
+            "verify": alone_in_a_process(verify, root, args.alone + args.batch),
         }
     emit(figures, as_json=args.json)
     return 0

@@ -46,7 +46,7 @@ from rag_audit.verify.drawing import draw_challenge
 
 GROUP = 256
 """The number of requests in one batch."""
-MOST_CERTIFIED = 65_535
+MAX_CERTIFIED = 65_535
 FEWEST = 4
 
 
@@ -63,7 +63,7 @@ class Large(Bench):
             PrivacyTarget(n=-(-records // accounts), k_max=8, eps_acc="14"),
             embedding=Embedding(self.embedder.dimension),
             estimator=EstimatorParameters(
-                certificate=("scan", records) if records <= MOST_CERTIFIED else None
+                coalition_proof=("scan", records) if records <= MAX_CERTIFIED else None
             ),
         )
 
@@ -88,20 +88,20 @@ class Large(Bench):
             self._verify(window)
 
     def _answer_all(self, window: Window) -> None:
-        digest, rng = self._publication(window).opening_digest(), Random(3)
+        digest, rng = self._publication(window).header_digest(), Random(3)
         accounts, kept = len(self.accounts), False
         step = min(GROUP, accounts)  # a batch answers at most one question of each account
         for start in range(0, self.queries, step):
             queries = []
             for number in range(start, min(start + step, self.queries)):
                 (key, line), i = self.accounts[number % accounts], number // accounts + 1
-                asked = OpenedQuery(next(self.questions), rng.randbytes(32), self.embedder)
-                message = request_message(ORIGIN, digest, TENANT, line.account, i, asked.hq)
+                requested = OpenedQuery(next(self.questions), rng.randbytes(32), self.embedder)
+                message = request_message(ORIGIN, digest, TENANT, line.account, i, requested.hq)
                 request = SignedRequest(
-                    type="request", v=1, origin=ORIGIN, opening=digest, tenant=TENANT, account=line.account, i=i,
-                    hq=asked.hq, sig=key.sign(message).hex(), query=asked.text, salt=asked.salt.hex(),
+                    type="request", v=1, origin=ORIGIN, header=digest, tenant=TENANT, account=line.account, i=i,
+                    hq=requested.hq, sig=key.sign(message).hex(), query=requested.text, salt=requested.salt.hex(),
                 )  # fmt: skip
-                queries.append(Query(request, asked))
+                queries.append(Query(request, requested))
             for outcome in window.answers.answer(queries):
                 if not isinstance(outcome, Answer):
                     raise SystemExit(f"refused: {outcome}")

@@ -25,7 +25,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.beacon import nonce_commitment
 from rag_audit.models.publication import PUBLICATION, Publication
-from rag_audit.models.records import BeaconEntry, Enrolment, Entry, Opening, log_origin
+from rag_audit.models.records import BeaconEntry, Enrolment, Entry, WindowHeader, log_origin
 from rag_audit.models.trust import Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
@@ -36,7 +36,7 @@ ORIGIN, WINDOW = "bench.example/rag", "w-1"
 ZERO = "00" * 32
 STRICT = {"max_epsilon": "60", "max_delta": "1e-5", "min_k_max": 2, "max_theta": "0.8", "min_tau": 0,
           "max_K_share": "0.25",
-          "max_abandoned": 0, "max_score_hi": 810, "min_score_width": 709, "a1": "re-executed",
+          "max_abandoned": 0, "max_score_hi": 810, "min_score_width": 709, "query_embedding": "re-executed",
           "coalition": "not-checked", "min_receipts": 1, "allow_unsafe_setup": False}  # fmt: skip
 
 
@@ -49,19 +49,19 @@ class Bench:
         self.key = SigningKey.generate(ORIGIN)
         self.witness = Witness.init(root / "witness", "witness")
         self.now = int(time.time() * 1000)
-        opening = {
-            "type": "opening", "v": 1, "origin": ORIGIN, "window": WINDOW, "opens_at": self.now + 3_600_000,
+        header = {
+            "type": "header", "v": 1, "origin": ORIGIN, "window": WINDOW, "opens_at": self.now + 3_600_000,
             "closes_at": self.now + 7_200_000, "previous": None, "c_emb": ZERO, "c_seed": ZERO, "c_policy": ZERO,
             "beacon": {"source": "drand", "chain": ZERO, "round": 1}, "roster": {"root": ZERO, "count": 0},
             "tenants": {"root": ZERO, "count": 0}, "ledger": ZERO,
         }  # fmt: skip
-        self.opening = Opening.parse(opening, field="opening")
+        self.header = WindowHeader.parse(header, field="header")
         self.entries: list[Entry] = []
         self.tree = MerkleTree()
         self.growing = GrowingFile(self.public / "window.json")
-        publication = Publication(mediaType=PUBLICATION, opening=self.opening.dump(), policy={}, embedder={}, roster=[],
+        publication = Publication(mediaType=PUBLICATION, header=self.header.dump(), policy={}, embedder={}, roster=[],
                                   tenants=[])  # fmt: skip
-        replace_file(self.public / "opening.json", publication.canonical())
+        replace_file(self.public / "header.json", publication.canonical())
         trust = Trust.parse({
             "version": 1, "quorum": 1, "provider": {"origin": ORIGIN, "vkey": str(self.key.verifier)},
             "witness": [{"name": "witness", "vkey": str(self.witness.vkey)}], "beacon": {"witnesses": ["witness"]},
@@ -69,7 +69,7 @@ class Bench:
             "require": Require.parse(STRICT, field="require"),
         }, field="trust.toml")  # fmt: skip
         (root / "trust.toml").write_text(trust_template(trust))
-        self._append(self.opening)
+        self._append(self.header)
         (self.public / "checkpoint-1.txt").write_text(self._checkpoint())
 
     def run(self, joined: int, more: int) -> dict[str, Cost]:
@@ -129,8 +129,8 @@ class Bench:
 
     def _publish(self) -> None:
         head = WindowFile(
-            mediaType=MEDIA_TYPE, entries=[], opening_checkpoint="", final_checkpoint=self._checkpoint(), policy={},
-            embedder={}, roster=[], tenants=[], verification_keys={}, proofs={}, challenges=[], certificate=None,
+            mediaType=MEDIA_TYPE, entries=[], header_checkpoint="", final_checkpoint=self._checkpoint(), policy={},
+            embedder={}, roster=[], tenants=[], verification_keys={}, proofs={}, challenges=[], coalition_proof=None,
         )  # fmt: skip
         self.growing.save(head, self.entries)
 

@@ -67,22 +67,22 @@ def wheel(folder: Path, cpu: str, out: Path) -> Path:
          "--sbom-include", str(parts), "--out", str(out)],
         cwd=folder, env={**built, "PATH": f"{tools}:{built['PATH']}"}, check=True,
     )  # fmt: skip
-    (made,) = (path for path in out.glob(f"*{cpu}.whl") if before.get(path) != path.stat().st_mtime_ns)
-    return made
+    (result,) = (path for path in out.glob(f"*{cpu}.whl") if before.get(path) != path.stat().st_mtime_ns)
+    return result
 
 
 def digests(path: Path) -> dict[str, str]:
     """Return the SHA-256 of a file and of the members of a wheel; the members show where two wheels differ."""
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+    result = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as archive:
-            found |= {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
-    return found
+            result |= {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+    return result
 
 
 def twice(cpu: str) -> int:
     """Clone HEAD into two folders with names of different lengths, and build in each."""
-    found: list[dict[str, str]] = []
+    result: list[dict[str, str]] = []
     revision = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
@@ -93,10 +93,12 @@ def twice(cpu: str) -> int:
             subprocess.run(["git", "clone", "--quiet", "--no-checkout", str(ROOT), str(folder)], check=True)
             # HEAD may have changed during the first build.
             subprocess.run(["git", "checkout", "--quiet", revision.strip()], cwd=folder, check=True)
-            made = [web(folder), wheel(folder, cpu, folder / "dist")]
-            found.append(digests(made[0]) | digests(made[1]))
-            print(*(f"{found[-1][path.name]}  {path.name}" for path in made), sep="\n", flush=True)
-    different = [name for name in sorted({*found[0], *found[1]}) if found[0].get(name) != found[1].get(name)]
+            created = [web(folder), wheel(folder, cpu, folder / "dist")]
+            result.append(digests(created[0]) | digests(created[1]))
+            print(*(f"{result[-1][path.name]}  {path.name}" for path in created), sep="\n", flush=True)
+    different = [
+        name for name in sorted({*result[0], *result[1]}) if result[0].get(name) != result[1].get(name)
+    ]
     print("DIFFERENT:" if different else "equal", *different)
     return int(bool(different))
 

@@ -45,11 +45,11 @@ def python_locked(paths: Iterable[str] = PYTHON_LOCKS) -> tuple[dict[str, str], 
     graph: Graph = {}
     for path in paths:
         for block in re.split(r"\n(?=[a-zA-Z])", (ROOT / path).read_text()):
-            found = re.match(r"([\w.-]+)(?:\[[^]]*\])?==([^\s;\\]+)", block)
-            if not found:
+            result = re.match(r"([\w.-]+)(?:\[[^]]*\])?==([^\s;\\]+)", block)
+            if not result:
                 continue
-            name = normal(found[1])
-            versions.setdefault(name, found[2])
+            name = normal(result[1])
+            versions.setdefault(name, result[2])
             noted = block.partition("# via")[2].replace("#", " ").split()
             for parent in noted:
                 graph.setdefault(normal(parent), set()).add(name)
@@ -68,9 +68,9 @@ def closure(roots: Iterable[str], graph: Graph) -> set[str]:
 
 
 def _requirement(text: str) -> str:
-    found = re.match(r"[\w.-]+", text)
-    assert found is not None
-    return normal(found[0])
+    result = re.match(r"[\w.-]+", text)
+    assert result is not None
+    return normal(result[0])
 
 
 def python_parts() -> tuple[list[dict[str, Any]], Graph]:
@@ -161,7 +161,7 @@ def npm_parts() -> tuple[list[dict[str, Any]], Graph]:
             entry = packages[place]
             wanted = {**entry.get("dependencies", {}), **entry.get("optionalDependencies", {})}
             edges.setdefault(purl, set()).update(
-                refs[found] for name in wanted if (found := _resolved(place, name, refs))
+                refs[result] for name in wanted if (result := _resolved(place, name, refs))
             )
         edges[""] |= {refs[f"node_modules/{name}"] for name in packages[""].get("dependencies", {})}
     return [parts[purl] for purl in sorted(parts)], edges
@@ -184,8 +184,8 @@ def bill() -> dict[str, Any]:
     root = f"pkg:pypi/ragaudit-zk@{version}"
     components: list[dict[str, Any]] = []
     edges: Graph = {}
-    for made, needed in (python_parts(), rust_parts(), npm_parts()):
-        components += made
+    for result, needed in (python_parts(), rust_parts(), npm_parts()):
+        components += result
         for ref, others in needed.items():
             edges.setdefault(ref or root, set()).update(others)
     value: dict[str, Any] = {

@@ -30,9 +30,9 @@ if (
 
 
 class Permutation:
-    """Poseidon's permutation as tests compute it. The reference takes milliseconds and a suite asks for thousands, so the
-    native core permutes in its place, and the reference after it for each `COMPARED`-th state. Tests that hold the two
-    against each other (`REFERENCE`) have the reference alone.
+    """Poseidon's permutation as tests compute it. The reference takes milliseconds and a suite asks for thousands, so
+    the native core permutes in its place, and the reference after it for each `COMPARED`-th state. Tests that hold the
+    two against each other (`REFERENCE`) have the reference alone.
     """
 
     COMPARED = 64
@@ -49,10 +49,10 @@ class Permutation:
 
     def _native(self, state: tuple[int, ...]) -> tuple[int, ...]:
         data = _native.poseidon_permute(b"".join(to_bytes(x % MODULUS) for x in state))
-        found = tuple(int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32))
+        result = tuple(int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32))
         if self.native.cache_info().misses % self.COMPARED == 0:
-            assert found == self.reference(state), "the native core's permutation is not the reference's"
-        return found
+            assert result == self.reference(state), "the native core's permutation is not the reference's"
+        return result
 
 
 # Before others import it by its name.
@@ -83,7 +83,7 @@ TOGETHER = {
     ),
     "report": (
         "report/test_explanations.py",
-        "report/test_faces.py",
+        "report/test_report_formats.py",
         "report/test_model.py",
         "report/test_page.py",
         "report/test_page_in_browser.py",
@@ -98,7 +98,7 @@ TOGETHER = {
         "window/test_quorum.py",
         "window/test_receipts.py",
         "window/test_scan_windows.py",
-        "window/test_together.py",
+        "window/test_batch.py",
         "window/test_verdict.py",
     ),
 }
@@ -111,13 +111,13 @@ SLOW = (
     "window/finished",
     "executors/test_cluster_window.py",
     "groth16/test_verifiers.py",
-    "window/test_listing.py",
+    "window/test_randomized_response.py",
     "window/test_samples.py",
     "circuits/test_retrieve.py",
     "circuits/test_embed_proofs.py",
     "circuits/test_many.py",
     "scan/test_memory.py",
-    "estimate/test_certificate.py",
+    "estimate/test_coalition_proof.py",
 )
 """Files and groups that take longest, which start first: one process must not be left alone with them at the end."""
 APART = ("window/test_crash.py", "accounting/test_exact_bound.py")

@@ -1,4 +1,5 @@
-"""A real PostgreSQL server for tests, from the system's package: it listens on a Unix socket alone, and ends with them."""
+"""A real PostgreSQL server for tests, from the system's package: it listens on a Unix socket alone, and ends with
+them."""
 
 from __future__ import annotations
 
@@ -39,10 +40,10 @@ class Cluster:
 
 def programs() -> Path:
     """The folder of the server's programs; the test is skipped where there is none."""
-    found = [Path(p).parent for p in (shutil.which("initdb"),) if p] + sorted(
+    result = [Path(p).parent for p in (shutil.which("initdb"),) if p] + sorted(
         Path("/usr/lib/postgresql").glob("*/bin"), reverse=True
     )
-    for folder in found:
+    for folder in result:
         if (folder / "initdb").exists():
             return folder
     pytest.skip("no PostgreSQL server: apt-get install postgresql")
@@ -77,9 +78,9 @@ def cluster(*, durable: bool = False) -> Iterator[Cluster]:
             f"-c listen_addresses='' -c unix_socket_directories={folder}{'' if durable else ' -c fsync=off'}"
         )
         try:
-            made = Cluster(f"postgresql://{USER}@/postgres?host={folder}", started, folder, run)
-            made.start()
-            yield made
+            result = Cluster(f"postgresql://{USER}@/postgres?host={folder}", started, folder, run)
+            result.start()
+            yield result
         finally:
             subprocess.run(
                 [bin_ / "pg_ctl", "-D", folder / "data", "stop", "-m", "immediate", "-w"],
@@ -92,5 +93,5 @@ def cluster(*, durable: bool = False) -> Iterator[Cluster]:
 @contextmanager
 def server() -> Iterator[str]:
     """A new server's address, as libpq reads it."""
-    with cluster() as made:
-        yield made.address
+    with cluster() as result:
+        yield result.address

@@ -35,12 +35,12 @@ def parse(text: str) -> list[Skip]:
         raise ValueError("CONTRIBUTING.md has no heading '### Skipped tests'")
     section = re.split(r"\n#+ ", section)[0]
     rows = [line for line in section.splitlines() if line.startswith("|")][2:]
-    found = [ROW.fullmatch(row) for row in rows]
-    if None in found or not found:
+    result = [ROW.fullmatch(row) for row in rows]
+    if None in result or not result:
         raise ValueError(
-            f"not a row of the table of skipped tests: {rows[found.index(None)] if rows else section}"
+            f"not a row of the table of skipped tests: {rows[result.index(None)] if rows else section}"
         )
-    return [Skip(*row.groups()) for row in found if row is not None]
+    return [Skip(*row.groups()) for row in result if row is not None]
 
 
 @cache

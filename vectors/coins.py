@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.commitments import (
-    held_commitment,
-    kept_commitment,
+    disclosed_commitment,
     list_commitment,
     noise_key,
+    sample_commitment,
     sampling_slot,
 )
-from rag_audit.relation.draws import coins, uniforms
+from rag_audit.relation.draws import bernoulli_bits, uniforms
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits
@@ -39,7 +39,7 @@ def digits(values: list[bool]) -> str:
 def coin_vectors() -> dict[str, Any]:
     """Return the cases of `v1/coins.json`. Bits are strings of 0 and 1 in the order of positions."""
     kappa = [element("kappa", n) for n in range(3)]
-    half, most = COIN_RANGE // 2, COIN_RANGE - 1
+    half, maximum = PROBABILITY_RANGE // 2, PROBABILITY_RANGE - 1
     drawn = uniforms(kappa[0], 100)
     slot = sampling_slot("w-1", "tenant-a")
     packed = [bits("packed", n) for n in (1, 252, 253, 505)]
@@ -55,8 +55,8 @@ def coin_vectors() -> dict[str, Any]:
             for k, n in ((kappa[0], 100), (kappa[1], 1), (kappa[2], 80))
         ],
         "coins": [
-            {"kappa": to_hex(kappa[0]), "count": 100, "bound": b, "result": digits(coins(kappa[0], 100, b))}
-            for b in (1, half, most, drawn[0], drawn[0] + 1)
+            {"kappa": to_hex(kappa[0]), "count": 100, "bound": b, "result": digits(bernoulli_bits(kappa[0], 100, b))}
+            for b in (1, half, maximum, drawn[0], drawn[0] + 1)
         ],
         "pack_bits": [{"bits": digits(p), "result": [to_hex(x) for x in pack_bits(p)]} for p in packed],
         "winners": [
@@ -84,11 +84,15 @@ def coin_vectors() -> dict[str, Any]:
             }
         ],
         "kept": [
-            {"salt": to_hex(element("salt")), "bits": digits(p), "result": to_hex(kept_commitment(element("salt"), p))}
+            {
+                "salt": to_hex(element("salt")),
+                "bits": digits(p),
+                "result": to_hex(sample_commitment(element("salt"), p)),
+            }
             for p in packed
         ],
         "held": [
-            {"salt": to_hex(s), "bits": digits(p), "result": to_hex(held_commitment(s, p))}
+            {"salt": to_hex(s), "bits": digits(p), "result": to_hex(disclosed_commitment(s, p))}
             for s, p in ((0, [False] * 253), *((element("salt"), p) for p in packed))
         ],
         "list": [
@@ -97,7 +101,7 @@ def coin_vectors() -> dict[str, Any]:
         ],
         "negative": [
             {"name": "bound_of_never", "bound": 0, "why": "strictly between 0 and 1"},
-            {"name": "bound_of_always", "bound": COIN_RANGE, "why": "strictly between 0 and 1"},
+            {"name": "bound_of_always", "bound": PROBABILITY_RANGE, "why": "strictly between 0 and 1"},
             {"name": "list_of_none", "winners": "0110", "most": 0, "why": "at least one position"},
             {"name": "list_beyond_the_capacity", "winners": "0110", "most": 5, "why": "at most every position"},
             {"name": "bits_padding_not_zero", "elements": [to_hex(1 << 3)], "count": 3, "why": "a second packing"},

@@ -370,10 +370,10 @@ def challenge_vectors() -> Case:
         return Challenge(origin, window, 1402, root, nonce, sample).text()
 
     def lines(*changes: tuple[int, str]) -> str:
-        made = note(7).split("\n")
+        result = note(7).split("\n")
         for number, line in changes:
-            made[number] = line
-        return "\n".join(made)
+            result[number] = line
+        return "\n".join(result)
 
     return {
         "draw": [

@@ -25,10 +25,10 @@ FILES = ("generators.json", "proofs.json", "trace.json")
 def folder() -> Path:
     """Return the folder of the version's files."""
     source = (ROOT.parent / "native/scan-protocol/src/protocol.rs").read_text(encoding="utf-8")
-    found = re.search(r"pub const VERSION: u64 = (\d+);", source)
-    if found is None:
+    result = re.search(r"pub const VERSION: u64 = (\d+);", source)
+    if result is None:
         raise SystemExit("vectors: native/scan-protocol/src/protocol.rs has no VERSION")
-    return ROOT / f"v{found[1]}" / "scan"
+    return ROOT / f"v{result[1]}" / "scan"
 
 
 def main() -> int:
@@ -40,12 +40,12 @@ def main() -> int:
         return 1
     environment = dict(os.environ) if check else {**os.environ, "RAG_AUDIT_WRITE_VECTORS": "1"}
     command = ["cargo", "test", "--manifest-path", str(MANIFEST), "--release", "--locked", "--quiet"]
-    made = subprocess.run(
+    result = subprocess.run(
         [*command, "-p", "ragaudit-scan-prover", "--lib", "golden::"], env=environment, check=False
     )
-    if made.returncode and not check:
+    if result.returncode and not check:
         print("vectors: put the SHA-256 of the new trace into protocol.rs, then run --check", file=sys.stderr)
-    return made.returncode
+    return result.returncode
 
 
 if __name__ == "__main__":

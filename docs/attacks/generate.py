@@ -32,23 +32,23 @@ CERTIFIED = [
     ("weak + Mirabel", WEAK, "mirabel", 1),
     ("strong noise", STRONG, "none", 1),
     ("strong, k = 4", STRONG, "none", 4),
-    ("listing", "listing:0.7", "none", 1),
-    ("listing, k = 4", "listing:0.7", "none", 4),
+    ("listing", "randomized-response:0.7", "none", 1),
+    ("listing, k = 4", "randomized-response:0.7", "none", 4),
 ]
 
 
 def of_run(run: AttackRun) -> str:
     """AUCs with and without a certificate, and the lower bounds with the certified ones."""
-    found = {(r.attack, _key(r.cell)): r for r in run.results}
+    result = {(r.attack, _key(r.cell)): r for r in run.results}
     names = list(dict.fromkeys(r.attack for r in run.results))
     parts = []
     for columns in (PLAIN, CERTIFIED):
         rows = [
-            [f"`{a}`", str(found[a, columns[0][1:]].queries), *(_auc(found[a, c[1:]]) for c in columns)]
+            [f"`{a}`", str(result[a, columns[0][1:]].queries), *(_auc(result[a, c[1:]]) for c in columns)]
             for a in names
         ]
         parts.append(_table(["attack", "queries", *(c[0] for c in columns)], rows))
-    rows = [[f"`{a}`", *(_bound(found[a, c[1:]]) for c in CERTIFIED)] for a in names]
+    rows = [[f"`{a}`", *(_bound(result[a, c[1:]]) for c in CERTIFIED)] for a in names]
     parts.append("Lower bounds on epsilon from lists, 500 trials of each world, with the certified epsilon of the"
                  " same queries; in brackets\nthe test's AUC on lists and its certified ceiling:")  # fmt: skip
     parts.append(_table(["attack", *(c[0] for c in CERTIFIED)], rows))

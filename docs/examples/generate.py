@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 def run(root: Path) -> None:
     """Seven queries by four accounts, one of them enrolled late; full mode; the verdict's text beside it."""
     service = Service(root)
-    window = service.open(tokens=(24, 512), certificate=("groth16", 8))
+    window = service.open(tokens=(24, 512), coalition_proof=("groth16", 8))
     publication = Publication.load(window.directory / "public")
     exchange: dict[str, Any] = {"roster": [a.roster_entry.dump() for a in service.accounts.values()]}
 
@@ -86,7 +86,7 @@ def run(root: Path) -> None:
 
     file = WindowFile.load(public)
     write("window.json", file.dump())
-    write("opening.json", publication.dump())
+    write("header.json", publication.dump())
     for name, value in exchange.items():
         write(f"{name}.json", value)
     (HERE / "receipts").mkdir(exist_ok=True)
@@ -94,7 +94,7 @@ def run(root: Path) -> None:
         old.unlink()
     for path in sorted(receipts.glob("*.json")):
         (HERE / "receipts" / path.name).write_bytes(path.read_bytes())
-    trust = service.trust_text(window.policy, a1="proved", coalition="checked")
+    trust = service.trust_text(window.policy, query_embedding="proved", coalition="checked")
     (HERE / "trust.toml").write_text(trust, encoding="utf-8")
     write_verdict()
 
@@ -124,7 +124,7 @@ def enrol(service: Service, window: Window) -> None:
     log_key = service.key.verifier
     tree = HashTree(leaf_hash(jcs(e)) for e in WindowFile.load(window.export()).entries)
     for witness in service.witnesses.values():
-        last = witness.last(window.opening.log)
+        last = witness.last(window.header.log)
         assert last is not None
         path = tree.consistency_path(last[0], size)
         window.admit([str(witness.cosign(checkpoint.read_text(), log_key=log_key, consistency=path))])
@@ -174,17 +174,17 @@ def examples() -> dict[str, tuple[str, str]]:
     vk = window["verification_keys"][proof["retrieve"]["circuit"]]
     drand = DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=35_735_546)
     values = {
-        "opening": entry("opening"),
+        "header": entry("header"),
         "beacon": entry("beacon"),
         "enrolment": entry("enrolment"),
         "query": entry("query"),
-        "closing": entry("closing"),
+        "trailer": entry("trailer"),
         "policy": window["policy"],
         "embedder": window["embedder"],
         "tenants": window["tenants"],
         "roster": load("roster.json"),
-        "publication": load("opening.json"),
-        "nonce-line": entry("opening")["beacon"]["witnesses"][0],
+        "publication": load("header.json"),
+        "nonce-line": entry("header")["beacon"]["witnesses"][0],
         "drand-source": drand.dump(),
         "request": load("request.json"),
         "answer": load("answer.json"),
@@ -196,7 +196,7 @@ def examples() -> dict[str, tuple[str, str]]:
         "window": siblings(),
     }
     texts = {
-        "checkpoint": window["opening_checkpoint"],
+        "checkpoint": window["header_checkpoint"],
         "beacon-note": entry("beacon")["notes"][0],
         "challenge": window["challenges"][0],
         "receipt": receipt["receipt"],

@@ -71,17 +71,17 @@ trust = Trust.parse({
     },
     "require": {"max_epsilon": "20", "max_delta": "1e-5", "min_k_max": 2, "max_theta": "0.8", "min_tau": 0,
                 "max_K_share": "0.25", "max_abandoned": 0, "max_score_hi": 810, "min_score_width": 709,
-                "a1": "proved", "coalition": "not-checked", "min_receipts": 1},
+                "query_embedding": "proved", "coalition": "not-checked", "min_receipts": 1},
 }, field="trust.toml")  # fmt: skip
 Path("trust.toml").write_text(trust_template(trust), encoding="utf-8")
 
 
-def cosigned_opening(window: Window) -> list[str]:
+def cosigned_header(window: Window) -> list[str]:
     """What `rag-audit witness cosign` and `witness beacon` leave in public/notes, and a wait until the window opens."""
-    opening, checkpoint = jcs(window.opening.dump()), Path("window/public/checkpoint-1.txt").read_text()
-    note = witness.cosign_opening(checkpoint, opening, log_key=key.verifier)
-    reveal = witness.reveal(note, opening, log_key=key.verifier, witnesses=[witness.vkey], quorum=1)
-    time.sleep(max(0, window.opening.opens_at / 1000 - time.time()) + 0.01)
+    header, checkpoint = jcs(window.header.dump()), Path("window/public/checkpoint-1.txt").read_text()
+    note = witness.cosign_header(checkpoint, header, log_key=key.verifier)
+    reveal = witness.reveal(note, header, log_key=key.verifier, witnesses=[witness.vkey], quorum=1)
+    time.sleep(max(0, window.header.opens_at / 1000 - time.time()) + 0.01)
     return [str(note), str(reveal)]
 
 
@@ -90,10 +90,10 @@ def cosigned_end(window: Window) -> list[str]:
     file = WindowFile.load(window.directory / "public")
     entries = [jcs(entry) for entry in file.entries]
     tree = HashTree(map(leaf_hash, entries))
-    size, _ = witness.last(window.opening.log) or (0, b"")
+    size, _ = witness.last(window.header.log) or (0, b"")
     closing = (entries[-1], tree.inclusion_path(tree.size - 1, tree.size))
     note = witness.cosign(parse_note(file.final_checkpoint), log_key=key.verifier,
-                          consistency=tree.consistency_path(size, tree.size), closing=closing,
+                          consistency=tree.consistency_path(size, tree.size), trailer=closing,
                           entries=entries)  # fmt: skip
     return [str(note)]
 
@@ -101,7 +101,7 @@ def cosigned_end(window: Window) -> list[str]:
 # -- README --
 window = Window.open("window", key=key, policy=policy, roster=[alice.roster_entry], documents={"law": texts},
                      terms=Terms("example.org/rag", beacon))  # fmt: skip
-window.admit(cosigned_opening(window))  # the witnesses' quorum, then their beacon: now the window is active
+window.admit(cosigned_header(window))  # the witnesses' quorum, then their beacon: now the window is active
 public = Publication.load(Path("window/public"))
 request = alice.request(public, "What is bail?")  # signed by alice, and repeated until it is answered
 reply = window.query(request).dump()

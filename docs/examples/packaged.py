@@ -52,7 +52,7 @@ def run(root: Path) -> None:
         capacities={"law": 8},
         documents={"law": TEXTS["law"]},
         system="scan",
-        certificate=("scan", 4),
+        coalition_proof=("scan", 4),
         tokens=(24, 512),
         n=2,
         gains=(1, 8),
@@ -62,7 +62,7 @@ def run(root: Path) -> None:
     for account, question in QUESTIONS:
         service.ask(window, account, question)
     service.finish(window)
-    window.prove(together=len(QUESTIONS))
+    window.prove(batch=len(QUESTIONS))
 
     (EXAMPLE / "receipts").mkdir(parents=True, exist_ok=True)
     for old in (EXAMPLE / "receipts").iterdir():
@@ -70,7 +70,12 @@ def run(root: Path) -> None:
     service.receipts(window, EXAMPLE / "receipts", disclose=False)
     file = WindowFile.load(window.directory / "public")
     (EXAMPLE / "window.json").write_bytes(jcs(file.dump()) + b"\n")
-    limits = {"max_epsilon": "10", "a1": "proved", "coalition": "checked", "allow_unsafe_setup": False}
+    limits = {
+        "max_epsilon": "10",
+        "query_embedding": "proved",
+        "coalition": "checked",
+        "allow_unsafe_setup": False,
+    }
     trust = service.trusting([], Require(**{**STRICT, **limits}), ("alice", "bob"))
     (EXAMPLE / "trust.toml").write_text(trust, encoding="utf-8")
     window.shut()

@@ -77,16 +77,16 @@ def main() -> None:
     )
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--against", type=Path, nargs="*", default=[])
-    asked = parser.parse_args()
-    found, other = together(asked.folders), together(asked.against)
+    requested = parser.parse_args()
+    result, other = together(requested.folders), together(requested.against)
 
     def written(match: re.Match[str]) -> str:
         kind, (name, *prefixes) = match[1], (match[2].split() or [""])
         if kind == "summary":
-            text = "```\n" + "\n".join(report.summarise(found).text()) + "\n```"
+            text = "```\n" + "\n".join(report.summarise(result).text()) + "\n```"
         elif kind == "against":
             both = {line.experiment for line in other}
-            rows, spread = report.between([line for line in found if line.experiment in both], other)
+            rows, spread = report.between([line for line in result if line.experiment in both], other)
             far = [row for row in rows if abs(float(row.rpartition("(")[2].split()[0])) > 3]
             said = f"{len(rows)} figures differ between the runs, by {spread:.2f} standard errors in root mean square;"
             text = "\n".join(["```", said, "further apart than three:", *(far or ["none"]), "```"])
@@ -94,13 +94,13 @@ def main() -> None:
             figures = tuple(word for word in prefixes if not word.startswith("@")) or ("",)
             cells = tuple(word[1:] for word in prefixes if word.startswith("@")) or ("",)
             text = table([
-                line for line in found if line.experiment == name and line.figure.name.startswith(figures)
+                line for line in result if line.experiment == name and line.figure.name.startswith(figures)
                 and line.cell.removeprefix(f"{line.column}-").startswith(cells)
             ])  # fmt: skip
         return f"<!-- {kind}{match[2]} -->\n{text}\n<!-- end -->"
 
     PAGE.write_text(MARK.sub(written, PAGE.read_text("utf-8")), "utf-8")
-    for folder in asked.folders:
+    for folder in requested.folders:
         for picture in sorted(folder.glob("*.svg")):
             shutil.copyfile(picture, HERE / picture.name)
 

@@ -18,9 +18,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.backends.reference import coalition, drawn, embed, listing, query
+from rag_audit.proofs.backends.reference import coalition, drawn, embed, query, randomized_response
 from rag_audit.proofs.backends.reference.digits import Digit
-from rag_audit.proofs.backends.reference.drawn import Coins, Noise, Seed
+from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.extensions import log2
 from rag_audit.proofs.backends.reference.group import Point, encode
 from rag_audit.proofs.backends.reference.index import Index
@@ -95,11 +95,11 @@ def _watched(heard: Heard) -> Iterator[None]:
         session: Session, label: str, weights: Sequence[Digit], claim: Expr | int, degree: int
     ) -> tuple[list[Digit], Expr]:
         start = len(heard.tokens)
-        made = own(session, label, weights, claim, degree)
+        result = own(session, label, weights, claim, degree)
         points = max((-(-degree * (len(digit) - 1) // 16) for digit in weights), default=1)
         assert len(heard.tokens) == start + len(weights) * (points + 1)
         heard.tokens[start:] = [("rounds", label, points, len(weights))]
-        return made
+        return result
 
     Session.reduce_digits = reduce_digits  # type: ignore[method-assign]
     try:
@@ -124,11 +124,11 @@ def _step(token: Token) -> tuple[Token, int] | None:
 def _alike(first: Sequence[Token], other: Sequence[Token], times: int) -> bool:
     """Whether these are the first ones with rounds that have grown by `times`."""
     for a, b in zip(first, other, strict=True):
-        known, found = _step(a), _step(b)
-        if known is None or found is None:
+        known, result = _step(a), _step(b)
+        if known is None or result is None:
             if a != b:
                 return False
-        elif known[0] != found[0] or found[1] != known[1] + times:
+        elif known[0] != result[0] or result[1] != known[1] + times:
             return False
     return True
 
@@ -182,8 +182,8 @@ def lines(tokens: Sequence[Token], indent: str = "", grows: bool = False) -> Ite
                 yield f"  {indent}= {name}{TIMES}", (1,)
             case ("rounds", label, points, count):
                 times = f"k + {count}" if grows and count else "k" if grows else "#"
-                made = " ".join(f"P {label}," for _ in range(points))
-                yield f"> {indent}{times} x {{ {made} C {label} }}", () if grows else (count,)
+                result = " ".join(f"P {label}," for _ in range(points))
+                yield f"> {indent}{times} x {{ {result} C {label} }}", () if grows else (count,)
             case ("times", count, (("say", *_) | ("claim", *_) as only,)):
                 ((text, _),) = lines([only], indent)
                 yield text, (count,)
@@ -273,7 +273,7 @@ def _queries(
 ) -> Read:
     """A run about `count` records."""
     capacity, dimension, listed = sizes
-    asked = query.Asked(
+    requested = query.Asked(
         bytes(32),
         _index(capacity, dimension),
         gains,
@@ -283,17 +283,19 @@ def _queries(
         _rows(capacity) if kept else None,
         [(0, 0)] * count,
     )
-    return lambda reader: query.read(asked, reader)
+    return lambda reader: query.read(requested, reader)
 
 
 def _coins(capacity: int) -> Read:
-    return lambda reader: drawn.read(Coins(bytes(32), Seed(0, 0, 0), capacity, 1), reader)
+    return lambda reader: drawn.read(BernoulliBits(bytes(32), Seed(0, 0, 0), capacity, 1), reader)
 
 
-def _list(capacity: int, dimension: int, most: int) -> Read:
+def _list(capacity: int, dimension: int, maximum: int) -> Read:
     rows = _rows(capacity)
-    listed = listing.Listed(bytes(32), _index(capacity, dimension), 1, most, rows, rows, rows, rows, 0, 0)
-    return lambda reader: listing.read(listed, reader)
+    listed = randomized_response.Listed(
+        bytes(32), _index(capacity, dimension), 1, maximum, rows, rows, rows, rows, 0, 0
+    )
+    return lambda reader: randomized_response.read(listed, reader)
 
 
 def _embedded(tokens: int, vocabulary: int, dimension: int, norm_factor: int) -> Read:
@@ -303,13 +305,13 @@ def _embedded(tokens: int, vocabulary: int, dimension: int, norm_factor: int) ->
 
 def coalition_of(records: int, dimension: int) -> coalition.Coalition:
     """A window of so many records, each compared with all before it."""
-    most = range(records)
+    maximum = range(records)
     return coalition.Coalition(
         bytes(32),
         dimension,
         [0] * records,
-        most,
-        [account % 64 for account in most],
+        maximum,
+        [account % 64 for account in maximum],
         [0] * records,
         (4, 5),
         (1, 1),
@@ -322,9 +324,9 @@ def _records(records: int, dimension: int) -> Read:
 
 
 def _pairs(records: int, dimension: int) -> Read:
-    asked, heard = coalition_of(records, dimension), Heard()
-    _, committed = coalition.read(asked, Blank(Transcript(coalition.RUN, heard.message), heard))
-    return lambda reader: coalition.read_pairs(asked, committed, bytes(32), 0, reader)
+    requested, heard = coalition_of(records, dimension), Heard()
+    _, committed = coalition.read(requested, Blank(Transcript(coalition.RUN, heard.message), heard))
+    return lambda reader: coalition.read_pairs(requested, committed, bytes(32), 0, reader)
 
 
 RUNS = [
@@ -347,12 +349,12 @@ RUNS = [
         "16 records of 100,000 positions of 256, 5 listed, gains 1, 8, 64": _queries((100_000, 256, 5), [1, 8, 64], 16),
         "5 records of 1,000 positions of 70, 10 listed, gains 1, 8": _queries((1_000, 70, 10), [1, 8], 5),
     }),
-    Run("Bernoulli proof", "coins", {
+    Run("Bernoulli proof", "bernoulli-bits", {
         "3 positions": _coins(3),
         "1,000 positions": _coins(1_000),
         "300,000 positions": _coins(300_000),
     }),
-    Run("listing", "listing", {
+    Run("listing", "randomized-response", {
         "3 positions of 2, at most 2 listed": _list(3, 2, 2),
         "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),
         "300,000 positions of 70, at most 10 listed": _list(300_000, 70, 10),
@@ -400,12 +402,12 @@ def page() -> str:
     """The page's text."""
     parts = [HEAD]
     for run in RUNS:
-        made = {size: hear(run.name, read) for size, read in run.sizes.items()}
+        result = {size: hear(run.name, read) for size, read in run.sizes.items()}
         text = "\n".join(
-            line.rstrip() for line in merged([list(lines(fold(h.tokens))) for h in made.values()])
+            line.rstrip() for line in merged([list(lines(fold(h.tokens))) for h in result.values()])
         )
         listed = "; ".join(
-            f"{n}: {size} ({32 * h.sent:,} bytes)" for n, (size, h) in enumerate(made.items(), 1)
+            f"{n}: {size} ({32 * h.sent:,} bytes)" for n, (size, h) in enumerate(result.items(), 1)
         )
         parts.append(
             f"\n## {run.name}\n[Specification]({run.page}.md#in-full). Sizes and proofs: {listed}.\n"

@@ -22,15 +22,15 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.records import (
     BeaconEntry,
     BeaconWitness,
-    Closing,
     CountersignedReceipt,
     Enrolment,
-    KeptEntry,
-    Opening,
     QueryRecord,
     RosterEntry,
+    SampleEntry,
     SignedReceiptBody,
     TenantEntry,
+    WindowHeader,
+    WindowTrailer,
 )
 from rag_audit.models.requests import Answer, Refusal, SignedRequest
 from rag_audit.models.tiles import ReceiptTiles, Tile
@@ -45,14 +45,14 @@ MODELS: dict[str, type[Model]] = {
     "attacks": AttackRun,
     "beacon": BeaconEntry,
     "beacon-witness": BeaconWitness,
-    "closing": Closing,
+    "trailer": WindowTrailer,
     "countersigned-receipt": CountersignedReceipt,
     "enrolment": Enrolment,
     "enrolment-answer": EnrolmentAnswer,
     "enrolment-request": EnrolmentRequest,
-    "kept": KeptEntry,
-    "opening": Opening,
-    "opening-publication": Publication,
+    "sample": SampleEntry,
+    "header": WindowHeader,
+    "header-publication": Publication,
     "policy": Policy,
     "query": QueryRecord,
     "receipt-body": SignedReceiptBody,
@@ -72,29 +72,29 @@ MODELS: dict[str, type[Model]] = {
 
 def schemas() -> dict[str, str]:
     """File name and text of every schema."""
-    made = {}
+    result = {}
     for name, model in MODELS.items():
         schema: dict[str, Any] = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": f"urn:rag-audit:schema:{name}:1",
             **model.model_json_schema(mode="validation"),
         }
-        made[f"{name}.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-    return made
+        result[f"{name}.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return result
 
 
 def main(arguments: list[str]) -> int:
-    made = schemas()
+    result = schemas()
     if arguments == ["--check"]:
         committed = {p.name: p.read_text(encoding="utf-8") for p in HERE.glob("*.json")}
-        wrong = sorted(n for n in made.keys() | committed.keys() if made.get(n) != committed.get(n))
+        wrong = sorted(n for n in result.keys() | committed.keys() if result.get(n) != committed.get(n))
         print(
             "\n".join(f"not the model's schema: {n}" for n in wrong),
             end="\n" if wrong else "",
             file=sys.stderr,
         )
         return int(bool(wrong))
-    for name, text in made.items():
+    for name, text in result.items():
         (HERE / name).write_text(text, encoding="utf-8")
     return 0
 

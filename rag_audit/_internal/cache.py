@@ -69,32 +69,32 @@ def cache_dir(*parts: str) -> Path:
 
 def _check_above(folder: Path) -> None:
     """Refuse a folder if another user could replace files below it."""
-    found = folder.lstat()
+    result = folder.lstat()
     # The owner of the root can replace every file; if a sandbox maps no users, that owner is not number 0.
-    if found.st_uid not in (0, os.geteuid(), Path("/").stat().st_uid):
-        raise _unsafe("the cache is inside another user's folder", folder, found)
-    if not stat.S_ISLNK(found.st_mode) and _open_to_others(found) and not found.st_mode & stat.S_ISVTX:
-        raise _unsafe("the cache is inside a folder that other users can write to", folder, found)
+    if result.st_uid not in (0, os.geteuid(), Path("/").stat().st_uid):
+        raise _unsafe("the cache is inside another user's folder", folder, result)
+    if not stat.S_ISLNK(result.st_mode) and _open_to_others(result) and not result.st_mode & stat.S_ISVTX:
+        raise _unsafe("the cache is inside a folder that other users can write to", folder, result)
 
 
 def _close(level: Path) -> None:
     """Check that a level of the cache belongs to this user, and close it to others where it was readable."""
     if level.lstat().st_uid != os.geteuid():
         raise _unsafe("the cache is another user's folder", level, level.lstat())
-    found = level.stat()
-    if found.st_uid != os.geteuid():
-        raise _unsafe("the cache is another user's folder", level, found)
-    if _open_to_others(found):
-        raise _unsafe("other users can write to the cache", level, found)
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    result = level.stat()
+    if result.st_uid != os.geteuid():
+        raise _unsafe("the cache is another user's folder", level, result)
+    if _open_to_others(result):
+        raise _unsafe("other users can write to the cache", level, result)
+    if stat.S_IMODE(result.st_mode) & 0o077:
         level.chmod(_PRIVATE)
 
 
-def _open_to_others(found: os.stat_result) -> bool:
+def _open_to_others(actual: os.stat_result) -> bool:
     """Whether a user other than the owner may write. A group with this user as its only member does not count."""
-    if found.st_mode & stat.S_IWOTH:
+    if actual.st_mode & stat.S_IWOTH:
         return True
-    return bool(found.st_mode & stat.S_IWGRP) and not _private_group(found.st_gid)
+    return bool(actual.st_mode & stat.S_IWGRP) and not _private_group(actual.st_gid)
 
 
 def _private_group(gid: int) -> bool:
@@ -105,12 +105,12 @@ def _private_group(gid: int) -> bool:
     return gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
 
 
-def _unsafe(message: str, folder: Path, found: os.stat_result) -> SetupError:
+def _unsafe(message: str, folder: Path, actual: os.stat_result) -> SetupError:
     return SetupError(
         message,
         field=str(folder),
         expected=f"owner {os.geteuid()}, not writable by other users",
-        found=f"owner {found.st_uid}, mode {stat.S_IMODE(found.st_mode):04o}",
+        actual=f"owner {actual.st_uid}, mode {stat.S_IMODE(actual.st_mode):04o}",
         hint="set XDG_CACHE_HOME to your own folder; or, if this folder is yours, remove its content,"
         " then chown and chmod 700",
     )
@@ -138,7 +138,7 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
                 partial.rename(target)
     except OSError as exc:
         raise SetupError(
-            "cannot write to the cache", field=str(target), found=exc.strerror or str(exc)
+            "cannot write to the cache", field=str(target), actual=exc.strerror or str(exc)
         ) from exc
     return target
 
@@ -157,19 +157,19 @@ def build_file(
         progress(f"making {what}")
         (target / name).write_bytes(build())
 
-    made = build_once(folder, write)
+    result = build_once(folder, write)
     try:
-        data = (made / name).read_bytes()
+        data = (result / name).read_bytes()
     except OSError as exc:
-        raise SetupError.of_os_error(exc, f"{what} cannot be read", field=made) from exc
-    found = hashlib.sha256(prefix + data).hexdigest()
-    if found != digest:
+        raise SetupError.of_os_error(exc, f"{what} cannot be read", field=result) from exc
+    actual = hashlib.sha256(prefix + data).hexdigest()
+    if actual != digest:
         raise SetupError(
             f"the cached {what} differs from the pinned file",
-            field=str(made),
+            field=str(result),
             expected=digest,
-            found=found,
-            hint=f"remove it, and the next run recreates it: rm -r {made}",
+            actual=actual,
+            hint=f"remove it, and the next run recreates it: rm -r {result}",
         )
     return data
 
@@ -197,29 +197,29 @@ def read_manifest(folder: Path) -> dict[str, Json]:
         value = read_json(folder / MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
     except RagAuditError as exc:
         raise SetupError(
-            "a cached folder has no manifest", field=str(folder), found=exc.message, hint=hint
+            "a cached folder has no manifest", field=str(folder), actual=exc.message, hint=hint
         ) from exc
     listed = value.get("files") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(listed, dict):
         raise SetupError(
             "the manifest of a cached folder lists no files", field=str(folder / MANIFEST), hint=hint
         )
-    found = dict(_files(folder))
-    if set(found) != set(listed):
+    result = dict(_files(folder))
+    if set(result) != set(listed):
         raise SetupError(
             "a cached folder lacks files of its manifest, or has further files",
             field=str(folder),
-            expected=f"without {sorted(set(found) - set(listed))}, with {sorted(set(listed) - set(found))}",
+            expected=f"without {sorted(set(result) - set(listed))}, with {sorted(set(listed) - set(result))}",
             hint=hint,
         )
-    for name, path in found.items():
+    for name, path in result.items():
         digest = digest_once(path)
         if digest != listed[name]:
             raise SetupError(
                 "a cached file does not match its manifest",
                 field=str(path),
                 expected=listed[name],
-                found=digest,
+                actual=digest,
                 hint=hint,
             )
     return value
@@ -257,8 +257,8 @@ def digest_once(path: Path) -> str:
         raise SetupError.of_os_error(exc, "a cached file cannot be read", field=path) from exc
 
 
-def _identity(found: os.stat_result) -> _Identity:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _identity(actual: os.stat_result) -> _Identity:
+    return actual.st_dev, actual.st_ino, actual.st_size, actual.st_mtime_ns, actual.st_ctime_ns
 
 
 def _settled(identity: _Identity) -> bool:

@@ -51,7 +51,7 @@ def jcs(value: Json) -> bytes:
     try:
         return rfc8785.dumps(value)
     except (rfc8785.CanonicalizationError, UnicodeError) as exc:
-        raise EncodingError("cannot be written as canonical JSON", found=str(exc)) from exc
+        raise EncodingError("cannot be written as canonical JSON", actual=str(exc)) from exc
 
 
 def _plain(value: Any, depth: int) -> bool:  # Any: its exact type is looked at, which mypy does not follow
@@ -94,7 +94,7 @@ def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
         return None
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
-            return [], EncodingError("integer too large for JSON", expected="below 2^53", found=value)
+            return [], EncodingError("integer too large for JSON", expected="below 2^53", actual=value)
         return None
     if isinstance(value, str):
         if not value.isascii() and _SURROGATE.search(value):
@@ -109,14 +109,14 @@ def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                return [], EncodingError("JSON keys must be strings", found=key)
+                return [], EncodingError("JSON keys must be strings", actual=key)
             if not key.isascii() and _SURROGATE.search(key):
                 return [], EncodingError("lone surrogate in a string")
             if (wrong := _wrong(item, depth + 1)) is not None:
                 wrong[0].append(f".{key[:80]}")
                 return wrong
         return None
-    return [], EncodingError("not a JSON value", found=kind_of(value))
+    return [], EncodingError("not a JSON value", actual=kind_of(value))
 
 
 def parse_json(
@@ -138,14 +138,16 @@ def parse_json(
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if max_bytes is not None and len(raw) > max_bytes:
         raise SizeError(
-            "input too large", field=source, expected=f"at most {max_bytes} bytes", found=f"{len(raw)}"
+            "input too large", field=source, expected=f"at most {max_bytes} bytes", actual=f"{len(raw)}"
         )
-    if (most := count_values(raw)) > MAX_VALUES:
+    if (maximum := count_values(raw)) > MAX_VALUES:
         raise SizeError(
-            "too many JSON values", field=source, expected=f"at most {MAX_VALUES}", found=f"up to {most}"
+            "too many JSON values", field=source, expected=f"at most {MAX_VALUES}", actual=f"up to {maximum}"
         )
-    if max_values is not None and (most := _native.json_values(raw)) > max_values:
-        raise SizeError("too many JSON values", field=source, expected=f"at most {max_values}", found=most)
+    if max_values is not None and (maximum := _native.json_values(raw)) > max_values:
+        raise SizeError(
+            "too many JSON values", field=source, expected=f"at most {max_values}", actual=maximum
+        )
     if not reals and (plain := _native.plain_json(raw)) is not None:
         return cast(Json, plain)
     text = _unmarked(raw, source)
@@ -155,20 +157,20 @@ def parse_json(
         for key, value in items:
             if key in out:
                 raise EncodingError(
-                    "duplicate JSON key", field=source, expected="each key once", found=repr(key)
+                    "duplicate JSON key", field=source, expected="each key once", actual=repr(key)
                 )
             out[key] = value
         return out
 
     def no_float(text: str) -> NoReturn:
         raise EncodingError(
-            "a JSON number that is not an integer", field=source, expected="integers", found=text
+            "a JSON number that is not an integer", field=source, expected="integers", actual=text
         )
 
     def integer(text: str) -> int:
         if len(text) > 17 or abs(int(text)) > MAX_SAFE_INTEGER or text == "-0":
             raise EncodingError(
-                "JSON integer out of range", field=source, expected="below 2^53", found=text[:40]
+                "JSON integer out of range", field=source, expected="below 2^53", actual=text[:40]
             )
         return int(text)
 
@@ -184,7 +186,7 @@ def parse_json(
         raise EncodingError(
             "not valid JSON (truncated or damaged?)",
             field=f"{source}, line {exc.lineno} column {exc.colno}",
-            found=not_json(exc),
+            actual=not_json(exc),
         ) from exc
     except RecursionError as exc:
         raise EncodingError("JSON nested too deeply", field=source, expected=f"depth <= {MAX_DEPTH}") from exc
@@ -236,7 +238,7 @@ def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, object]
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MAX_TOML_LINE:
             raise SizeError("TOML line too long", field=f"{source}, line {number}",
-                            expected=f"at most {MAX_TOML_LINE} characters", found=f"{len(line)}")  # fmt: skip
+                            expected=f"at most {MAX_TOML_LINE} characters", actual=f"{len(line)}")  # fmt: skip
 
     def plain(match: re.Match[str]) -> str:
         part = match[0]
@@ -258,7 +260,7 @@ def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, object]
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as exc:
-        raise EncodingError("not valid TOML", field=source, found=str(exc)) from exc
+        raise EncodingError("not valid TOML", field=source, actual=str(exc)) from exc
 
 
 def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) -> str:
@@ -290,7 +292,7 @@ def _unmarked(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise EncodingError("not UTF-8", field=source, found=f"byte {exc.start}") from exc
+        raise EncodingError("not UTF-8", field=source, actual=f"byte {exc.start}") from exc
 
 
 def read_bytes(path: Path, *, max_bytes: int) -> bytes:
@@ -303,7 +305,7 @@ def read_bytes(path: Path, *, max_bytes: int) -> bytes:
         with open_regular(path) as handle:
             data = handle.read(max_bytes + 1)
     except OSError as exc:
-        raise EncodingError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise EncodingError("cannot be read", field=str(path), actual=exc.strerror or str(exc)) from exc
     if len(data) > max_bytes:
         raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
     return data
@@ -336,7 +338,7 @@ def parse_hex(text: Json, size: int, *, field: str) -> bytes:
     """The bytes of a text that must be exactly `size` bytes in lowercase hexadecimal."""
     if not isinstance(text, str) or len(text) != 2 * size or not _HEX.match(text):
         raise EncodingError(
-            "not canonical hexadecimal", field=field, expected=f"{2 * size} lowercase hex digits", found=text
+            "not canonical hexadecimal", field=field, expected=f"{2 * size} lowercase hex digits", actual=text
         )
     return bytes.fromhex(text)
 
@@ -351,4 +353,4 @@ def parse_base64(text: Json, *, field: str) -> bytes:
             data = None
         if data is not None and binascii.b2a_base64(data, newline=False) == raw:
             return data
-    raise EncodingError("not canonical base64", field=field, found=text)
+    raise EncodingError("not canonical base64", field=field, actual=text)

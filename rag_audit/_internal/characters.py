@@ -26,7 +26,7 @@ def decode_text(data: bytes, *, source: str) -> str:
         text = data.decode(encoding)
     except UnicodeDecodeError as exc:
         shown = encoding.upper().removesuffix("-LE").removesuffix("-BE")
-        raise EncodingError(f"the file is not {shown}", field=source, found=f"byte {exc.start}: {exc.reason}",
+        raise EncodingError(f"the file is not {shown}", field=source, actual=f"byte {exc.start}: {exc.reason}",
                             hint=REMEDY) from exc  # fmt: skip
     refuse_nul(text, source=source)
     return text
@@ -38,5 +38,5 @@ def refuse_nul(text: str, *, source: str) -> None:
     :raises EncodingError: the text contains NUL
     """
     if (place := text.find("\0")) >= 0:
-        raise EncodingError("the text contains the character NUL", field=source, found=f"at character {place + 1}",
+        raise EncodingError("the text contains the character NUL", field=source, actual=f"at character {place + 1}",
                             hint=f"check that this is a text file; {REMEDY}")  # fmt: skip

@@ -29,7 +29,7 @@ def beside(path: Path, name: str) -> Path:
     """
     if not path.name:
         raise StoreError(
-            "the path names no file", field=str(path), expected="a file's path", found="a folder"
+            "the path names no file", field=str(path), expected="a file's path", actual="a folder"
         )
     return path.with_name(name)
 
@@ -51,7 +51,7 @@ def replace_file(path: Path, data: Content, *, mode: int = 0o644) -> None:
             raise
         sync_directory(path.parent)
     except OSError as exc:
-        raise StoreError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be written", field=str(path), actual=exc.strerror or str(exc)) from exc
 
 
 def create_private(path: Path, data: bytes) -> None:
@@ -77,7 +77,7 @@ def create_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     except OSError as exc:
         with suppress(OSError):
             path.unlink()
-        raise StoreError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be written", field=str(path), actual=exc.strerror or str(exc)) from exc
 
 
 def read_private(path: Path, *, max_bytes: int) -> bytes:
@@ -94,12 +94,12 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
                     "other users can access a secret file",
                     field=str(path),
                     expected="mode 0600",
-                    found=f"mode {mode:04o}",
+                    actual=f"mode {mode:04o}",
                     hint=f"chmod 600 {path}, and replace the secret if other users may have read it",
                 )
             data = handle.read(max_bytes + 1)
     except OSError as exc:
-        raise SetupError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise SetupError("cannot be read", field=str(path), actual=exc.strerror or str(exc)) from exc
     if len(data) > max_bytes:
         raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
     return data

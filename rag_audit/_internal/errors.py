@@ -38,7 +38,7 @@ class RagAuditError(Exception):
     :param message: one line, lower case, no full stop
     :param field: the place: a file, a JSON path (``records[3].hq``) or an option
     :param expected: a description of acceptable values
-    :param found: the actual value (never a secret)
+    :param actual: the actual value (never a secret)
     :param hint: the remedy
     """
 
@@ -52,14 +52,14 @@ class RagAuditError(Exception):
         *,
         field: str | None = None,
         expected: object = None,
-        found: object = None,
+        actual: object = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
         self.expected = expected
-        self.found = found
+        self.actual = actual
         self.hint = hint
 
     @classmethod
@@ -70,7 +70,7 @@ class RagAuditError(Exception):
 
         :param field: the place, such as the file
         """
-        return cls(message, field=fspath(field), found=exc.strerror, hint=hint)
+        return cls(message, field=fspath(field), actual=exc.strerror, hint=hint)
 
     @property
     def name(self) -> str:
@@ -78,14 +78,14 @@ class RagAuditError(Exception):
         return type(self).__name__
 
     def diagnostics(self) -> str:
-        """The error for people: one line each for message, place, expected, found and hint.
+        """The error for people: one line each for message, place, expected, actual and hint.
 
         A place at the end of the message has no line of its own. A hint that is all that is left follows the message.
         """
         named = self.field is None or self.message.endswith(f": {self.field}")
         place = None if named else _short(self.field)
-        expected, found = self.texts()
-        pairs = [("at", place), ("expected", expected), ("found", found)]
+        expected, result = self.texts()
+        pairs = [("at", place), ("expected", expected), ("actual", result)]
         lines = [f"  {name}: {text}" for name, text in pairs if text is not None]
         if self.hint is None:
             return "\n".join([printable(self.message), *lines])
@@ -96,22 +96,22 @@ class RagAuditError(Exception):
     def texts(self) -> tuple[str | None, str | None]:
         """The expected and the actual value, if the error has them. Both are shortened, and the two texts differ."""
         expected = None if self.expected is None else _text(self.expected)
-        found = None if self.found is None else _text(self.found)
-        if expected is None or found is None:
-            return expected and _short(expected), found and _short(found)
-        if expected == found:
-            expected, found = f"{expected} ({kind_of(self.expected)})", f"{found} ({kind_of(self.found)})"
-        return distinct(_short(expected), _short(found), expected, found)
+        result = None if self.actual is None else _text(self.actual)
+        if expected is None or result is None:
+            return expected and _short(expected), result and _short(result)
+        if expected == result:
+            expected, result = f"{expected} ({kind_of(self.expected)})", f"{result} ({kind_of(self.actual)})"
+        return distinct(_short(expected), _short(result), expected, result)
 
     def as_json(self) -> dict[str, object]:
         """The error for programs."""
-        expected, found = self.texts()
+        expected, result = self.texts()
         pairs = {
             "error": self.name,
             "message": self.message,
             "field": None if self.field is None else _short(self.field),
             "expected": expected,
-            "found": found,
+            "actual": result,
             "hint": self.hint,
         }
         return {k: v for k, v in pairs.items() if v is not None}
@@ -120,11 +120,11 @@ class RagAuditError(Exception):
         parts = [printable(self.message)]
         if self.field is not None:
             parts.append(f"at {_short(self.field)}")
-        expected, found = self.texts()
+        expected, result = self.texts()
         if expected is not None:
             parts.append(f"expected {expected}")
-        if found is not None:
-            parts.append(f"found {found}")
+        if result is not None:
+            parts.append(f"actual {result}")
         return "; ".join(parts)
 
 
@@ -157,7 +157,7 @@ _BRIEF = _Brief()
 
 
 def brief(value: object) -> str:
-    """A value's repr for an error's `found`, shortened while it is made."""
+    """A value's repr for an error's `actual`, shortened while it is made."""
     return _BRIEF.repr(value)
 
 
@@ -178,14 +178,14 @@ def kind_of(value: object) -> str:
     return _KINDS.get(type(value), "another value")
 
 
-def distinct(expected: str, found: str, whole: str, other: str) -> tuple[str, str]:
+def distinct(expected: str, actual: str, whole: str, other: str) -> tuple[str, str]:
     """Two texts that were shortened, or from where their whole texts differ if the shortened ones do not.
 
     :param whole: the full text of `expected`
-    :param other: the full text of `found`
+    :param other: the full text of `actual`
     """
-    if expected != found:
-        return expected, found
+    if expected != actual:
+        return expected, actual
     place = next(
         (i for i, (a, b) in enumerate(zip(whole, other, strict=False)) if a != b), min(len(whole), len(other))
     )

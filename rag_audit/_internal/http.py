@@ -70,7 +70,7 @@ def httpx_options(address: Address) -> Options:
         raise SetupError(
             "the environment names files for TLS that cannot be used",
             field=", ".join(named) or "TLS certificates",
-            found=exc.strerror or str(exc),
+            actual=exc.strerror or str(exc),
             hint="correct the variable, or unset it",
         ) from exc
     return {"trust_env": False, "proxy": None if proxy is None else proxy.url, "verify": context}
@@ -103,12 +103,12 @@ def single_requests(address: Address, timeout_s: float) -> httpx.Client:
 class Body:
     """The body of a response while it arrives.
 
-    :param most: bytes that it may have
+    :param maximum: bytes that it may have
     :param seconds: how long it may take from now; the limit of a client of httpx is one of each read
     """
 
-    def __init__(self, response: httpx.Response, most: int, seconds: float | None = None) -> None:
-        self._response, self._most = response, most
+    def __init__(self, response: httpx.Response, maximum: int, seconds: float | None = None) -> None:
+        self._response, self._most = response, maximum
         self._until = None if seconds is None else time.monotonic() + seconds
         self._data = bytearray()
 
@@ -128,26 +128,26 @@ class Body:
         return bytes(self._data)
 
 
-def body_of(response: httpx.Response, most: int, seconds: float | None = None) -> bytes:
+def body_of(response: httpx.Response, maximum: int, seconds: float | None = None) -> bytes:
     """Read the body of a streamed response; see `Body`."""
-    body = Body(response, most, seconds)
+    body = Body(response, maximum, seconds)
     for part in response.iter_raw():
         body.add(part)
     return bytes(body)
 
 
-async def body_of_async(response: httpx.Response, most: int, seconds: float | None = None) -> bytes:
+async def body_of_async(response: httpx.Response, maximum: int, seconds: float | None = None) -> bytes:
     """`body_of` for `httpx.AsyncClient`."""
-    body = Body(response, most, seconds)
+    body = Body(response, maximum, seconds)
     async for part in response.aiter_raw():
         body.add(part)
     return bytes(body)
 
 
-def too_large(response: httpx.Response, most: int) -> SizeError:
+def too_large(response: httpx.Response, maximum: int) -> SizeError:
     """The error of a response that has more bytes than it may."""
     address = without_userinfo(str(response.url))
-    return SizeError("the response is too large", field=address, expected=f"at most {most} bytes")
+    return SizeError("the response is too large", field=address, expected=f"at most {maximum} bytes")
 
 
 def error_in_words(exc: httpx.HTTPError | httpx.InvalidURL) -> str:
@@ -185,7 +185,7 @@ class Caller:
     def __post_init__(self) -> None:
         if address_of(self.url) is None:
             raise EndpointError(f"not an address of a {self.what}", field=self.option, expected="https://host/v1",
-                                found=without_userinfo(self.url))  # fmt: skip
+                                actual=without_userinfo(self.url))  # fmt: skip
 
     def post(
         self,
@@ -230,7 +230,7 @@ class Caller:
             f"the {self.what} does not answer as it should",
             field=without_userinfo(self.url),
             expected=self.expected,
-            found=f"{reason}, {self.attempts} times",
+            actual=f"{reason}, {self.attempts} times",
             hint=self.hint,
         )
 
@@ -247,21 +247,21 @@ class Caller:
         said = self._unkeyed(next(response.iter_raw(_SAID_BYTES), b"").decode(errors="replace"))
         refusal = EndpointError(
             f"the {self.what} refuses the question", field=without_userinfo(self.url), expected="status 200",
-            found=f"status {status}: {said[:120]}",
+            actual=f"status {status}: {said[:120]}",
         )  # fmt: skip
         refusal.status = status
         raise refusal
 
 
-def read_object(response: httpx.Response, most: int = MAX_REPLY_BYTES) -> dict[str, Any]:
+def read_object(response: httpx.Response, maximum: int = MAX_REPLY_BYTES) -> dict[str, Any]:
     """The JSON object in an endpoint's response. Any other response raises `Again`.
 
-    :param most: maximum number of bytes to read
+    :param maximum: maximum number of bytes to read
     """
     try:
-        return json_object(body_of(response, most))
+        return json_object(body_of(response, maximum))
     except SizeError:
-        raise Again(f"an answer of more than {most:,} bytes") from None
+        raise Again(f"an answer of more than {maximum:,} bytes") from None
 
 
 def json_object(data: bytes) -> dict[str, Any]:

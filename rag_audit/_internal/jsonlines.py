@@ -83,7 +83,7 @@ def inflate(path: Path) -> bytes:
         with open_regular(path) as file, gzip.open(file) as handle:
             data = handle.read(MAX_TEXT_BYTES + 1)
     except (OSError, EOFError, zlib.error) as exc:
-        raise EncodingError("cannot be read", field=str(path), found=str(exc)) from exc
+        raise EncodingError("cannot be read", field=str(path), actual=str(exc)) from exc
     if len(data) > MAX_TEXT_BYTES:
         raise SizeError("file too large", field=str(path), expected=f"at most {MAX_TEXT_BYTES} bytes")
     return data
@@ -96,7 +96,7 @@ def string(value: Mapping[str, object], key: str, place: str) -> str:
     """
     text = value.get(key)
     if not isinstance(text, str):
-        raise SchemaError(f"no {key}", field=place, expected=f'{{"{key}": ".."}}', found=repr(text))
+        raise SchemaError(f"no {key}", field=place, expected=f'{{"{key}": ".."}}', actual=repr(text))
     return text
 
 
@@ -120,15 +120,15 @@ def parse_row(data: bytes, *, source: str, without: Collection[str] = ()) -> dic
     :raises SchemaError: the row is not an object
     :raises SizeError: more than `MAX_VALUES` values
     """
-    if (most := count_values(data)) > MAX_VALUES:
+    if (maximum := count_values(data)) > MAX_VALUES:
         raise SizeError(
-            "too many JSON values", field=source, expected=f"at most {MAX_VALUES}", found=f"up to {most}"
+            "too many JSON values", field=source, expected=f"at most {MAX_VALUES}", actual=f"up to {maximum}"
         )
     plain = _native.plain_json(data)
     value = _loaded(data, source) if plain is None else plain
     if not isinstance(value, dict):
         raise SchemaError("the line is not a JSON object", field=source, expected="a JSON object",
-                          found=type(value).__name__)  # fmt: skip
+                          actual=type(value).__name__)  # fmt: skip
     if isinstance(value, _Twice):
         raise _duplicate(value, source)
     value = left_out_of(value, without)
@@ -159,11 +159,11 @@ def left_out_of(value: Mapping[str, object], names: Collection[str]) -> dict[str
 
 def _loaded(data: bytes, source: str) -> object:
     def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
-        made = dict(items)
-        if len(made) == len(items):
-            return made
+        result = dict(items)
+        if len(result) == len(items):
+            return result
         counts = Counter(name for name, _ in items)
-        return _Twice(made, next(name for name, count in counts.items() if count > 1))
+        return _Twice(result, next(name for name, count in counts.items() if count > 1))
 
     def integer(text: str) -> int | JsonNumber:
         small = len(text) <= 17 and text != "-0" and abs(int(text)) <= MAX_SAFE_INTEGER
@@ -178,10 +178,10 @@ def _loaded(data: bytes, source: str) -> object:
             parse_constant=JsonNumber,
         )
     except UnicodeDecodeError as exc:
-        raise EncodingError("not UTF-8", field=source, found=f"byte {exc.start}") from exc
+        raise EncodingError("not UTF-8", field=source, actual=f"byte {exc.start}") from exc
     except json.JSONDecodeError as exc:
         raise EncodingError("not valid JSON (truncated or damaged?)", field=f"{source}, column {exc.colno}",
-                            found=not_json(exc)) from exc  # fmt: skip
+                            actual=not_json(exc)) from exc  # fmt: skip
     except RecursionError as exc:
         raise EncodingError("JSON nested too deeply", field=source, expected=f"depth <= {MAX_DEPTH}") from exc
 
@@ -205,4 +205,4 @@ def _check(value: object, place: str, depth: int) -> None:
 
 
 def _duplicate(value: _Twice, place: str) -> EncodingError:
-    return EncodingError("duplicate JSON key", field=place, expected="each key once", found=repr(value.key))
+    return EncodingError("duplicate JSON key", field=place, expected="each key once", actual=repr(value.key))

@@ -16,18 +16,18 @@ TRIES, PAUSE_S = 20, 0.025
 """How often a lock is tried that is not waited for, and the seconds between two tries."""
 
 
-def hold(path: Path, *, wait: bool) -> int | None:
+def lock_file(path: Path, *, wait: bool) -> int | None:
     """Take an exclusive lock on the file `path`, which is created if it is missing. Closing the returned handle, or the
     end of the process, releases it.
 
     :param wait: whether to wait for another holder to finish. If not, the result is None if another process still has
-        the lock after some tries: a process that only inspects a lock (`is_held`) has it for a moment
+        the lock after some tries: a process that only inspects a lock (`is_locked`) has it for a moment
     :raises StoreError: the lock file cannot be opened
     """
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
     except OSError as exc:
-        raise StoreError("cannot be locked", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be locked", field=str(path), actual=exc.strerror or str(exc)) from exc
     try:
         for _ in range(TRIES):
             try:
@@ -42,7 +42,7 @@ def hold(path: Path, *, wait: bool) -> int | None:
     return None
 
 
-def is_held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a process holds the lock on the file `path`. The function creates no file; a missing file means False.
 
     :raises StoreError: the lock file cannot be opened
@@ -52,7 +52,7 @@ def is_held(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as exc:
-        raise StoreError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be read", field=str(path), actual=exc.strerror or str(exc)) from exc
     try:
         fcntl.flock(
             handle, fcntl.LOCK_SH | fcntl.LOCK_NB
@@ -70,7 +70,7 @@ def locked(path: Path) -> Iterator[None]:
 
     :raises StoreError: the lock file cannot be opened
     """
-    handle = hold(path, wait=True)
+    handle = lock_file(path, wait=True)
     assert handle is not None
     try:
         yield

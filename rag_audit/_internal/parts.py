@@ -27,6 +27,6 @@ def separated(data: bytes, count: int, *, field: str) -> list[bytes]:
         at = end
     if len(parts) != count or at != len(data):
         raise EncodingError(
-            "the parts do not fill their container", field=field, expected=count, found=len(parts)
+            "the parts do not fill their container", field=field, expected=count, actual=len(parts)
         )
     return parts

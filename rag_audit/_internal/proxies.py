@@ -126,9 +126,9 @@ def proxy_of(address: Address, environ: Mapping[str, str] | None = None) -> Prox
     if address.local or _excluded(address, given):
         return None
     for name in (f"{address.scheme}_proxy", "all_proxy"):
-        found = _variable(name, given)
-        if found is not None:
-            return _proxy(*found)
+        result = _variable(name, given)
+        if result is not None:
+            return _proxy(*result)
     return None
 
 
@@ -151,7 +151,7 @@ def _proxy(variable: str, value: str) -> Proxy:
             "the environment names a proxy that cannot be used",
             field=variable,
             expected="http://HOST:PORT",
-            found=without_userinfo(value),
+            actual=without_userinfo(value),
             hint=f"unset {variable}, or add the host to NO_PROXY",
         )
     userinfo, _, _ = urlsplit(url).netloc.rpartition("@")
@@ -159,8 +159,8 @@ def _proxy(variable: str, value: str) -> Proxy:
 
 
 def _excluded(address: Address, environ: Mapping[str, str]) -> bool:
-    found = _variable("no_proxy", environ)
-    return found is not None and any(_matches(entry.strip(), address) for entry in found[1].split(","))
+    result = _variable("no_proxy", environ)
+    return result is not None and any(_matches(entry.strip(), address) for entry in result[1].split(","))
 
 
 def _matches(entry: str, address: Address) -> bool:

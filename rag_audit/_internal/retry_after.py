@@ -35,18 +35,18 @@ def retry_after(value: str | None, now: float | None = None) -> float | None:
 
 def _date(text: str, now: float) -> float | None:
     """A date in one of the three forms, in seconds since the epoch."""
-    found = next((match for form in _DATES if (match := form.fullmatch(text))), None)
-    if found is None or found["month"] not in _MONTHS:
+    result = next((match for form in _DATES if (match := form.fullmatch(text))), None)
+    if result is None or result["month"] not in _MONTHS:
         return None
-    year = int(found["year"])
+    year = int(result["year"])
     try:
-        if len(found["year"]) == 2:
+        if len(result["year"]) == 2:
             # Section 5.6.7: the last year with these digits that is at most 50 years ahead.
             latest = datetime.fromtimestamp(now, UTC).year + 50
             year = latest - (latest - year) % 100
-        second = 59 if found["second"] == "60" else int(found["second"])  # a leap second
-        month = _MONTHS.index(found["month"]) + 1
-        day, hour, minute = (int(found[name]) for name in ("day", "hour", "minute"))
+        second = 59 if result["second"] == "60" else int(result["second"])  # a leap second
+        month = _MONTHS.index(result["month"]) + 1
+        day, hour, minute = (int(result[name]) for name in ("day", "hour", "minute"))
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
     except (ValueError, OverflowError):
         return None

@@ -22,7 +22,7 @@ from rag_audit._internal.errors import (
     StoreError,
 )
 from rag_audit._internal.lock import locked
-from rag_audit.account.holdings import Holdings
+from rag_audit.account.disclosed_documents import DisclosedDocuments
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.final_log import FinalLog
@@ -124,10 +124,10 @@ def check_refusal(refusal: Refusal, request: SignedRequest, provider: VerifierKe
     mine = (request.origin, request.account, request.i, request.hq)
     if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
         raise SignatureError("the refusal is not signed by the provider for this request", field="reply")
-    if refusal.opening != request.opening:
+    if refusal.header != request.header:
         raise OtherWindow(
             "the provider now serves another window, and its refusal does not show whether the request was answered",
-            field=f"i = {request.i}", expected=request.opening, found=refusal.opening,
+            field=f"i = {request.i}", expected=request.header, actual=refusal.header,
             hint="the request is kept. Ask anew in the window that is served, under the key that its roster has; the"
                  " ledger of the request's own window shows whether it has a record, once that window is closed",
         )  # fmt: skip
@@ -141,16 +141,19 @@ def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:
 
     :raises InvalidProof: an opening belongs to another question
     """
-    found = receipt.body
-    checked = [("cq", query.cq, found.record.cq)] if re_executable(query.embedder.name) else []
+    result = receipt.body
+    checked = [("cq", query.cq, result.record.cq)] if re_executable(query.embedder.name) else []
     for name, expected, value in (
         *checked,
-        ("salt_k", to_hex(query.salts.top_k), found.salt_k),
-        ("salt_a", query.salts.answer.hex(), found.salt_a),
+        ("salt_k", to_hex(query.salts.top_k), result.salt_k),
+        ("salt_a", query.salts.answer.hex(), result.salt_a),
     ):
         if value != expected:
             raise InvalidProof(
-                "the receipt is not about this query", field=f"receipt.{name}", expected=expected, found=value
+                "the receipt is not about this query",
+                field=f"receipt.{name}",
+                expected=expected,
+                actual=value,
             )
 
 
@@ -173,7 +176,7 @@ def check_documents(answer: Answer, receipt: OpenedReceipt, *, withholds: bool) 
             "the answer is not in the receipt's order",
             field="answer.documents",
             expected=body.positions,
-            found=handed,
+            actual=handed,
         )
     for position, document in zip(body.positions, body.documents, strict=True):
         if document.salt is None and withholds and position not in texts:
@@ -201,10 +204,10 @@ class _Profile(Model):
     tenant: Identifier
 
 
-class KeptReceipt(Model):
+class StoredReceipt(Model):
     """An account's record of one query, which is private because it opens every commitment of the query."""
 
-    opening: Hex32
+    header: Hex32
     i: Positive
     query: str
     salt: Hex32
@@ -256,7 +259,7 @@ class Account:
     def used(self, window: Publication) -> tuple[int, int, bool]:
         """How many of a window's queries the account has receipts of, how many the policy grants, and whether one more
         waits for its answer."""
-        digest = window.opening_digest()
+        digest = window.header_digest()
         granted = Policy.parse(window.policy, field="policy").n
         return self._answered(digest), granted, self._pending(digest) is not None
 
@@ -266,7 +269,7 @@ class Account:
 
         :param recorded: the account's records in the log, hq by number (`client.reading.recorded`)
         """
-        digest = window.opening_digest()
+        digest = window.header_digest()
         known = {kept.i for kept in self._receipts(digest)}
         pending = self._pending(digest)
         return sorted(
@@ -284,7 +287,7 @@ class Account:
         """
         check_question(text)
         window.check()
-        opening, digest = window.parsed_opening(), window.opening_digest()
+        header, digest = window.parsed_header(), window.header_digest()
         pending = self._pending(digest)
         if pending is not None:
             if pending.query != text:
@@ -301,9 +304,9 @@ class Account:
         self._asked = query
         commit_all([query])
         i, hq = 1 + self._answered(digest), query.hq
-        message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
+        message = request_message(header.origin, digest, self.tenant, self.account, i, hq)
         named: dict[str, Json] = {
-            "type": "request", "v": 1, "origin": opening.origin, "opening": digest, "tenant": self.tenant,
+            "type": "request", "v": 1, "origin": header.origin, "header": digest, "tenant": self.tenant,
             "account": self.account, "i": i, "hq": hq,
             "sig": self.keys.of(window, self.account).sign(message).hex(), "query": text,
             "salt": query.salt.hex(),
@@ -334,7 +337,7 @@ class Account:
         :raises SignatureError: `provider` did not sign the reply or the receipt
         :raises InvalidProof: the receipt contradicts the answer or the published commitments
         """
-        digest = window.opening_digest()
+        digest = window.header_digest()
         if isinstance(reply, dict) and reply.get("type") == "refusal":
             refusal = Refusal.parse(reply, field="reply")
             check_refusal(refusal, request, provider)
@@ -348,9 +351,9 @@ class Account:
         check_documents(answer, receipt, withholds=mechanism.withholds)
         check_openings(self._opened(request, embedder or embedder_of(window)), receipt)
         if mechanism.remembers:  # before the receipt, without which the request is repeated
-            self.holdings(window).add(answer.documents)
-        kept = KeptReceipt(
-            opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
+            self.disclosed_documents(window).add(answer.documents)
+        kept = StoredReceipt(
+            header=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
         )
         self._save_private(self._receipt_path(digest, request.i), kept.canonical())
         if self._answers.get(digest) == request.i - 1:
@@ -378,7 +381,7 @@ class Account:
         """
         check_question(text)
         with locked(self.directory / "lock"):
-            before = self._pending(window.opening_digest())
+            before = self._pending(window.header_digest())
             if before is not None and before.query != text:
                 try:
                     self.accept(window, before, send(before), provider, embedder=embedder)
@@ -391,21 +394,21 @@ class Account:
                 reply = send(request)
             except NotSent:
                 if before is None:
-                    self._pending_path(request.opening).unlink(missing_ok=True)
+                    self._pending_path(request.header).unlink(missing_ok=True)
                 raise
             return self.accept(window, request, reply, provider, embedder=embedder)
 
-    def holdings(self, window: Publication) -> Holdings:
+    def disclosed_documents(self, window: Publication) -> DisclosedDocuments:
         """The documents that the account received in a window, if its tenant uses randomized response."""
-        digest = window.opening_digest()
-        return Holdings(self.directory / f"held-{digest[:16]}.jsonl", digest)
+        digest = window.header_digest()
+        return DisclosedDocuments(self.directory / f"held-{digest[:16]}.jsonl", digest)
 
-    def receipts(self, window: Publication | str) -> list[KeptReceipt]:
+    def receipts(self, window: Publication | str) -> list[StoredReceipt]:
         """The account's receipts of a window, in the order of its questions.
 
-        :param window: the window, or the digest of its opening
+        :param window: the window, or the digest of its header
         """
-        return self._receipts(window if isinstance(window, str) else window.opening_digest())
+        return self._receipts(window if isinstance(window, str) else window.header_digest())
 
     def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
         """Countersign this window's receipts for a verifier.
@@ -413,7 +416,7 @@ class Account:
         :param disclose: whether to show query texts and salts too, so that the verifier can re-execute the embedder
         """
         written, key = [], self.keys.of(window, self.account)
-        for kept in self._receipts(window.opening_digest()):
+        for kept in self._receipts(window.header_digest()):
             disclosed = DisclosedQuery(query=kept.query, salt=kept.salt) if disclose else None
             draft = CountersignedReceipt(
                 type="receipt",
@@ -446,13 +449,13 @@ class Account:
         :raises WindowStateError: the final checkpoint has no cosignature
         """
         log = FinalLog.of(file, log_key=provider)
-        digest = window.opening_digest()
+        digest = window.header_digest()
         if log.closed.digest != digest:
             raise SchemaError(
                 "the window file belongs to another window",
                 field="window.json",
                 expected=digest,
-                found=log.closed.digest,
+                actual=log.closed.digest,
             )
         written = []
         for kept in self._receipts(digest):
@@ -481,10 +484,10 @@ class Account:
 
     def _opened(self, request: SignedRequest, embedder: Embedder) -> OpenedQuery:
         """The opened question of a request: the cached last question, with its vector, or a new one."""
-        asked = self._asked
+        requested = self._asked
         named = (request.query, request.salt, embedder)
-        if asked is not None and (asked.text, asked.salt.hex(), asked.embedder) == named:
-            return asked
+        if requested is not None and (requested.text, requested.salt.hex(), requested.embedder) == named:
+            return requested
         return OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
 
     def _answered(self, digest: str) -> int:
@@ -506,13 +509,13 @@ class Account:
         path = folder / f"{prefix}-{len(names)}.json"
         if path.name not in names:
             return len(self._receipts(digest))
-        last = KeptReceipt.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
-        return last.i if (last.opening, last.i) == (digest, len(names)) else len(self._receipts(digest))
+        last = StoredReceipt.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+        return last.i if (last.header, last.i) == (digest, len(names)) else len(self._receipts(digest))
 
-    def _receipts(self, digest: str) -> list[KeptReceipt]:
+    def _receipts(self, digest: str) -> list[StoredReceipt]:
         paths = (self.directory / "receipts").glob(f"{digest[:16]}-*.json")
-        kept = [KeptReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
-        return sorted((k for k in kept if k.opening == digest), key=lambda k: k.i)
+        kept = [StoredReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
+        return sorted((k for k in kept if k.header == digest), key=lambda k: k.i)
 
     def _save_private(self, path: Path, data: bytes) -> None:
         replace_file(path, data, mode=0o600)
@@ -560,22 +563,24 @@ def check_receipt(
     :raises InvalidProof: the provider's signed data contradict each other
     """
     window.check()
-    opening = window.parsed_opening()
+    header = window.parsed_header()
     receipt = open_receipt(
-        text, origin=opening.origin, opening_digest=window.opening_digest(), log_key=provider, field="receipt"
+        text, origin=header.origin, header_digest=window.header_digest(), log_key=provider, field="receipt"
     )
     record = receipt.record
     tenant = next((t for t in window.parsed_tenants() if t.tenant == record.tenant), None)
     if tenant is None:
-        raise InvalidProof("the receipt names an unknown tenant", field="receipt.record", found=record.tenant)
+        raise InvalidProof(
+            "the receipt names an unknown tenant", field="receipt.record", actual=record.tenant
+        )
     wrong = contradictions(receipt, tenant, window.parsed_policy())
     if wrong:
-        raise InvalidProof("the receipt contradicts its own record", field="receipt", found=wrong[0])
+        raise InvalidProof("the receipt contradicts its own record", field="receipt", actual=wrong[0])
     if request is not None:
         mine = (request.account, request.tenant, request.i, request.hq, request.sig)
         named = (record.account, record.tenant, record.i, record.hq, record.sig)
         if named != mine:
             raise InvalidProof(
-                "the receipt belongs to another request", field="receipt.record", expected=mine, found=named
+                "the receipt belongs to another request", field="receipt.record", expected=mine, actual=named
             )
     return receipt

@@ -28,7 +28,7 @@ MAX_PREPARED = 65_536
 class Prepared(Model):
     """One question, which is private to the account."""
 
-    opening: Hex32
+    header: Hex32
     query: str
 
 
@@ -40,7 +40,7 @@ class Questions:
 
     def __init__(self, directory: Path, window: Publication) -> None:
         self._folder = directory / "prepared"
-        self._opening = window.opening_digest()
+        self._header = window.header_digest()
 
     def add(self, text: str, embedder: Embedder) -> Path:
         """Write a question down, durably.
@@ -51,7 +51,7 @@ class Questions:
         """
         check_question(text)
         embedder.embed_query(text)  # refuse a question without a vector now, not when it is asked
-        data = Prepared.parse({"opening": self._opening, "query": text}, field="question").canonical()
+        data = Prepared.parse({"header": self._header, "query": text}, field="question").canonical()
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
@@ -59,9 +59,9 @@ class Questions:
         names = [path.name for path in self._paths()]
         if len(names) >= MAX_PREPARED:
             raise SizeError("too many questions are prepared", field=str(self._folder),
-                            expected=f"at most {MAX_PREPARED}", found=f"{len(names)}")  # fmt: skip
+                            expected=f"at most {MAX_PREPARED}", actual=f"{len(names)}")  # fmt: skip
         number = 1 + (int(names[-1].split("-")[1]) if names else 0)
-        path = self._folder / f"{self._opening[:16]}-{number:08}-{secrets.token_hex(4)}.json"
+        path = self._folder / f"{self._header[:16]}-{number:08}-{secrets.token_hex(4)}.json"
         replace_file(path, data, mode=0o600)
         return path
 
@@ -79,7 +79,7 @@ class Questions:
             except RagAuditError as exc:
                 yield path, exc
                 continue
-            if kept.opening == self._opening:
+            if kept.header == self._header:
                 yield path, kept.query
 
     def set_aside(self, path: Path) -> Path:
@@ -99,4 +99,4 @@ class Questions:
 
     def _paths(self) -> list[Path]:
         numbers = "[0-9]" * 8
-        return sorted(self._folder.glob(f"{self._opening[:16]}-{numbers}-*.json"))
+        return sorted(self._folder.glob(f"{self._header[:16]}-{numbers}-*.json"))

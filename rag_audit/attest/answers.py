@@ -14,9 +14,9 @@ from typing import TypedDict
 from rag_audit._internal.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit._internal.errors import RagAuditError, RequestRefused, SchemaError
 from rag_audit.attest import query as steps
-from rag_audit.attest.certificates import CertificateStore
-from rag_audit.attest.columns import Holder, Keeper
+from rag_audit.attest.columns import DisclosedSets, SampleStore
 from rag_audit.attest.context import Context
+from rag_audit.attest.noise_proofs import NoiseProofStore
 from rag_audit.attest.proving import Prover
 from rag_audit.attest.query import Query, Retained
 from rag_audit.attest.receipts import make_receipt, signed_head
@@ -60,16 +60,16 @@ class Answers:
         self,
         context: Context,
         pool: NoisePool,
-        certificates: CertificateStore,
+        noise_proofs: NoiseProofStore,
         prover: Prover,
-        keeper: Keeper,
+        samples: SampleStore,
     ) -> None:
         self._context = context
         self._pool = pool
-        self._certificates = certificates
+        self._noise_proofs = noise_proofs
         self._prover = prover
-        self._keeper = keeper
-        self._holder = Holder(context)
+        self._samples = samples
+        self._disclosed = DisclosedSets(context)
         self._head: tuple[int, Note] | None = None
         self.release = Release()
 
@@ -83,8 +83,8 @@ class Answers:
         context = self._context
         steps.check_signed(
             query.request,
-            opening=context.opening,
-            opening_digest=context.opening_digest,
+            header=context.header,
+            header_digest=context.header_digest,
             account=context.state.accounts.get(query.account),
             policy=context.policy,
         )
@@ -123,7 +123,7 @@ class Answers:
     def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
         """See `Window.refuse`."""
         context = self._context
-        refusal = Refusal(type="refusal", v=1, origin=context.opening.origin, opening=context.opening_digest,
+        refusal = Refusal(type="refusal", v=1, origin=context.header.origin, header=context.header_digest,
                           account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
         return refusal.model_copy(update={"sig": context.key.sign(refusal.message()).hex()})
 
@@ -139,7 +139,7 @@ class Answers:
         return self.refuse("unavailable", exc.message, **named_in(value))
 
     @property
-    def together(self) -> bool:
+    def batch(self) -> bool:
         """Whether queries may be answered in a batch. Queries with eager proofs, and queries without a static table for
         embedding, would delay each other.
         """
@@ -153,7 +153,7 @@ class Answers:
             commit_all([query.question for query in queries])
             _each(queries, self._open, lambda query: self._claim(query, claims), self._draw)
             self._select(queries)
-            _each(queries, self._draft, self._prove, self._seal, lambda query: self._hold(query, arrived))
+            _each(queries, self._draft, self._prove, self._seal, lambda query: self._delay(query, arrived))
             # No value computed from a slot leaves the process before its append is durable.
             _each(queries, self._append, self._appended, self._finish)
         for query in queries:
@@ -180,25 +180,25 @@ class Answers:
         """Fetch the values that the mechanism needs for the query's slot. The account's next slots are drawn after
         its answer."""
         steps.vector_of(query.question)
-        query.held = self._holder.before(query.slot)
+        query.held = self._disclosed.before(query.slot)
         if self._context.serving(query.tenant).draws:
             query.drawn = self._pool.get(query.slot, follow=False)
 
     def _select(self, queries: Sequence[Query]) -> None:
         """Select and commit to the positions of every query; the queries of a tenant share passes over its index."""
-        asked = defaultdict[str, list[Query]](list)
+        requested = defaultdict[str, list[Query]](list)
         for query in queries:
             if query.outcome is None:
-                asked[query.tenant].append(query)
-        context, found = self._context, list[Query]()
-        for name, own in asked.items():
+                requested[query.tenant].append(query)
+        context, result = self._context, list[Query]()
+        for name, own in requested.items():
             selected: Sequence[list[int] | Exception]
             try:
                 selected = steps.select_positions(
                     own,
                     serving=context.serving(name),
                     tenant=context.tenant(name),
-                    columns=self._keeper.bits(name),
+                    columns=self._samples.bits(name),
                 )
             except Exception as exc:
                 selected = [exc for _ in own]
@@ -207,19 +207,19 @@ class Answers:
                     query.outcome = positions
                 else:
                     query.positions = tuple(positions)
-                    found.append(query)
+                    result.append(query)
         lists = [
-            context.mechanism(q.tenant).list_elements(q.question.salts.top_k, q.positions) for q in found
+            context.mechanism(q.tenant).list_elements(q.question.salts.top_k, q.positions) for q in result
         ]
-        for query, htopk in zip(found, hash_lists(lists), strict=True):
+        for query, htopk in zip(result, hash_lists(lists), strict=True):
             query.htopk = htopk
 
     def _draft(self, query: Query) -> None:
         """Make the record, except its place and time."""
         self._find_documents(query)
         query.record = steps.query_record(
-            query.request, query.question, query.documents, window=self._context.opening.window,
-            htopk=query.htopk, held=self._holder.after(query.slot, query.request.hq, query.positions),
+            query.request, query.question, query.documents, window=self._context.header.window,
+            htopk=query.htopk, held=self._disclosed.after(query.slot, query.request.hq, query.positions),
         )  # fmt: skip
 
     def _prove(self, query: Query) -> None:
@@ -235,12 +235,12 @@ class Answers:
             retained, context.secrets.retention_key, context.sealed_under(query.drafted)
         )
 
-    def _hold(self, query: Query, arrived: float) -> None:
+    def _delay(self, query: Query, arrived: float) -> None:
         """Wait until the release slot of a proved answer's record: its account and the window file show the time."""
         if self._is_eager(query):
             components = len(self._context.mechanism(query.tenant).gains)
             capacity = self._context.tenant(query.tenant).index.capacity
-            self.release.hold(arrived, capacity=capacity, components=max(1, components))
+            self.release.delay(arrived, capacity=capacity, components=max(1, components))
 
     def _append(self, query: Query) -> None:
         """Pass the record to the ledger's writer, which commits all waiting records in one transaction."""
@@ -255,7 +255,7 @@ class Answers:
         record = query.appending()
         assert isinstance(record, QueryRecord)
         if record.proof is not None:
-            self._certificates.drop(query.slot)
+            self._noise_proofs.drop(query.slot)
         query.record = record
 
     def _finish(self, query: Query) -> None:
@@ -267,13 +267,13 @@ class Answers:
             positions=query.positions,
             documents=query.documents,
             tree=context.state.tree,
-            origin=context.opening.origin,
-            opening_digest=context.opening_digest,
+            origin=context.header.origin,
+            header_digest=context.header_digest,
             key=context.key,
             head=self._signed_head(),
         )
-        found = steps.documents_of(context.tenant(query.tenant), query.positions, query.withheld)
-        query.outcome = Answer(type="answer", v=1, documents=found, receipt=receipt)
+        result = steps.documents_of(context.tenant(query.tenant), query.positions, query.withheld)
+        query.outcome = Answer(type="answer", v=1, documents=result, receipt=receipt)
 
     # -- helpers of the steps -------------------------------------------------------------------------------------
 
@@ -285,37 +285,37 @@ class Answers:
 
         :raises RequestRefused: the window is being closed, so the ledger accepts no such entry any more
         """
-        self._keeper.ensure(tenant, low_memory=self._prover.low_memory)
-        if not self._keeper.complete(tenant):
+        self._samples.ensure(tenant, low_memory=self._prover.low_memory)
+        if not self._samples.complete(tenant):
             raise RequestRefused("closed", "the window is closed")
 
     def _check_turn(self, query: Query) -> None:
         """Check that a request has its account's next number, and that the account's slots have a beacon."""
-        request, opening, state = query.request, self._context.opening, self._context.state
-        if state.closing:
+        request, header, state = query.request, self._context.header, self._context.state
+        if state.trailer:
             raise RequestRefused("closed", "the window is closed")
         now = state.clock()
         drawn = state.beacon(request.account) is not None
-        if not drawn or now < opening.opens_at:
+        if not drawn or now < header.opens_at:
             raise RequestRefused(
-                "not-open", not_open_yet(opening, drawn=drawn), expected=opening.opens_at, found=now
+                "not-open", not_open_yet(header, drawn=drawn), expected=header.opens_at, actual=now
             )
-        if now > opening.closes_at:
-            raise RequestRefused("closed", ended(opening), expected=opening.closes_at, found=now)
+        if now > header.closes_at:
+            raise RequestRefused("closed", ended(header), expected=header.closes_at, actual=now)
         if request.i > (limit := self._context.policy.n):
             raise RequestRefused(
                 "limit", "the account has used its queries", field="request.i", expected=limit
             )
         if request.i != (following := state.next[request.account]):
             raise RequestRefused("out-of-order", "the number i is not the account's next", field="request.i",
-                                 expected=following, found=request.i)  # fmt: skip
+                                 expected=following, actual=request.i)  # fmt: skip
 
     def _again(self, query: Query, record: QueryRecord) -> None:
         """Answer a repeated request identically, and refuse any other under its i without computation."""
         request = query.request
         if (request.hq, request.sig) != (record.hq, record.sig):
             raise RequestRefused("slot-used", "another request is recorded under this i", field="request.i",
-                                 expected=record.hq, found=request.hq)  # fmt: skip
+                                 expected=record.hq, actual=request.hq)  # fmt: skip
         retained = self._context.retained(record)
         query.record, query.positions = record, retained.positions
         query.question = retained.opened(self._context.embedder)
@@ -327,7 +327,7 @@ class Answers:
         context, tenant = self._context, self._context.tenant(query.tenant)
         query.withheld = context.serving(query.tenant).withheld(
             tenant.index, lambda: steps.vector_of(query.question), query.positions,
-            columns=self._keeper.bits(query.tenant), documents=tenant.documents_at,
+            columns=self._samples.bits(query.tenant), documents=tenant.documents_at,
         )  # fmt: skip
         query.documents = steps.document_openings(tenant, query.positions, context.secrets, query.withheld)
 
@@ -335,7 +335,7 @@ class Answers:
         """The ledger's size and signed checkpoint. All answers at one size share the checkpoint."""
         context, head = self._context, self._head
         if head is None or head[0] != context.state.tree.size:
-            head = self._head = signed_head(context.state.tree, context.opening.log, context.key)
+            head = self._head = signed_head(context.state.tree, context.header.log, context.key)
         return head
 
 

@@ -22,21 +22,21 @@ from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest.context import Context, column_bits
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
-from rag_audit.mechanisms.base import KEPT
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.records import ColumnEntry, QueryRecord, SlotKey
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, ListingPrivate
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, RandomizedResponsePrivate
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
-from rag_audit.retrieval.serving.listing import HeldBits
+from rag_audit.retrieval.serving.randomized_response import DisclosedBits
 
 MAX_COLUMN_BYTES = 1 << 26
 _LENGTH = 8
 _DIGEST = 32
 
 
-class Keeper:
+class SampleStore:
     """The columns that one window commits to for its tenants. Safe to use from several threads."""
 
     def __init__(self, context: Context, publisher: Publisher) -> None:
@@ -74,7 +74,7 @@ class Keeper:
         """
         context = self._context
         return COLUMNS[name](
-            context.public(tenant), context.policy, opening=context.opening, beacon=self._beacon()
+            context.public(tenant), context.policy, header=context.header, beacon=self._beacon()
         )
 
     def public(self, tenant: str) -> TenantPublic:
@@ -91,8 +91,8 @@ class Keeper:
 
         :raises StoreError: the opening of the commitment in the ledger is lost
         """
-        bits = self.bits(tenant).get(KEPT)
-        return None if bits is None else (bits.tobytes(), self._column(tenant, KEPT).opening)
+        bits = self.bits(tenant).get(SAMPLE)
+        return None if bits is None else (bits.tobytes(), self._column(tenant, SAMPLE).opening)
 
     def commit(self, *, low_memory: bool = False) -> int:
         """Commit to every column that the ledger does not name yet, and append the entries.
@@ -116,7 +116,7 @@ class Keeper:
         with lock, state.column_of(tenant, name) as due:
             if due:
                 column = self._stored(tenant, name) or self._prove(tenant, name, low_memory=low_memory)
-                window, digest = self._context.opening.window, column.commitment.digest
+                window, digest = self._context.header.window, column.commitment.digest
                 state.append(
                     ColumnEntry(type=name, v=1, seq=1, window=window, tenant=tenant, commitment=digest)
                 )
@@ -128,20 +128,20 @@ class Keeper:
         private = ColumnPrivate(secrets.s0, secrets.s1, salt, low_memory)
         job = context.system(tenant).column(name).prove(self._stated(tenant, name), private)
         self._publisher.fix_keys(job.keys)
-        made = job.run()
-        replace_file(context.layout.column_proof(name, tenant), jcs(made.proof))
-        digest, points = made.commitment.digest, made.commitment.points
-        proved = bytes.fromhex(digest_hex(made.proof))
-        plain = proved + len(points).to_bytes(_LENGTH, "big") + points + made.opening
+        result = job.run()
+        replace_file(context.layout.column_proof(name, tenant), jcs(result.proof))
+        digest, points = result.commitment.digest, result.commitment.points
+        proved = bytes.fromhex(digest_hex(result.proof))
+        plain = proved + len(points).to_bytes(_LENGTH, "big") + points + result.opening
         blob = seal(plain, secrets.retention_key, self._associated(tenant, name, digest))
         replace_file(context.layout.column(name, tenant), digest.encode() + blob, mode=PRIVATE_MODE)
-        return made
+        return result
 
     def _column(self, tenant: str, name: str) -> CommittedColumn:
         with self._lock:
-            found = self._opened.get((tenant, name))
-        if found is not None:
-            return found
+            result = self._opened.get((tenant, name))
+        if result is not None:
+            return result
         entry = self._context.state.columns.get((tenant, name))
         if entry is None:
             raise WindowStateError(f"the tenant's {name} positions are not committed to yet", field=tenant)
@@ -167,7 +167,7 @@ class Keeper:
         proof = cast("dict[str, Json]", read_json(proof_path, max_bytes=MAX_PROOF_BYTES))
         if digest_hex(proof) != plain[:_DIGEST].hex():
             raise StoreError(f"the stored proof of the {name} positions is another one", field=str(proof_path),
-                             expected=plain[:_DIGEST].hex(), found=digest_hex(proof))  # fmt: skip
+                             expected=plain[:_DIGEST].hex(), actual=digest_hex(proof))  # fmt: skip
         start = _DIGEST + _LENGTH
         end = start + int.from_bytes(plain[_DIGEST:start], "big")
         return CommittedColumn(ColumnCommitment(digest, plain[start:end]), proof, plain[end:])
@@ -180,17 +180,17 @@ class Keeper:
         return beacon
 
     def _associated(self, tenant: str, name: str, digest: str) -> bytes:
-        named: Json = {"opening": self._context.opening_digest, "tenant": tenant, "commitment": digest}
+        named: Json = {"header": self._context.header_digest, "tenant": tenant, "commitment": digest}
         return sha256(f"rag-audit/{name}-opening/v1".encode() + jcs(named))
 
 
-class Holder:
+class DisclosedSets:
     """The disclosed sets of one window's accounts, for tenants with mechanisms that use them. Safe to use from
     several threads."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._bits = HeldBits()
+        self._bits = DisclosedBits()
 
     def before(self, slot: SlotKey) -> Int8Array | None:
         """The account's disclosed set before its record of a slot, shape (capacity,), 0 or 1. None if no answer of its
@@ -207,7 +207,7 @@ class Holder:
 
         return self._bits.before(slot.account, slot.i, context.tenant(slot.tenant).index.capacity, listed)
 
-    def private(self, slot: SlotKey, hq: str) -> ListingPrivate | None:
+    def private(self, slot: SlotKey, hq: str) -> RandomizedResponsePrivate | None:
         """The private inputs for the proof of an account's record, without its positions. None if `before` is None.
 
         :param hq: the record's own hq
@@ -215,7 +215,7 @@ class Holder:
         held = self.before(slot)
         if held is None:
             return None
-        return ListingPrivate(
+        return RandomizedResponsePrivate(
             held=held.tobytes(),
             before=None if slot.i == 1 else self._secret(slot.ahead(-1), self._record(slot.ahead(-1)).hq),
             after=self._secret(slot, hq),
@@ -233,15 +233,17 @@ class Holder:
         bits[list(listed)] = 1
         context = self._context
         secret = self._secret(slot, hq)
-        return context.system(slot.tenant).hold(context.public(slot.tenant).constants, bits.tobytes(), secret)
+        return context.system(slot.tenant).commit_disclosed(
+            context.public(slot.tenant).constants, bits.tobytes(), secret
+        )
 
     def _secret(self, slot: SlotKey, hq: str) -> bytes:
         """The secret of the commitment after a slot's record."""
-        before = None if slot.i == 1 else self._record(slot.ahead(-1)).held
-        return self._context.secrets.held_secret(slot, hq, before)
+        before = None if slot.i == 1 else self._record(slot.ahead(-1)).disclosed_set
+        return self._context.secrets.disclosed_set_secret(slot, hq, before)
 
     def _record(self, slot: SlotKey) -> QueryRecord:
         record = self._context.state.by_slot.get((slot.account, slot.i))
-        if record is None or record.held is None:
+        if record is None or record.disclosed_set is None:
             raise StoreError("a record of the account is missing", field=f"{slot.account}, i = {slot.i}")
         return record

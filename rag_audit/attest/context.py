@@ -16,7 +16,7 @@ from rag_audit.mechanisms.base import Mechanism
 from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.layout import Layout
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import Opening, QueryRecord, SlotKey
+from rag_audit.models.records import QueryRecord, SlotKey, WindowHeader
 from rag_audit.proofs.proving import Backend, backend
 from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
@@ -24,7 +24,7 @@ from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import slot_id
 from rag_audit.relation.native_secrets import noise_key
 from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.engine import Drawn, Int8Array, draw_coins
+from rag_audit.retrieval.engine import Drawn, Int8Array, draw_bernoulli_bits
 from rag_audit.retrieval.serving import Serving, serving
 
 
@@ -44,9 +44,9 @@ class Context:
     state: LedgerState
 
     @property
-    def opening(self) -> Opening:
+    def header(self) -> WindowHeader:
         """The window header, entry 0 of the ledger."""
-        return self.commitment.opening
+        return self.commitment.header
 
     @property
     def policy(self) -> Policy:
@@ -59,9 +59,9 @@ class Context:
         return self.commitment.secrets
 
     @cached_property
-    def opening_digest(self) -> str:
+    def header_digest(self) -> str:
         """The digest of entry 0, which names the window."""
-        return digest_hex(self.opening.dump())
+        return digest_hex(self.header.dump())
 
     def tenant(self, name: str) -> CommittedTenant:
         """A tenant's index and documents, with the secrets behind their commitments."""
@@ -86,9 +86,9 @@ class Context:
     @cached_property
     def _publics(self) -> dict[str, TenantPublic]:
         return {
-            name: tenant_public(made.entry, policy=self.policy, manifest=self.commitment.manifest,
-                                opening_digest=self.opening_digest, points=made.points, table=self.embedder.table)
-            for name, made in self.commitment.tenants.items()
+            name: tenant_public(result.entry, policy=self.policy, manifest=self.commitment.manifest,
+                                header_digest=self.header_digest, points=result.points, table=self.embedder.table)
+            for name, result in self.commitment.tenants.items()
         }  # fmt: skip
 
     def public(self, tenant: str) -> TenantPublic:
@@ -114,7 +114,7 @@ class Context:
 
         :raises WindowStateError: the slot's account has no beacon yet
         """
-        kappa = slot_key(self.secrets, self.opening.window, slot, self.beacon(slot.account))
+        kappa = slot_key(self.secrets, self.header.window, slot, self.beacon(slot.account))
         return self.serving(slot.tenant).draw(kappa, self.tenant(slot.tenant).index.capacity)
 
     def retained(self, record: QueryRecord) -> Retained:
@@ -123,11 +123,11 @@ class Context:
         :raises StoreError: the record has no retained data, or they cannot be decrypted
         """
         blob = self.state.store.private(record.seq)
-        return open_retained(blob, self.secrets.retention_key, self.opening_digest, record)
+        return open_retained(blob, self.secrets.retention_key, self.header_digest, record)
 
     def sealed_under(self, record: QueryRecord) -> bytes:
         """The associated data for encrypting a record's query."""
-        return retained_context(self.opening_digest, record.account, record.i)
+        return retained_context(self.header_digest, record.account, record.i)
 
 
 def column_bits(window_secrets: WindowSecrets, column: ColumnPublic) -> Int8Array:
@@ -136,7 +136,7 @@ def column_bits(window_secrets: WindowSecrets, column: ColumnPublic) -> Int8Arra
     :param column: the column's public values
     """
     kappa = noise_key(window_secrets.s0, window_secrets.s1, column.beacon, column.slot)
-    return draw_coins(kappa, column.tenant.constants.capacity, column.bound)
+    return draw_bernoulli_bits(kappa, column.tenant.constants.capacity, column.bound)
 
 
 def slot_key(window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes) -> int:

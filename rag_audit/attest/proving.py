@@ -11,9 +11,9 @@ from itertools import takewhile
 from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError, WindowStateError
-from rag_audit.attest.certificates import CertificateStore
-from rag_audit.attest.columns import Holder, Keeper
+from rag_audit.attest.columns import DisclosedSets, SampleStore
 from rag_audit.attest.context import Context
+from rag_audit.attest.noise_proofs import NoiseProofStore
 from rag_audit.attest.publishing import Publisher
 from rag_audit.attest.query import record_private
 from rag_audit.log.note import parse_note
@@ -22,7 +22,7 @@ from rag_audit.models.records import QueryRecord, SlotKey
 from rag_audit.proofs.executors import LocalProcesses, run_jobs
 from rag_audit.proofs.interface import Job
 from rag_audit.proofs.proving import RecordJob, RecordProofs
-from rag_audit.proofs.statements.private import NoiseCertificate, RecordPrivate, slot_public
+from rag_audit.proofs.statements.private import NoiseProof, RecordPrivate, slot_public
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
 from rag_audit.retrieval.query import OpenedQuery
 
@@ -37,20 +37,20 @@ class Prover:
     """
 
     def __init__(
-        self, context: Context, publisher: Publisher, certificates: CertificateStore, keeper: Keeper
+        self, context: Context, publisher: Publisher, noise_proofs: NoiseProofStore, samples: SampleStore
     ) -> None:
         self.low_memory = False
         self._context = context
         self._publisher = publisher
-        self._certificates = certificates
-        self._keeper = keeper
-        self._holder = Holder(context)
+        self._noise_proofs = noise_proofs
+        self._samples = samples
+        self._disclosed = DisclosedSets(context)
 
     def prove(
         self,
         seqs: Sequence[int] | None,
         *,
-        together: int | None = 1,
+        batch: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Progress | None = None,
     ) -> int:
@@ -61,7 +61,7 @@ class Prover:
         missing = [(r, name) for r, name in every if not path(r, name).exists()]
         groups = {
             f"{name} of record {', '.join(str(r.seq) for r in records)}": (records, name, proofs)
-            for records, name, proofs in self._grouped(missing, together, executor)
+            for records, name, proofs in self._grouped(missing, batch, executor)
         }
         done = len(every) - len(missing)
         if progress is not None:
@@ -74,7 +74,7 @@ class Prover:
             if progress is not None:
                 progress(done, len(every))
         for record in asked_for:  # the record is proved, so its slot's noise proof is obsolete
-            self._certificates.drop(SlotKey(record.tenant, record.account, record.i))
+            self._noise_proofs.drop(SlotKey(record.tenant, record.account, record.i))
         self._publisher.export()
         return len(missing)
 
@@ -96,27 +96,27 @@ class Prover:
         self,
         note: str,
         *,
-        together: int | None = 1,
+        batch: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Progress | None = None,
     ) -> int:
         """See `Window.answer_challenge`."""
-        state, opening = self._context.state, self._context.opening
+        state, header = self._context.state, self._context.header
         challenge = Challenge.parse(parse_note(note).text, field="challenge")
         size = len(state.entries)
         named = (challenge.origin, challenge.window, challenge.size, challenge.root)
-        mine = (opening.origin, opening.window, size, state.tree.root(size))
+        mine = (header.origin, header.window, size, state.tree.root(size))
         if not state.ended or named != mine:
             raise SchemaError(
-                "the challenge is over another ledger", field="challenge", expected=mine, found=named
+                "the challenge is over another ledger", field="challenge", expected=mine, actual=named
             )
         path = self._context.layout.public.challenge(digest_hex(note))
         path.parent.mkdir(exist_ok=True)
         replace_file(path, note.encode())
         drawn = challenge.positions([r.seq for r in state.records])
-        return self.prove(drawn, together=together, executor=executor, progress=progress)
+        return self.prove(drawn, batch=batch, executor=executor, progress=progress)
 
-    def certify_ahead(
+    def precompute_noise_proofs(
         self,
         count: int,
         *,
@@ -124,9 +124,9 @@ class Prover:
         progress: Progress | None,
         until: Callable[[], bool],
     ) -> int:
-        """See `Window.certify_ahead`."""
+        """See `Window.precompute_noise_proofs`."""
         state, policy = self._context.state, self._context.policy
-        self._keeper.commit(low_memory=self.low_memory)
+        self._samples.commit(low_memory=self.low_memory)
         with state.changed:
             firsts = {name: state.next.get(name, 1) for name in state.accounts}
         slots = [
@@ -135,18 +135,18 @@ class Prover:
             for name, first in sorted(firsts.items())
             if first + step <= policy.n and state.beacon(name) is not None
         ]
-        jobs = {slot: job for slot in slots if (job := self._certificate_job(slot)) is not None}
-        missing = [(slot, job) for slot, job in jobs.items() if self._certificates.get(slot) is None]
+        jobs = {slot: job for slot in slots if (job := self._slot_proof_job(slot)) is not None}
+        missing = [(slot, job) for slot, job in jobs.items() if self._noise_proofs.get(slot) is None]
         done = len(jobs) - len(missing)
         if progress is not None:
             progress(done, len(jobs))
-        made = 0
-        for slot, certificate in run_jobs(takewhile(lambda _: not until(), missing), executor):
-            self._certificates.put(slot, certificate)
-            made += 1
+        result = 0
+        for slot, noise_proof in run_jobs(takewhile(lambda _: not until(), missing), executor):
+            self._noise_proofs.put(slot, noise_proof)
+            result += 1
             if progress is not None:
-                progress(done + made, len(jobs))
-        return made
+                progress(done + result, len(jobs))
+        return result
 
     def _asked_for(self, seqs: Sequence[int] | None) -> list[QueryRecord]:
         named = None if seqs is None else set(seqs)
@@ -156,7 +156,7 @@ class Prover:
             raise WindowStateError(
                 "the entry is not a query record",
                 field="challenge",
-                found=sorted(unknown)[:5],
+                actual=sorted(unknown)[:5],
                 hint="draw the challenge over this window's final checkpoint (`rag-audit verifier challenge`)",
             )
         path = self._publisher.proof_path
@@ -192,7 +192,7 @@ class Prover:
             tenant, slot = record.tenant, SlotKey(record.tenant, record.account, record.i)
             size = batch(tenant, name)
             # A precomputed noise proof belongs to one slot: if the caller chose no batch size, its own record uses it.
-            if size == 1 or (together is None and name == "retrieve" and self._certificates.has(slot)):
+            if size == 1 or (together is None and name == "retrieve" and self._noise_proofs.has(slot)):
                 yield [record], name, self.proofs(tenant, name, 1)
             else:
                 chained = self.proofs(tenant, name, size).chained
@@ -233,7 +233,7 @@ class Prover:
 
     def proofs(self, tenant: str, name: str, places: int) -> RecordProofs:
         """The proofs of one statement about a tenant's records, each for this many."""
-        return self._context.system(tenant).records(name, self._keeper.public(tenant), places)
+        return self._context.system(tenant).records(name, self._samples.public(tenant), places)
 
     def private(self, record: QueryRecord) -> RecordPrivate:
         """The private inputs of a stored record's proofs.
@@ -251,32 +251,32 @@ class Prover:
             tenant=context.commitment.tenants[record.tenant],
             window_secrets=context.secrets,
             noise=lambda: context.drawn(slot),
-            certificate=lambda: self._certificates.get(slot),
+            noise_proof=lambda: self._noise_proofs.get(slot),
             low_memory=self.low_memory,
-            kept=self._keeper.opening(record.tenant),
-            listing=self._holder.private(slot, record.hq),
+            kept=self._samples.opening(record.tenant),
+            listing=self._disclosed.private(slot, record.hq),
         )
 
     def _public(self, record: QueryRecord) -> RecordPublic:
         context = self._context
         return record_public(
             record,
-            self._keeper.public(record.tenant),
-            opening=context.opening,
+            self._samples.public(record.tenant),
+            header=context.header,
             beacon=context.beacon(record.account),
             before=context.state.by_slot.get((record.account, record.i - 1)),
         )
 
-    def _certificate_job(self, slot: SlotKey) -> Job[NoiseCertificate] | None:
+    def _slot_proof_job(self, slot: SlotKey) -> Job[NoiseProof] | None:
         context = self._context
         public = slot_public(
             slot,
-            self._keeper.public(slot.tenant),
-            opening=context.opening,
+            self._samples.public(slot.tenant),
+            header=context.header,
             beacon=context.beacon(slot.account),
         )
         s0, s1 = context.secrets.s0, context.secrets.s1
-        return context.system(slot.tenant).certificate_job(public, s0, s1, low_memory=self.low_memory)
+        return context.system(slot.tenant).slot_proof_job(public, s0, s1, low_memory=self.low_memory)
 
 
 def _successive(records: Sequence[QueryRecord]) -> list[list[QueryRecord]]:

@@ -33,11 +33,11 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.records import (
     MAX_CHECKPOINT_BYTES,
     BeaconEntry,
-    Closing,
     ColumnEntry,
     DrandBeacon,
     Entry,
     QueryRecord,
+    WindowTrailer,
 )
 from rag_audit.models.tiles import FOLDER, EntryTile, EntryTiles, ProofTiles
 from rag_audit.models.window_writer import save_window, write_entries
@@ -75,12 +75,12 @@ class GrowingFile:
         if not self._full and sum(len(jcs(e)) for e in rest) < OPEN_TILE_BYTES:
             save_window(head.model_copy(update={"entries": rest}), self._path)
         else:
-            folder, opening = self._path.parent / FOLDER, digest_hex(entries[0].dump())
+            folder, header = self._path.parent / FOLDER, digest_hex(entries[0].dump())
             first, full = len(self._full), self._full
-            more = write_entries(rest, folder, opening, number=first, tile_bytes=OPEN_TILE_BYTES).tiles
+            more = write_entries(rest, folder, header, number=first, tile_bytes=OPEN_TILE_BYTES).tiles
             parts = EntryTiles(tiles=full + more)
             save_window(
-                head, self._path, TiledParts(opening=opening, entries=parts, proofs=ProofTiles(tiles=[]))
+                head, self._path, TiledParts(header=header, entries=parts, proofs=ProofTiles(tiles=[]))
             )
             # The last tile may or may not be full: it is written a second time in either case, with the same content.
             self._full, end = parts.tiles[:-1], parts.tiles[-1].sha256
@@ -107,7 +107,7 @@ class CoalitionProof(Model):
     """
 
     ctx: FieldHex
-    certificate: dict[str, Json]
+    coalition_proof: dict[str, Json]
 
     @classmethod
     def load(cls, path: Path) -> CoalitionProof:
@@ -121,9 +121,9 @@ class StoredProofs(Mapping[str, Json]):
     """
 
     def __init__(
-        self, entries: Iterable[Entry], made: Callable[[QueryRecord | ColumnEntry], dict[str, Json]]
+        self, entries: Iterable[Entry], result: Callable[[QueryRecord | ColumnEntry], dict[str, Json]]
     ) -> None:
-        self._made = made
+        self._made = result
         self._entries = {str(e.seq): e for e in entries if isinstance(e, QueryRecord | ColumnEntry)}
         self._kept: dict[str, dict[str, Json]] | None = {}
 
@@ -131,15 +131,15 @@ class StoredProofs(Mapping[str, Json]):
         """Each entry that has proofs, with them."""
         size = 0
         for seq, entry in list(self._entries.items()):
-            if not (made := self._made(entry)):
+            if not (result := self._made(entry)):
                 del self._entries[seq]
                 continue
             if self._kept is not None:
-                self._kept[seq] = made
-                size += len(jcs(made))
+                self._kept[seq] = result
+                size += len(jcs(result))
                 if size > window_writer.TILED_BYTES:
                     self._kept = None
-            yield entry, made
+            yield entry, result
 
     def __getitem__(self, seq: str) -> Json:
         if self._kept is not None:
@@ -170,7 +170,7 @@ class Publisher:
         """The signed checkpoint note of the ledger's first `size` entries (all by default)."""
         tree = self._context.state.tree
         count = tree.size if size is None else size
-        return str(Checkpoint(self._context.opening.log, count, tree.root(count)).sign(self._context.key))
+        return str(Checkpoint(self._context.header.log, count, tree.root(count)).sign(self._context.key))
 
     def publish_checkpoint(self, size: int) -> str:
         """The checkpoint of that size from the public folder. The method publishes it if it is missing."""
@@ -196,7 +196,7 @@ class Publisher:
                     "no such checkpoint was published",
                     field="checkpoint",
                     expected=[p.name for p in self._public.checkpoints()],
-                    found=head.size,
+                    actual=head.size,
                     hint="the witness cosigned another copy of the window: give this public folder to the witness",
                 )
             merged = merge_signatures(
@@ -212,7 +212,7 @@ class Publisher:
         """Open a checkpoint of this window's log, and check its signatures."""
         context = self._context
         return open_checkpoint(
-            note, origin=context.opening.log, log_key=context.key.verifier, witnesses=context.witnesses
+            note, origin=context.header.log, log_key=context.key.verifier, witnesses=context.witnesses
         )
 
     def fully_cosigned(self, size: int) -> bool:
@@ -227,16 +227,16 @@ class Publisher:
         :raises StoreError: the ledger does not
         """
         context, state = self._context, self._context.state
-        if not state.entries or state.entries[0] != context.opening:
+        if not state.entries or state.entries[0] != context.header:
             raise StoreError(
-                "the ledger does not start with this window's opening", field=str(context.layout.folder)
+                "the ledger does not start with the header of this window", field=str(context.layout.folder)
             )
         for path in self._public.checkpoints():
-            head = open_checkpoint(path.read_bytes(), origin=context.opening.log, log_key=context.key.verifier,
+            head = open_checkpoint(path.read_bytes(), origin=context.header.log, log_key=context.key.verifier,
                                    field=path.name).checkpoint  # fmt: skip
             if head.size > state.tree.size or state.tree.root(head.size) != head.root:
                 raise StoreError("the ledger lost or changed entries that were published", field=path.name,
-                                 expected=f"{head.size} entries", found=f"{state.tree.size}")  # fmt: skip
+                                 expected=f"{head.size} entries", actual=f"{state.tree.size}")  # fmt: skip
 
     # -- notes of witnesses and drand ------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class Publisher:
         state = self._context.state
         source = state.beacon_source(0)
         if not isinstance(source, DrandBeacon):
-            raise WindowStateError("the opening names no drand round", field="beacon", found=source.source,
+            raise WindowStateError("the window header names no drand round", field="beacon", actual=source.source,
                                    hint="the witnesses reveal: `witness beacon`, then run"
                                     " `provider open` again")  # fmt: skip
         if 0 in state.beacons:
@@ -271,8 +271,8 @@ class Publisher:
         context, state, entry = self._context, self._context.state, size - 1
         source = state.beacon_source(entry)
         with state.changed:
-            together = state.waiting.get(source_of(source), {}) if entry else {}
-            due = [e for e in dict.fromkeys([*together, entry]) if e < size and e not in state.beacons]
+            batch = state.waiting.get(source_of(source), {}) if entry else {}
+            due = [e for e in dict.fromkeys([*batch, entry]) if e < size and e not in state.beacons]
         if not due:
             return
         if isinstance(source, DrandBeacon):
@@ -281,7 +281,7 @@ class Publisher:
                                         f" round {source.round}")  # fmt: skip
         signed = self.cosigned(size)
         value, _ = witness_beacon(source, notes, signed, trusted=[m.vkey for m in members_of(source)],
-                                  quorum=len(context.witnesses), window=context.opening.window)  # fmt: skip
+                                  quorum=len(context.witnesses), window=context.header.window)  # fmt: skip
         self._append_beacons(due, "witnesses", value, list(notes), signed)
 
     def _append_beacons(
@@ -308,8 +308,8 @@ class Publisher:
                     self.publish_enrolments(size)
             for size in sizes | enrolled:
                 self.publish_checkpoint(size)
-            if not self._public.opening.exists():
-                replace_file(self._public.opening, self._publication().canonical())
+            if not self._public.header.exists():
+                replace_file(self._public.header, self._publication().canonical())
 
     def publish_enrolments(self, size: int) -> None:
         """Publish the checkpoint that ends with an enrolment, and the entries up to it. Witnesses read these entries to
@@ -339,15 +339,17 @@ class Publisher:
         with state.changed:
             entries = list(state.entries)
         proofs = StoredProofs(entries, self._made)
-        certificate = self._coalition_proof(entries[-1] if isinstance(entries[-1], Closing) else None)
+        coalition_proof = self._coalition_proof(
+            entries[-1] if isinstance(entries[-1], WindowTrailer) else None
+        )
         head = self._head(len(entries))
         return head.model_copy(
             update={
                 "entries": [e.dump() for e in entries],
-                "verification_keys": self._keys(self._kinds(proofs), certified=certificate is not None),
+                "verification_keys": self._keys(self._kinds(proofs), certified=coalition_proof is not None),
                 "proofs": proofs,
                 "challenges": sorted(p.read_text() for p in self._public.challenges.glob("*.txt")),
-                "certificate": certificate,
+                "coalition_proof": coalition_proof,
             }
         )
 
@@ -357,7 +359,7 @@ class Publisher:
         return WindowFile(
             mediaType=MEDIA_TYPE,
             entries=[],
-            opening_checkpoint=self._public.checkpoint(1).read_text(),
+            header_checkpoint=self._public.checkpoint(1).read_text(),
             final_checkpoint=final.read_text() if final.exists() else self.checkpoint(size),
             policy=told.policy,
             embedder=told.embedder,
@@ -366,7 +368,7 @@ class Publisher:
             verification_keys={},
             proofs={},
             challenges=[],
-            certificate=None,
+            coalition_proof=None,
         )
 
     def _made(self, entry: QueryRecord | ColumnEntry) -> dict[str, Json]:
@@ -380,8 +382,8 @@ class Publisher:
         """Tenant, statement and number of records of every proof."""
         return {
             (entry.tenant, name, places(name, proof))
-            for entry, made in proofs.by_entry()
-            for name, proof in made.items()
+            for entry, result in proofs.by_entry()
+            for name, proof in result.items()
         }
 
     def _keys(self, kinds: Iterable[tuple[str, str, int]], *, certified: bool) -> dict[str, Json]:
@@ -394,11 +396,11 @@ class Publisher:
                 keys |= system.column(name).published_keys(public)
             else:
                 keys |= system.records(name, public, count).published_keys()
-        asked = context.policy.estimator.certificate
-        if certified and asked is not None:
+        requested = context.policy.estimator.coalition_proof
+        if certified and requested is not None:
             p, q = context.policy.estimator.theta
-            size = CoalitionSize(asked.records, context.embedder.dimension, (p, q))
-            keys |= backend(asked.system).coalition.published_keys(size)
+            size = CoalitionSize(requested.records, context.embedder.dimension, (p, q))
+            keys |= backend(requested.system).coalition.published_keys(size)
         by_setup = {c: k for c, k in keys.items() if isinstance(k, dict) and k.get("circuit") == c}
         self.fix_keys({c: digest_hex(k) for c, k in by_setup.items()})
         return keys
@@ -428,17 +430,17 @@ class Publisher:
         path = self._context.layout.column_proof(entry.type, entry.tenant)
         return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else None
 
-    def _coalition_proof(self, closing: Closing | None) -> Json:
+    def _coalition_proof(self, trailer: WindowTrailer | None) -> Json:
         """The coalition proof that the window trailer names, or None."""
-        named = closing.coalition.certificate if closing is not None and closing.coalition else None
+        named = trailer.coalition.coalition_proof if trailer is not None and trailer.coalition else None
         if named is None:
             return None
         path = self._context.layout.coalition
         kept = CoalitionProof.load(path)
-        if digest_hex(kept.certificate) != named:
+        if digest_hex(kept.coalition_proof) != named:
             raise StoreError(
                 "the file differs from the coalition proof that the window trailer names",
                 field=path.name,
                 expected=named,
             )
-        return kept.certificate
+        return kept.coalition_proof

@@ -21,16 +21,16 @@ from rag_audit.models.passage import EMPTY
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     DocumentOpening,
-    Opening,
     QueryRecord,
     RosterEntry,
     SlotKey,
+    WindowHeader,
     answer_digest,
     document_digest,
     verifies,
 )
 from rag_audit.models.requests import Answer, AnsweredDocument, Refusal, SignedRequest, answered
-from rag_audit.proofs.statements.private import ListingPrivate, NoiseCertificate, RecordPrivate
+from rag_audit.proofs.statements.private import NoiseProof, RandomizedResponsePrivate, RecordPrivate
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.engine import Drawn, Int8Array
@@ -99,8 +99,8 @@ class Query:
 def check_signed(
     request: SignedRequest,
     *,
-    opening: Opening,
-    opening_digest: str,
+    header: WindowHeader,
+    header_digest: str,
     account: RosterEntry | None,
     policy: Policy,
 ) -> None:
@@ -109,21 +109,21 @@ def check_signed(
 
     :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
     """
-    if request.origin != opening.origin or request.opening != opening_digest:
+    if request.origin != header.origin or request.header != header_digest:
         raise RequestRefused(
             "wrong-window",
             "the request is for another window",
-            field="request.opening",
-            expected=opening_digest,
-            found=request.opening,
+            field="request.header",
+            expected=header_digest,
+            actual=request.header,
         )
     if policy.tenant(request.tenant) is None:
         raise RequestRefused(
-            "unknown-tenant", "no tenant has this name", field="request.tenant", found=request.tenant
+            "unknown-tenant", "no tenant has this name", field="request.tenant", actual=request.tenant
         )
     if account is None:
         raise RequestRefused(
-            "unknown-account", "no account has this id", field="request.account", found=request.account
+            "unknown-account", "no account has this id", field="request.account", actual=request.account
         )
     if account.tenant != request.tenant:
         raise RequestRefused(
@@ -131,7 +131,7 @@ def check_signed(
             "the account belongs to another tenant",
             field="request.tenant",
             expected=account.tenant,
-            found=request.tenant,
+            actual=request.tenant,
         )
     if not verifies(bytes.fromhex(account.key), request.message(), request.sig):
         raise RequestRefused(
@@ -157,7 +157,7 @@ def check_opened(request: SignedRequest, query: OpenedQuery) -> None:
             "hq does not open to the query and salt",
             field="request.hq",
             expected=hq,
-            found=request.hq,
+            actual=request.hq,
         )
 
 
@@ -180,8 +180,8 @@ def select_positions(
     :param columns: the columns that the window commits to for the tenant
     :returns: each query's positions, or the error that stopped its selection
     """
-    asked = [Asked(vector_of(query.question), query.drawn, query.held) for query in queries]
-    return serving.select(tenant.index, asked, columns)
+    requested = [Asked(vector_of(query.question), query.drawn, query.held) for query in queries]
+    return serving.select(tenant.index, requested, columns)
 
 
 def vector_of(query: OpenedQuery) -> Int8Array:
@@ -249,7 +249,7 @@ def query_record(
         cq=query.cq,
         htopk=to_hex(htopk),
         hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
-        held=held,
+        disclosed_set=held,
         sig=request.sig,
         proof=None,
     )
@@ -262,10 +262,10 @@ def record_private(
     tenant: CommittedTenant,
     window_secrets: WindowSecrets,
     noise: Callable[[], Drawn],
-    certificate: Callable[[], NoiseCertificate | None],
+    noise_proof: Callable[[], NoiseProof | None],
     low_memory: bool,
     kept: tuple[bytes, bytes] | None = None,
-    listing: ListingPrivate | None = None,
+    listing: RandomizedResponsePrivate | None = None,
 ) -> RecordPrivate:
     """The private inputs of a record's proofs, which `record_public` complements."""
     salts = query.salts
@@ -276,7 +276,7 @@ def record_private(
         rows=tenant.index.rows.tobytes,
         noise=lambda: noise().tobytes(),
         scores=lambda: tenant.index.scores(query.vector).tobytes(),
-        certificate=certificate,
+        noise_proof=noise_proof,
         tokens=query.tokens,
         vector=query.vector.tobytes(),
         salt_q=salts.query,
@@ -346,7 +346,7 @@ def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
     return Retained(value["query"], value["salt"], tuple(value["positions"]), vector)
 
 
-def open_retained(blob: bytes | None, key: bytes, opening_digest: str, record: QueryRecord) -> Retained:
+def open_retained(blob: bytes | None, key: bytes, header_digest: str, record: QueryRecord) -> Retained:
     """The retained data of a record's query.
 
     :param blob: the record's private bytes in the ledger
@@ -355,17 +355,17 @@ def open_retained(blob: bytes | None, key: bytes, opening_digest: str, record: Q
     """
     if blob is None:
         raise StoreError("the private inputs of this record are missing", field=f"record {record.seq}")
-    return unseal_retained(blob, key, retained_context(opening_digest, record.account, record.i))
+    return unseal_retained(blob, key, retained_context(header_digest, record.account, record.i))
 
 
-def retained_context(opening_digest: str, account: str, i: int) -> bytes:
+def retained_context(header_digest: str, account: str, i: int) -> bytes:
     """The associated data for encrypting a retained query."""
-    return sha256(b"rag-audit/retained/v1" + jcs({"opening": opening_digest, "account": account, "i": i}))
+    return sha256(b"rag-audit/retained/v1" + jcs({"header": header_digest, "account": account, "i": i}))
 
 
 def documents_of(
     tenant: CommittedTenant, positions: Sequence[int], withheld: Container[int]
 ) -> list[AnsweredDocument]:
     """The selected documents in rank order, without empty and withheld positions (`Serving.withheld`)."""
-    found = ((p, tenant.documents_at.get(p)) for p in positions if p not in withheld)
-    return [answered(p, passage) for p, passage in found if passage is not None]
+    result = ((p, tenant.documents_at.get(p)) for p in positions if p not in withheld)
+    return [answered(p, passage) for p, passage in result if passage is not None]

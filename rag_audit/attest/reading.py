@@ -9,7 +9,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import digest_hex, parse_json
 from rag_audit._internal.clock import local_time
 from rag_audit._internal.errors import StoreError, WindowStateError
-from rag_audit._internal.lock import is_held
+from rag_audit._internal.lock import is_locked
 from rag_audit._internal.words import counted
 from rag_audit.attest.query import open_retained
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
@@ -22,7 +22,7 @@ from rag_audit.log.place import begun, ledger_rows
 from rag_audit.models.layout import Layout
 from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import BeaconEntry, Closing, Enrolment, Entry, QueryRecord, parse_entry
+from rag_audit.models.records import BeaconEntry, Enrolment, Entry, QueryRecord, WindowTrailer, parse_entry
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Standing:
     :param waits_for: the next required event, in words
     :param held: whether a process has the window open
     :param records: answered queries
-    :param asked: number of accounts with a query
+    :param requested: number of accounts with a query
     :param accounts: number of all accounts
     :param proved: records with an existing proof file
     """
@@ -42,7 +42,7 @@ class Standing:
     waits_for: str
     held: bool
     records: int
-    asked: int
+    requested: int
     accounts: int
     proved: int
 
@@ -68,8 +68,8 @@ class WindowReader:
             parse_entry(parse_json(body, source="ledger"), field="ledger") for body, _ in rows
         ]
         self._private = [private for _, private in rows]
-        if self._entries[:1] != [self._stored.opening]:
-            raise StoreError("the ledger does not start with this window's opening", field=str(directory))
+        if self._entries[:1] != [self._stored.header]:
+            raise StoreError("the ledger does not start with the header of this window", field=str(directory))
 
     @cached_property
     def records(self) -> list[QueryRecord]:
@@ -84,7 +84,7 @@ class WindowReader:
         """
         embedder = committed_embedder(check_manifest(self._stored.embedder), self.policy, model=model)
         key = WindowSecrets.load(self._layout.secrets).retention_key
-        digest = digest_hex(self._stored.opening.dump())
+        digest = digest_hex(self._stored.header.dump())
         kept = [open_retained(self._private[r.seq], key, digest, r) for r in self.records]
         return estimate_window(self.records, [k.opened(embedder).vector for k in kept], self.policy)
 
@@ -94,9 +94,9 @@ class WindowReader:
         :param now: milliseconds since the epoch
         """
         witnesses = [VerifierKey.parse(w, field="commitment.witnesses") for w in self._stored.witnesses]
-        public, opening, size = self._layout.public, self._stored.opening, len(self._entries)
+        public, header, size = self._layout.public, self._stored.header, len(self._entries)
         proved = self._proved()
-        if isinstance(self._entries[-1], Closing):
+        if isinstance(self._entries[-1], WindowTrailer):
             missing = missing_cosignatures(public, size, witnesses)
             status = "closed" if missing else "final"
             waits = (
@@ -107,14 +107,14 @@ class WindowReader:
             )
         elif any(isinstance(e, BeaconEntry) and e.entry == 0 for e in self._entries):
             status = "active"
-            if now < opening.opens_at:
-                waits = f"its time: it opens at {local_time(opening.opens_at)}"
-            elif now <= opening.closes_at:
-                waits = f"queries until {local_time(opening.closes_at)}: `rag-audit provider serve`"
+            if now < header.opens_at:
+                waits = f"its time: it opens at {local_time(header.opens_at)}"
+            elif now <= header.closes_at:
+                waits = f"queries until {local_time(header.closes_at)}: `rag-audit provider serve`"
             else:
-                waits = f"`rag-audit provider close`: it ended at {local_time(opening.closes_at)}"
+                waits = f"`rag-audit provider close`: it ended at {local_time(header.closes_at)}"
         else:
-            status, waits = "committed", waited_for(opening, public, witnesses)
+            status, waits = "committed", waited_for(header, public, witnesses)
         return Standing(
             status, waits, self._held(), len(self.records), len({r.account for r in self.records}),
             len(self._stored.roster) + sum(isinstance(e, Enrolment) for e in self._entries), proved,
@@ -135,4 +135,4 @@ class WindowReader:
         return sum((r.proof or str(r.seq)) in names for r in self.records)
 
     def _held(self) -> bool:
-        return is_held(self._layout.lock)
+        return is_locked(self._layout.lock)

@@ -29,7 +29,7 @@ def make_receipt(
     documents: Sequence[DocumentOpening],
     tree: MerkleTree,
     origin: str,
-    opening_digest: str,
+    header_digest: str,
     key: SigningKey,
     head: tuple[int, Note] | None = None,
 ) -> str:
@@ -49,7 +49,7 @@ def make_receipt(
     )
     opened = body.canonical()
     leaf, path = tree.leaf(record.seq), tree.inclusion_path(record.seq, size)
-    sig = key.sign(receipt_message(origin, opening_digest, leaf, opened)).hex()
+    sig = key.sign(receipt_message(origin, header_digest, leaf, opened)).hex()
     proof = TlogProof(
         index=record.seq,
         path=tuple(path),

@@ -17,9 +17,9 @@ from rag_audit._internal.errors import PolicyError
 
 log = logging.getLogger(__name__)
 
-LEAST_S = 1.0
+MIN_S = 1.0
 DRAWS_PER_S = 100_000
-LEAST_PERIOD_S = 0.001
+MIN_PERIOD_S = 0.001
 MAX_PERIOD_S = 3600.0
 
 
@@ -29,7 +29,7 @@ def period_of(capacity: int, components: int) -> float:
     :param capacity: positions of the tenant's index
     :param components: gains of the noise
     """
-    return LEAST_S + math.ceil(capacity * components / DRAWS_PER_S)
+    return MIN_S + math.ceil(capacity * components / DRAWS_PER_S)
 
 
 class Release:
@@ -62,12 +62,12 @@ class Release:
 
     @period_s.setter
     def period_s(self, value: float | None) -> None:
-        if value is not None and not LEAST_PERIOD_S <= value <= MAX_PERIOD_S:
+        if value is not None and not MIN_PERIOD_S <= value <= MAX_PERIOD_S:
             raise PolicyError(
                 "the period is not valid",
                 field="release.period_s",
-                expected=f"{LEAST_PERIOD_S}..{MAX_PERIOD_S}",
-                found=value,
+                expected=f"{MIN_PERIOD_S}..{MAX_PERIOD_S}",
+                actual=value,
             )
         self._period_s = value
 
@@ -75,7 +75,7 @@ class Release:
         """The seconds since some fixed instant."""
         return self._clock()
 
-    def hold(self, arrived: float, *, capacity: int, components: int) -> None:
+    def delay(self, arrived: float, *, capacity: int, components: int) -> None:
         """Wait until the next release slot of a request that arrived at `arrived`. The caller must hold no lock.
 
         :param capacity: positions of the tenant's index

@@ -20,13 +20,13 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     BeaconEntry,
     BeaconSource,
-    Closing,
     ColumnEntry,
     Enrolment,
     Entry,
-    Opening,
     QueryRecord,
     RosterEntry,
+    WindowHeader,
+    WindowTrailer,
     WitnessBeacon,
     parse_entry,
 )
@@ -91,20 +91,20 @@ class Places:
         part = self._policy.tenant(line.tenant)
         if part is None:
             raise PolicyError(
-                "the roster names an unknown tenant", field=f"roster.{line.account}", found=line.tenant
+                "the roster names an unknown tenant", field=f"roster.{line.account}", actual=line.tenant
             )
         if line.account in self._ids:
             raise PolicyError("the roster repeats an account", field="roster", expected="each once",
-                              found=line.account)  # fmt: skip
+                              actual=line.account)  # fmt: skip
         if line.key in self._keys:
             raise PolicyError("the roster repeats a key", field=f"roster.{line.account}", expected="each once",
-                              found=line.key)  # fmt: skip
+                              actual=line.key)  # fmt: skip
         if (count := self._counts[line.tenant] + 1) > part.accounts_max:
             raise PolicyError(
                 "the roster has more accounts than the tenant's cap",
                 field=f"roster.{line.tenant}",
                 expected=f"at most {part.accounts_max}",
-                found=count,
+                actual=count,
             )
 
 
@@ -123,7 +123,7 @@ class LedgerState:
     def __init__(self, store: Ledger, commitment: Commitment, clock: Callable[[], int]) -> None:
         self.store = store
         self.clock = clock
-        self.opening = commitment.opening
+        self.header = commitment.header
         self.policy = commitment.policy
         self.entries: list[Entry] = []
         self.tree = MerkleTree()
@@ -138,7 +138,7 @@ class LedgerState:
         self.columns: dict[tuple[str, str], ColumnEntry] = {}
         self.by_slot: dict[tuple[str, int], QueryRecord] = {}
         self.next: defaultdict[str, int] = defaultdict(lambda: 1)
-        self.closing = False
+        self.trailer = False
         self.changed = threading.Condition()
         self._in_flight: set[tuple[str, str | int]] = set()
         self._built: dict[int, tuple[Entry, bytes]] = {}
@@ -151,7 +151,7 @@ class LedgerState:
     @property
     def ended(self) -> bool:
         """Whether the window trailer is durable."""
-        return isinstance(self.entries[-1], Closing)
+        return isinstance(self.entries[-1], WindowTrailer)
 
     @property
     def records(self) -> list[QueryRecord]:
@@ -163,16 +163,17 @@ class LedgerState:
         return self.beacons.get(self.enrolled_at.get(account, 0))
 
     def beacon_source(self, entry: int) -> BeaconSource:
-        """The beacon source that an opening or enrolment names.
+        """The beacon source that a window header or an enrolment names.
 
-        :raises WindowStateError: the entry is neither an opening nor an enrolment
+        :raises WindowStateError: the entry is neither a window header nor an enrolment
         """
-        found = self.entries[entry] if 0 <= entry < len(self.entries) else None
-        if not isinstance(found, Opening | Enrolment):
+        result = self.entries[entry] if 0 <= entry < len(self.entries) else None
+        if not isinstance(result, WindowHeader | Enrolment):
             raise WindowStateError(
-                "the entry is no opening or enrolment that names a beacon", field=f"entry {entry}"
+                "the entry is neither a window header nor an enrolment that names a beacon",
+                field=f"entry {entry}",
             )
-        return found.beacon
+        return result.beacon
 
     # -- announced appends ----------------------------------------------------------------------------------------
 
@@ -195,7 +196,7 @@ class LedgerState:
         :raises PolicyError: a tenant is unknown, an id or key is repeated, or a tenant's cap is reached
         """
         with self.changed:
-            if self.closing:
+            if self.trailer:
                 raise WindowStateError("the window is closed", field="window",
                                        hint="put the account on the next roster: `account add`")  # fmt: skip
             self.places.take(accounts)
@@ -212,8 +213,8 @@ class LedgerState:
         ledger has no beacon of them, and the window trailer is not written yet, since no entry may follow it."""
         with self._claimed(*(("beacon", entry) for entry in entries)) as free:
             with self.changed:
-                found = [e for e in entries if ("beacon", e) in free and e not in self.beacons]
-                wanted = [] if self.closing else found
+                result = [e for e in entries if ("beacon", e) in free and e not in self.beacons]
+                wanted = [] if self.trailer else result
             yield wanted
 
     @contextmanager
@@ -222,13 +223,13 @@ class LedgerState:
         or too late."""
         with self._claimed((f"column {name}", tenant)) as free:
             with self.changed:
-                wanted = bool(free) and not self.closing and (tenant, name) not in self.columns
+                wanted = bool(free) and not self.trailer and (tenant, name) not in self.columns
             yield wanted
 
     def wait_until_quiet(self) -> None:
         """Refuse further entries except the window trailer, and wait until the announced ones are appended."""
         with self.changed:
-            self.closing = True
+            self.trailer = True
             self.changed.wait_for(lambda: not self._in_flight)
 
     @contextmanager
@@ -304,11 +305,11 @@ class LedgerState:
 
     def _placed(self, draft: Entry, seq: int) -> Entry:
         """The entry of a draft with its index and its time."""
-        if isinstance(draft, Opening):
+        if isinstance(draft, WindowHeader):
             return draft
         if isinstance(draft, Enrolment | QueryRecord):
             return draft.model_copy(update={"seq": seq, "ts": self.timestamp_inside()})
-        if isinstance(draft, Closing):
+        if isinstance(draft, WindowTrailer):
             return draft.model_copy(update={"seq": seq, "ts": self.timestamp()})
         return draft.model_copy(update={"seq": seq})
 
@@ -320,12 +321,12 @@ class LedgerState:
     def timestamp_inside(self) -> int:
         """The time of a new entry (`timestamp`), which is refused outside the window."""
         now = self.timestamp()
-        if now < self.opening.opens_at:
+        if now < self.header.opens_at:
             raise RequestRefused(
-                "not-open", not_open_yet(self.opening, drawn=True), expected=self.opening.opens_at, found=now
+                "not-open", not_open_yet(self.header, drawn=True), expected=self.header.opens_at, actual=now
             )
-        if now > self.opening.closes_at:
-            raise RequestRefused("closed", ended(self.opening), expected=self.opening.closes_at, found=now)
+        if now > self.header.closes_at:
+            raise RequestRefused("closed", ended(self.header), expected=self.header.closes_at, actual=now)
         return now
 
     def _apply_to(self, index: int) -> Entry:
@@ -357,8 +358,8 @@ class LedgerState:
             source = source_of(entry.beacon)
             self.last_of[source] = entry.seq
             self.waiting.setdefault(source, {})[entry.seq] = None
-        elif isinstance(entry, Closing):
-            self.closing = True
+        elif isinstance(entry, WindowTrailer):
+            self.trailer = True
         elif isinstance(entry, QueryRecord):
             self.by_slot[(entry.account, entry.i)] = entry
             self.next[entry.account] = entry.i + 1
@@ -366,9 +367,9 @@ class LedgerState:
             self._last_ts = max(self._last_ts, entry.ts)
 
     def _drawn(self, entry: int) -> None:
-        found = self.entries[entry] if 0 < entry < len(self.entries) else None
-        if isinstance(found, Enrolment):
-            left = self.waiting.get(source := source_of(found.beacon), {})
+        result = self.entries[entry] if 0 < entry < len(self.entries) else None
+        if isinstance(result, Enrolment):
+            left = self.waiting.get(source := source_of(result.beacon), {})
             left.pop(entry, None)
             if not left:
                 self.waiting.pop(source, None)

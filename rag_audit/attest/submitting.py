@@ -31,7 +31,7 @@ from rag_audit.models.layout import PublicFolder
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import BeaconSource, Entry, QueryRecord, WitnessBeacon
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.models.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
+from rag_audit.models.witnessing import HEADER, NONCE, REVEAL, TRAILER, NonceRequest
 
 MAX_ANSWER_BYTES = MAX_NOTE_BYTES + 4096
 MAX_TRIES = 4
@@ -69,11 +69,11 @@ class Remote:
 
         :raises SetupError: it is no URL of HTTP, or names a user
         """
-        found = address_of(self.url)
-        if found is None or "@" in self.url.partition("//")[2].partition("/")[0]:
+        result = address_of(self.url)
+        if result is None or "@" in self.url.partition("//")[2].partition("/")[0]:
             raise SetupError("the value is not the URL of a witness", field="url", expected="https://HOST/PREFIX",
-                             found=without_userinfo(self.url))  # fmt: skip
-        return found
+                             actual=without_userinfo(self.url))  # fmt: skip
+        return result
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ def _ask(remote: Remote, path: str, body: bytes, kind: str = "text/plain") -> _R
     except SizeError as exc:
         raise SizeError("the witness's answer is too long", field=address, expected=exc.expected) from exc
     except (httpx.HTTPError, httpx.InvalidURL) as exc:
-        raise WitnessDown("the witness cannot be reached", field=address, found=error_in_words(exc)) from exc
+        raise WitnessDown("the witness cannot be reached", field=address, actual=error_in_words(exc)) from exc
     media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     reply = _Reply(answer.status_code, media_type, content)
     if reply.status >= 500 or reply.status in (408, 429):
-        raise WitnessDown("the witness cannot answer now", field=address, found=_words(reply))
+        raise WitnessDown("the witness cannot answer now", field=address, actual=_words(reply))
     return reply
 
 
@@ -118,7 +118,7 @@ def _words(reply: _Reply) -> str:
     try:
         value = parse_json(reply.body, source="answer")
         if isinstance(value, dict):
-            text = "; ".join(str(value[k]) for k in ("message", "field", "expected", "found") if k in value)
+            text = "; ".join(str(value[k]) for k in ("message", "field", "expected", "actual") if k in value)
     except RagAuditError:
         pass
     return f"{reply.status} {text}".strip()
@@ -127,7 +127,7 @@ def _words(reply: _Reply) -> str:
 def _taken(remote: Remote, path: str, reply: _Reply) -> bytes:
     if reply.status != 200:
         raise WitnessSaidNo(
-            "the witness refuses", field=f"{remote.key.name}, {path.rpartition('/')[2]}", found=_words(reply)
+            "the witness refuses", field=f"{remote.key.name}, {path.rpartition('/')[2]}", actual=_words(reply)
         )
     return reply.body
 
@@ -147,14 +147,14 @@ def fetch_nonce(remote: Remote, origin: str, window: str, key: SigningKey) -> Wi
     )
     if members_of(beacon, field=place)[0].vkey != remote.key:
         raise WitnessSaidNo("the nonce line belongs to another key", field=place, expected=str(remote.key),
-                            found=beacon.witnesses[0].vkey)  # fmt: skip
+                            actual=beacon.witnesses[0].vkey)  # fmt: skip
     return beacon
 
 
 _Tree = HashTree | MerkleTree
 
 
-class Held(Protocol):
+class FinalLog(Protocol):
     """A ledger in memory. It has at least as many entries as its published part."""
 
     @property
@@ -189,7 +189,7 @@ class Submitting:
     """
 
     def __init__(
-        self, public: Path, log_key: VerifierKey, known: Sequence[VerifierKey], held: Held | None = None
+        self, public: Path, log_key: VerifierKey, known: Sequence[VerifierKey], held: FinalLog | None = None
     ) -> None:
         self._public, self._log_key, self._known = PublicFolder(public), log_key, known
         self._held = held
@@ -211,13 +211,13 @@ class Submitting:
                                 for s in note.signatures):  # fmt: skip
             return None
         if log is not None:
-            closing = None if remote.plain or entry_type(log.last) != "closing" else log.last
-            lines = self._follow(remote, note, log.tree, 1, closing, log.query)
+            trailer = None if remote.plain or entry_type(log.last) != "trailer" else log.last
+            lines = self._follow(remote, note, log.tree, 1, trailer, log.query)
         elif remote.plain:
-            lines = self._follow(remote, note, HashTree([leaf_hash(self._opening())]), 0)
+            lines = self._follow(remote, note, HashTree([leaf_hash(self._header())]), 0)
         else:
-            body = jcs({"checkpoint": str(note), "opening": Publication.load(self._public.folder).opening})
-            lines = _taken(remote, OPENING, _ask(remote, OPENING, body, "application/json"))
+            body = jcs({"checkpoint": str(note), "header": Publication.load(self._public.folder).header})
+            lines = _taken(remote, HEADER, _ask(remote, HEADER, body, "application/json"))
         signed = read_cosignature(note, lines, remote.key, field=remote.key.name)
         return self._leave(path, signed)
 
@@ -229,7 +229,7 @@ class Submitting:
         :raises WitnessDown: the witness does not answer
         :raises WitnessSaidNo: the witness refuses
         """
-        entry, index, log = self._opening(), 0, self._log()
+        entry, index, log = self._header(), 0, self._log()
         if log is not None:
             if entry_type(log.last) != "enrolment":
                 return None
@@ -254,13 +254,13 @@ class Submitting:
             _taken(remote, REVEAL, _ask(remote, REVEAL, body, "application/json")), field=remote.key.name
         )
         verify_note(revealed, [remote.key.with_algorithm(ALG_ED25519)], field=remote.key.name)
-        found = Reveal.parse(revealed.text, field=remote.key.name)
-        if (found.size, found.root) != (signed.checkpoint.size, signed.checkpoint.root):
+        actual = Reveal.parse(revealed.text, field=remote.key.name)
+        if (actual.size, actual.root) != (signed.checkpoint.size, signed.checkpoint.root):
             raise WitnessSaidNo(
                 "the nonce is revealed over another root",
                 field=remote.key.name,
                 expected=signed.checkpoint.root.hex(),
-                found=found.root.hex(),
+                actual=actual.root.hex(),
             )
         return self._leave(path, revealed)
 
@@ -272,8 +272,8 @@ class Submitting:
         path = self._public.window
         if not path.exists():
             return None
-        made = path.stat()
-        version = (made.st_ino, made.st_mtime_ns, made.st_size)
+        result = path.stat()
+        version = (result.st_ino, result.st_mtime_ns, result.st_size)
         if self._read is None or self._read[0] != version:
             self._read = version, self._read_log(path)
         return self._read[1]
@@ -291,7 +291,7 @@ class Submitting:
         head = Checkpoint.parse(parse_note(log.checkpoint).text)
         if log.tree.size < head.size or log.tree.root(head.size) != head.root:
             raise EncodingError("the checkpoint does not match the entries", field="window.json", expected=head.size,
-                                found=log.tree.size)  # fmt: skip
+                                actual=log.tree.size)  # fmt: skip
         return log
 
     def _follow(
@@ -300,23 +300,23 @@ class Submitting:
         note: Note,
         tree: _Tree,
         old: int,
-        closing: bytes | None = None,
+        trailer: bytes | None = None,
         query: tuple[int, bytes] | None = None,
     ) -> bytes:
         """Submit a checkpoint. The consistency proof begins at the size that the witness reports.
 
-        :param closing: the window trailer, if the checkpoint ends with it
+        :param trailer: the window trailer, if the checkpoint ends with it
         :param query: a query record of the log and its place, which a witness asks for with a window trailer
         """
-        path = ADD_CHECKPOINT if closing is None else CLOSING
+        path = ADD_CHECKPOINT if trailer is None else TRAILER
         size = Checkpoint.parse(note.text).size
         for _ in range(MAX_TRIES):
             proof = tree.consistency_path(old, size) if old else []
             body, kind = str(Submission(old, proof, note)).encode(), "text/plain"
-            if closing is not None:
+            if trailer is not None:
                 last: list[Json] = [h.hex() for h in tree.inclusion_path(size - 1, size)]
-                value = parse_json(closing, source="entry")
-                told: dict[str, Json] = {"submission": body.decode(), "closing": value, "path": last}
+                value = parse_json(trailer, source="entry")
+                told: dict[str, Json] = {"submission": body.decode(), "trailer": value, "path": last}
                 if query is not None:
                     index, record = query
                     shown: list[Json] = [h.hex() for h in tree.inclusion_path(index, size)]
@@ -336,13 +336,13 @@ class Submitting:
                     "the witness cosigned another history of this log",
                     field=remote.key.name,
                     expected=f"a tree of at most {size} entries that ours extends",
-                    found=f"size {known}",
+                    actual=f"size {known}",
                 )
             old = known
         raise WitnessDown("the witness's size changes with every request", field=remote.key.name)
 
-    def _opening(self) -> bytes:
-        return jcs(Publication.load(self._public.folder).opening)
+    def _header(self) -> bytes:
+        return jcs(Publication.load(self._public.folder).header)
 
     def _text(self, size: int) -> str:
         return read_text(self._public.checkpoint(size), max_bytes=MAX_NOTE_BYTES)

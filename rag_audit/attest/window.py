@@ -19,9 +19,9 @@ from rag_audit._internal.closing import Shutting
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import WindowStateError
 from rag_audit.attest.answers import Answers
-from rag_audit.attest.certificates import CertificateStore
-from rag_audit.attest.columns import Keeper
+from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import Context
+from rag_audit.attest.noise_proofs import NoiseProofStore
 from rag_audit.attest.proving import Prover
 from rag_audit.attest.publishing import CoalitionProof, Publisher
 from rag_audit.attest.query import Query
@@ -37,7 +37,7 @@ from rag_audit.commit.preparing import (
     read_back,
     require_future,
 )
-from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
+from rag_audit.commit.stored import OpenProgress, delete_unfinished, lock_folder
 from rag_audit.estimate.clusters import Estimate, coalition_private, estimate_window
 from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
@@ -50,12 +50,12 @@ from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     BeaconSource,
-    Closing,
     CoalitionEstimate,
     Enrolment,
-    Opening,
     QueryRecord,
     RosterEntry,
+    WindowHeader,
+    WindowTrailer,
 )
 from rag_audit.models.requests import Answer, Refusal, SignedRequest
 from rag_audit.proofs.proving import backend
@@ -85,13 +85,13 @@ class Window(Shutting):
         self.state = LedgerState(open_ledger(layout.ledger, layout.ledger_place), commitment, clock)
         self.context = Context(layout, key, commitment, embedder, tuple(witnesses), self.state)
         self.publisher = Publisher(self.context)
-        self.certificates = CertificateStore(
-            layout.certificates, commitment.secrets.retention_key, self.opening_digest
+        self.noise_proofs = NoiseProofStore(
+            layout.noise_proofs, commitment.secrets.retention_key, self.header_digest
         )
-        self.keeper = Keeper(self.context, self.publisher)
-        self.prover = Prover(self.context, self.publisher, self.certificates, self.keeper)
+        self.samples = SampleStore(self.context, self.publisher)
+        self.prover = Prover(self.context, self.publisher, self.noise_proofs, self.samples)
         self.noise_pool = NoisePool(self.context.drawn, limit=commitment.policy.n)
-        self.answers = Answers(self.context, self.noise_pool, self.certificates, self.prover, self.keeper)
+        self.answers = Answers(self.context, self.noise_pool, self.noise_proofs, self.prover, self.samples)
 
     # -- properties and publications ------------------------------------------------------------------------------
 
@@ -104,14 +104,14 @@ class Window(Shutting):
         return self.publisher.checkpoint(size)
 
     @property
-    def opening(self) -> Opening:
+    def header(self) -> WindowHeader:
         """The window header, entry 0 of the ledger."""
-        return self.context.opening
+        return self.context.header
 
     @property
-    def opening_digest(self) -> str:
+    def header_digest(self) -> str:
         """The digest of entry 0, which names the window."""
-        return self.context.opening_digest
+        return self.context.header_digest
 
     @property
     def commitment(self) -> Commitment:
@@ -187,14 +187,14 @@ class Window(Shutting):
         make_folder(directory)
         lock = lock_folder(directory)
         try:
-            made = begin(directory, inputs, terms, clock=clock, progress=progress)
-            window = cls(directory, key, made, inputs.embedder, lock, clock, witnesses)
+            result = begin(directory, inputs, terms, clock=clock, progress=progress)
+            window = cls(directory, key, result, inputs.embedder, lock, clock, witnesses)
         except BaseException:
             os.close(lock)
             raise
         with window._shut_unless_done():
-            window.state.append(made.opening)
-            forget_unfinished(directory)
+            window.state.append(result.header)
+            delete_unfinished(directory)
             window.publisher.publish()
         return window
 
@@ -217,14 +217,14 @@ class Window(Shutting):
         directory = Path(directory)
         lock = lock_folder(directory)
         try:
-            made, witnesses, embedder = read_back(directory, clock(), embedder, model)
-            window = cls(directory, key, made, embedder, lock, clock, witnesses)
+            result, witnesses, embedder = read_back(directory, clock(), embedder, model)
+            window = cls(directory, key, result, embedder, lock, clock, witnesses)
         except BaseException:
             os.close(lock)
             raise
         with window._shut_unless_done():
             window.publisher.check_ledger()
-            forget_unfinished(directory)
+            delete_unfinished(directory)
             window.publisher.publish()
         return window
 
@@ -262,7 +262,7 @@ class Window(Shutting):
     def _sample(self) -> None:
         """Commit to the samples of tenants with sampling, once the window is active."""
         if self.status == "active":
-            self.keeper.commit(low_memory=self.low_memory)
+            self.samples.commit(low_memory=self.low_memory)
 
     def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
         """`enrol_all` for one account."""
@@ -281,10 +281,10 @@ class Window(Shutting):
             Enrolment(type="enrolment", v=1, seq=1, ts=0, beacon=beacon, **a.model_dump()) for a in accounts
         ]
         with state.enrolment_of(accounts):
-            made = [e for e in state.append_all(drafts) if isinstance(e, Enrolment)]
-        if made:
-            self.publisher.publish_enrolments(made[-1].seq + 1)
-        return made
+            result = [e for e in state.append_all(drafts) if isinstance(e, Enrolment)]
+        if result:
+            self.publisher.publish_enrolments(result[-1].seq + 1)
+        return result
 
     # -- queries ---------------------------------------------------------------------------------------------
 
@@ -360,8 +360,8 @@ class Window(Shutting):
                 # No entry may follow the estimate.
                 state.wait_until_quiet()
                 coalition = self._declared(executor, progress, certify=certify)
-                state.append(Closing(
-                    type="closing", v=1, seq=1, ts=0, window=self.opening.window, queries=len(state.by_slot),
+                state.append(WindowTrailer(
+                    type="trailer", v=1, seq=1, ts=0, window=self.header.window, queries=len(state.by_slot),
                     enrolments=len(state.enrolled_at), coalition=coalition, abandoned=abandoned,
                 ))  # fmt: skip
             note = self.publisher.publish_checkpoint(len(state.entries))
@@ -382,27 +382,27 @@ class Window(Shutting):
         vectors = [q.vector for q in queries]
         estimate = estimate_window(records, vectors, self.policy)
         replace_file(context.layout.estimate, jcs(estimate.evidence()), mode=PRIVATE_MODE)
-        declared, asked = estimate.public(), self.policy.estimator.certificate
-        if asked is None or not certify or not records:
+        declared, requested = estimate.public(), self.policy.estimator.coalition_proof
+        if requested is None or not certify or not records:
             return declared
         size = len(self.state.entries)
         statement = coalition_statement(
             records,
             declared,
-            opening_digest=self.opening_digest,
-            head=Checkpoint(self.opening.log, size, self.state.tree.root(size)),
+            header_digest=self.header_digest,
+            head=Checkpoint(self.header.log, size, self.state.tree.root(size)),
             dimension=context.embedder.dimension,
-            capacity=asked.records,
+            capacity=requested.records,
         )
         path, ctx = context.layout.coalition, to_hex(statement.ctx)
         kept = CoalitionProof.load(path) if path.exists() else None
         if kept is None or kept.ctx != ctx:
             witness = coalition_private(records, estimate, vectors, [q.salts.vector for q in queries])
-            proofs = backend(asked.system).coalition
-            certificate = proofs.prove(statement, witness, executor=executor, progress=progress)
-            kept = CoalitionProof(ctx=ctx, certificate=certificate)
+            proofs = backend(requested.system).coalition
+            coalition_proof = proofs.prove(statement, witness, executor=executor, progress=progress)
+            kept = CoalitionProof(ctx=ctx, coalition_proof=coalition_proof)
             replace_file(path, kept.canonical())
-        return declared.model_copy(update={"certificate": digest_hex(kept.certificate)})
+        return declared.model_copy(update={"coalition_proof": digest_hex(kept.coalition_proof)})
 
     def _questions(self) -> tuple[list[QueryRecord], list[OpenedQuery]]:
         """The window's records so far, with their questions."""
@@ -423,7 +423,7 @@ class Window(Shutting):
         self,
         seqs: Sequence[int] | None = None,
         *,
-        together: int | None = 1,
+        batch: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
@@ -431,20 +431,20 @@ class Window(Shutting):
 
         Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
 
-        :param together: maximum records of a tenant in one proof, if its proof system supports batches; a remaining
+        :param batch: maximum records of a tenant in one proof, if its proof system supports batches; a remaining
             single record is proved separately. None takes the largest number that fits into this machine's free memory
         :param executor: the executor of the jobs; None runs them in this process, one after another
         :param progress: called with (done, total), and also before the first proof
         :returns: the number of new proofs; a batch proof counts once for each of its records
         :raises PolicyError: no circuit proves batches of that size
         """
-        return self.prover.prove(seqs, together=together, executor=executor, progress=progress)
+        return self.prover.prove(seqs, batch=batch, executor=executor, progress=progress)
 
     def answer_challenge(
         self,
         note: str,
         *,
-        together: int | None = 1,
+        batch: int | None = 1,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
@@ -452,9 +452,9 @@ class Window(Shutting):
 
         :raises SchemaError: the challenge is over another ledger
         """
-        return self.prover.answer_challenge(note, together=together, executor=executor, progress=progress)
+        return self.prover.answer_challenge(note, batch=batch, executor=executor, progress=progress)
 
-    def certify_ahead(
+    def precompute_noise_proofs(
         self,
         count: int,
         *,
@@ -473,15 +473,15 @@ class Window(Shutting):
         :returns: the number of new noise proofs
         """
         self._require("active")
-        return self.prover.certify_ahead(count, executor=executor, progress=progress, until=until)
+        return self.prover.precompute_noise_proofs(count, executor=executor, progress=progress, until=until)
 
     def _require(self, status: str) -> None:
-        if (found := self.status) != status:
+        if (actual := self.status) != status:
             hint = "it was closed, and its ledger is final"
-            if found == "committed":
-                hint = "it waits for " + waited_for(self.opening, self.context.layout.public, self.witnesses)
+            if actual == "committed":
+                hint = "it waits for " + waited_for(self.header, self.context.layout.public, self.witnesses)
             raise WindowStateError(
-                "the window is in another state", field="window", expected=status, found=found, hint=hint
+                "the window is in another state", field="window", expected=status, actual=actual, hint=hint
             )
 
     @contextmanager

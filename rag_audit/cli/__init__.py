@@ -43,7 +43,7 @@ COMMANDS = {
         "Copy documents from SOURCE into a folder that `provider open --docs` reads.",
     ),
     "provider enrol": (
-        "rag_audit.cli.opening.enrol",
+        "rag_audit.cli.open.enrol",
         "Add the accounts of roster LINEs to an open window; they can send queries after the witnesses drew a beacon.",
     ),
     "provider enrolments": (
@@ -58,8 +58,8 @@ COMMANDS = {
         "rag_audit.cli.export.export",
         "Write a closed WINDOW (window.json, or its folder) in formats of other tools.",
     ),
-    "provider forget": (
-        "rag_audit.cli.window.forget_",
+    "provider delete-secrets": (
+        "rag_audit.cli.window.delete_secrets_",
         "Delete a window's seed and stored queries before the policy's date; then no proof can be made.",
     ),
     "provider keygen": (
@@ -67,7 +67,7 @@ COMMANDS = {
         "Make the key that signs a provider's ledger: OUT (mode 0600), and OUT.pub for all other parties.",
     ),
     "provider open": (
-        "rag_audit.cli.opening.open_",
+        "rag_audit.cli.open.open_",
         "Open a window in DIRECTORY; a second run reads the witnesses' notes from its public/notes folder.",
     ),
     "provider policy": (
@@ -199,8 +199,8 @@ class Commands(Group):
         click.Group(commands=rows).format_commands(ctx, formatter)
 
 
-def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _show_version(ctx: click.Context, _: click.Parameter, requested: bool) -> None:
+    if requested and not ctx.resilient_parsing:
         from rag_audit import __version__  # reads the installed distribution's metadata
 
         click.echo(f"rag-audit, version {__version__}")

@@ -248,7 +248,7 @@ def search(
             window = client.publication()
     window.check()
     count = top_k or Policy.parse(window.policy, field="policy").top_k
-    documents = Account(directory).holdings(window).best(text, embedder_of(window, model), count)
+    documents = Account(directory).disclosed_documents(window).best(text, embedder_of(window, model), count)
     value = {"documents": [document.dump() for document in documents]}
     if as_json or not documents:
         emit(value, as_json, "(the account received no document of this window)")
@@ -272,10 +272,10 @@ def _fetched(client: Client | None, directory: Path) -> Publication:
     export`."""
     assert client is not None
     window = client.publication()
-    folder = directory / "windows" / window.opening_digest()[:16]
-    if not (folder / "opening.json").exists():
+    folder = directory / "windows" / window.header_digest()[:16]
+    if not (folder / "header.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / "opening.json", window.canonical())
+        replace_file(folder / "header.json", window.canonical())
     return window
 
 
@@ -317,7 +317,7 @@ def _over_process(directory: Path) -> Callable[[SignedRequest], Json]:
             raise SetupError(
                 "the provider's service failed",
                 field=str(directory),
-                found=done.stderr.decode(errors="replace").strip()[-500:],
+                actual=done.stderr.decode(errors="replace").strip()[-500:],
             )
         return parse_json(done.stdout.splitlines()[0], source="reply")
 

@@ -139,10 +139,10 @@ def named(exc: Exception) -> RagAuditError | None:
         name = exc.name or ""
         return missing(name) if name.partition(".")[0] in EXTRAS else None
     if isinstance(exc, UnicodeDecodeError):
-        return EncodingError("not UTF-8 text", field="input", found=f"byte {exc.start}")
+        return EncodingError("not UTF-8 text", field="input", actual=f"byte {exc.start}")
     if isinstance(exc, OSError) and not isinstance(exc, BrokenPipeError):
         place = exc.filename if isinstance(exc.filename, str) else "input or output"
-        return StoreError("cannot be read or written", field=place, found=exc.strerror or str(exc))
+        return StoreError("cannot be read or written", field=place, actual=exc.strerror or str(exc))
     return None
 
 
@@ -167,11 +167,11 @@ def internal_error(exc: BaseException, command: Sequence[str]) -> list[str]:
 def _internal(exc: Exception, command: Sequence[str]) -> NoReturn:
     from rag_audit.cli.internal import WHERE
 
-    found = internal_error(exc, command)
+    result = internal_error(exc, command)
     if "--json" in sys.argv:
-        message = found[0].removeprefix("InternalError: ")
+        message = result[0].removeprefix("InternalError: ")
         click.echo(json_text({"error": "InternalError", "message": message, "hint": WHERE}))
-    click.echo(lines([f"rag-audit: {found[0]}", *found[1:]]), err=True)
+    click.echo(lines([f"rag-audit: {result[0]}", *result[1:]]), err=True)
     sys.exit(int(ExitCode.INTERNAL))
 
 
@@ -298,7 +298,7 @@ def verifier_key(text: str, *, field: str) -> VerifierKey:
             text = read_text(path, max_bytes=MAX_KEY_BYTES).strip()
         except RagAuditError as exc:
             raise SetupError("there is no such key file", field=field, expected="a vkey or a file that holds it",
-                             found=str(path)) from exc  # fmt: skip
+                             actual=str(path)) from exc  # fmt: skip
     return VerifierKey.parse(text, field=field)
 
 

@@ -47,7 +47,7 @@ VALUES: dict[str, Callable[[RunConfig], dict[str, Value]]] = {
     },
     "serve": lambda config: {
         **_listens(config),
-        "ahead": config.told.serve.ahead,
+        "precompute": config.told.serve.precompute,
         "low_memory": config.told.serve.low_memory,
         "noise_mib": config.told.serve.noise_mib,
         "enrolments": None if (kept := config.told.enrolment) is None else config.path(kept.requests),

@@ -20,7 +20,7 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     """
     from rag_audit.mechanisms.accounting.values import text
     from rag_audit.report.cumulative import compose, load_window
-    from rag_audit.report.policy_text import COVERS, by_odds, covers
+    from rag_audit.report.policy_text import COVERS, by_exclusion_factor, covers
 
     total = compose([load_window(path) for path in windows], delta)
     covered = covers([part.policy for part in total.windows]) or COVERS
@@ -33,8 +33,8 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     lines += [
         f"total: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
-        *by_odds(
-            (name, text(total.odds_unlisted), text(total.odds_unlisted_all_accounts))
+        *by_exclusion_factor(
+            (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts))
             for name in total.tenants
         ),
         "this command verified no window: run `rag-audit verify` on each window",

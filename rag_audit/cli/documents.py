@@ -11,7 +11,7 @@ import click
 
 from rag_audit.cli.common import emit, json_option, progress, say
 from rag_audit.cli.options import default_option, flag_option, gathered, path_option, skip_option
-from rag_audit.retrieval.chunks import LEAST_CHUNK, MAX_CHUNK, MOST_CHUNK, Cutting
+from rag_audit.retrieval.chunks import LONGEST_CHUNK, MAX_CHUNK, SHORTEST_CHUNK, Cutting
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.sources.columns import Columns, documents
 from rag_audit.retrieval.sources.copying import copied
@@ -57,7 +57,7 @@ reading_options = gathered(
     ),
     default_option(
         "--chunk",
-        type=click.IntRange(LEAST_CHUNK, MOST_CHUNK),
+        type=click.IntRange(SHORTEST_CHUNK, LONGEST_CHUNK),
         default=MAX_CHUNK,
         help="maximum characters of a chunk of a text file",
     ),

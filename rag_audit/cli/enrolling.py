@@ -29,7 +29,7 @@ def _require_enrolments(client: Client) -> None:
     try:
         client.enrolments()
     except SetupError as exc:
-        if exc.found == "status 404":
+        if exc.actual == "status 404":
             exc.message = "the service takes no enrolment requests"
             exc.hint = "give --origin and --window in place of --url, and send the provider the request that is printed"
         raise
@@ -147,7 +147,7 @@ def approve(
             candidates = [r for r in candidates if signed_by_roster(r, lines.get(name))] or candidates
         if len(candidates) > 1:
             raise SchemaError("several requests are for one account", field=name,
-                              found=", ".join(r.key for r in candidates),
+                              actual=", ".join(r.key for r in candidates),
                               hint="remove the files of the other requests")  # fmt: skip
         chosen += candidates
     added, replaced = admit(roster, chosen, lost=lost) if chosen else ([], [])
@@ -188,7 +188,7 @@ def status(
     unknown = [] if log is None else asker.unknown(window, log.queries)
     used = used + len(unknown)
     value: dict[str, Json] = {
-        "account": asker.account, "window": window.parsed_opening().window, "used": used,
+        "account": asker.account, "window": window.parsed_header().window, "used": used,
         "left": max(0, granted - used - pending), "n": granted, "unanswered": int(pending),
     }  # fmt: skip
     lines = [f"{used} of {granted} queries used, {value['left']} left"]

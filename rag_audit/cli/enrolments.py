@@ -19,7 +19,7 @@ from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.roster import admit, load_roster, signed_by_roster
-from rag_audit.service.enrolment_book import EnrolmentBook, Kept
+from rag_audit.service.enrolment_book import EnrolmentBook, StoredRequest
 from rag_audit.service.running.config import RunConfig
 
 _SQLITE = b"SQLite format 3\0"
@@ -34,7 +34,7 @@ def enrolments() -> None:
 
 
 @dataclass(frozen=True)
-class Desk:
+class EnrolmentInputs:
     """The files of a provider's requests and roster.
 
     :param policy: the policy that the roster has to fit, if a configuration names one
@@ -49,7 +49,7 @@ class Desk:
         return None if self.roster is None else {line.account: line for line in load_roster(self.roster)}
 
     @classmethod
-    def of(cls, path: Path, roster: Path | None) -> Desk:
+    def of(cls, path: Path, roster: Path | None) -> EnrolmentInputs:
         """The files that a configuration names, or a book without a configuration.
 
         :raises SetupError: the file is neither, or the configuration stores no requests
@@ -60,7 +60,7 @@ class Desk:
         except OSError as exc:
             raise SetupError("the file cannot be read", field=str(path), expected="provider.toml, or a book of"
                 " requests",
-                             found=exc.strerror) from exc  # fmt: skip
+                             actual=exc.strerror) from exc  # fmt: skip
         if is_book:
             return cls(path, roster, None)
         config = RunConfig.load(path)
@@ -122,7 +122,7 @@ class Choice:
             keys = [request.key for request in candidates[twice]]
             shown = ", ".join(keys[:SHOWN]) + (" and others" if len(keys) > SHOWN else "")
             actual = f"{len(keys)} requests, for the keys {shown}"
-            raise SchemaError("several requests are for one account", field=twice, found=actual,
+            raise SchemaError("several requests are for one account", field=twice, actual=actual,
                               hint="find out which key belongs to the account, and choose its request by"
                                    " --key")  # fmt: skip
         single = {
@@ -149,7 +149,7 @@ _choosing = gathered(
 """The options for choosing requests."""
 
 
-def _signed(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> bool:
+def _signed(kept: StoredRequest, roster: Mapping[str, RosterEntry] | None) -> bool:
     """Whether the account's key on the roster signed a request. Without the present roster, the function uses the
     roster from the time of the request."""
     if roster is None:
@@ -169,10 +169,10 @@ def _signed(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> bool:
 @json_option
 def list_(provider: Path, window: str | None, status: Any, as_json: bool) -> None:
     """List requests. PROVIDER is provider.toml, or the book itself."""
-    desk = Desk.of(provider, None)
-    with EnrolmentBook(desk.book) as book:
+    inputs = EnrolmentInputs.of(provider, None)
+    with EnrolmentBook(inputs.book) as book:
         listed = book.requests(None if status == "all" else status, window)
-    roster = desk.lines()
+    roster = inputs.lines()
     rows = [_row(kept, roster) for kept in listed]
     lines = [
         f"{r['account']}: {r['tenant']}, for {r['window']}, key {r['key']}"
@@ -191,7 +191,7 @@ def _replaces(row: Mapping[str, Any]) -> str:
     return ", replaces a key"
 
 
-def _row(kept: Kept, roster: Mapping[str, RosterEntry] | None) -> dict[str, Any]:
+def _row(kept: StoredRequest, roster: Mapping[str, RosterEntry] | None) -> dict[str, Any]:
     request = kept.request
     return {"account": request.account, "tenant": request.tenant, "window": request.window, "key": request.key,
             "replaces": request.previous, "signed": _signed(kept, roster), "status": kept.status,
@@ -214,14 +214,14 @@ def approve(
     A running `rag-audit run` also enrols the accounts with a request for the open window. A request does not prove the
     identity of an account, so check the identity before you approve the request.
     """
-    desk = Desk.of(provider, roster)
-    if desk.roster is None:
+    inputs = EnrolmentInputs.of(provider, roster)
+    if inputs.roster is None:
         raise click.UsageError("name the roster for the lines with --roster")
-    with EnrolmentBook(desk.book) as book:
-        requests = replace(chosen, names=(*chosen.names, *lost)).of(book, desk.lines(), lost)
-        if desk.policy is not None:
-            _fits(desk.policy, desk.roster, requests)
-        added, replaced = admit(desk.roster, requests, lost=lost) if requests else ([], [])
+    with EnrolmentBook(inputs.book) as book:
+        requests = replace(chosen, names=(*chosen.names, *lost)).of(book, inputs.lines(), lost)
+        if inputs.policy is not None:
+            _fits(inputs.policy, inputs.roster, requests)
+        added, replaced = admit(inputs.roster, requests, lost=lost) if requests else ([], [])
         count = book.decide(requests, "approved")
     value = {"approved": count, "added": len(added), "replaced": len(replaced)}
     emit(value, as_json, f"{count} approved: {len(added)} added, {len(replaced)} keys replaced")
@@ -242,18 +242,18 @@ def _fits(policy: Policy, roster: Path, requests: Sequence[EnrolmentRequest]) ->
 @click.argument("provider", type=PATH)
 @_choosing
 @click.option(
-    "--strangers-of", "owners", multiple=True,
+    "--newcomers-of", "owners", multiple=True,
     help="every request with this account's id and without a signature of the roster's key; repeat",
 )  # fmt: skip
 @click.option("--because", default="", help="the reason, which the account can read")
 @json_option
 def reject(provider: Path, chosen: Choice, owners: tuple[str, ...], because: str, as_json: bool) -> None:
     """Reject requests. A rejected account has to send another request, with another key or for another window."""
-    desk = Desk.of(provider, None)
-    with EnrolmentBook(desk.book) as book:
+    inputs = EnrolmentInputs.of(provider, None)
+    with EnrolmentBook(inputs.book) as book:
         requests = chosen.of(book)
         if owners:
-            lines = desk.lines()
+            lines = inputs.lines()
             requests += [
                 kept.request for kept in book.requests(window=chosen.window)
                 if kept.request.account in owners and not _signed(kept, lines)

@@ -114,7 +114,7 @@ def calibrate(
     if paper == (questions is not None):
         raise click.UsageError("give one of --paper and --questions")
     if out is not None and not out.is_dir():
-        raise StoreError("the folder does not exist", field="--out", found=str(out))
+        raise StoreError("the folder does not exist", field="--out", actual=str(out))
     if questions is None:
         _paper(drawn.trials, out, as_json)
         return
@@ -177,7 +177,7 @@ def load_questions(path: Path) -> list[str]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError as exc:
-        raise EncodingError("the file is not UTF-8", field=path.name, found=f"byte {exc.start}") from exc
+        raise EncodingError("the file is not UTF-8", field=path.name, actual=f"byte {exc.start}") from exc
     return [_question(line, f"{path.name}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
 
 
@@ -197,5 +197,5 @@ def _embed(texts: list[str], source: str, name: str, folder: Path | None) -> Vec
         try:
             vectors[number] = embedder.embed_query(text)
         except RagAuditError as exc:
-            raise SchemaError(exc.message, field=f"{source}, question {number + 1}", found=text) from exc
+            raise SchemaError(exc.message, field=f"{source}, question {number + 1}", actual=text) from exc
     return vectors

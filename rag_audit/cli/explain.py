@@ -24,9 +24,9 @@ def explain(check: str | None, as_json: bool) -> None:
     from rag_audit.report.explanations import GROUPS, explained, explanations
 
     if check is None or check in GROUPS:
-        found = {name: e.means for name, e in explanations().items() if check in (None, name.split(".")[0])}
-        rows = [_row(name, means) for name, means in found.items()]
-        emit({"checks": found}, as_json, [line for row in rows for line in row])
+        result = {name: e.means for name, e in explanations().items() if check in (None, name.split(".")[0])}
+        rows = [_row(name, means) for name, means in result.items()]
+        emit({"checks": result}, as_json, [line for row in rows for line in row])
         return
     e = explained(check)
     lines = [check, *_wrapped(f"Passes if {e.means}."), "", *_wrapped(e.failed), "", "  Honest causes:"]

@@ -60,7 +60,7 @@ class _Documents:
                     "name one of the policy's tenants",
                     field="--tenant",
                     expected=", ".join(t.tenant for t in policy.tenants),
-                    found=tenant,
+                    actual=tenant,
                 )
             capacity = part.capacity
         return replace(self, tenant=tenant, capacity=capacity)
@@ -172,9 +172,9 @@ class _Target:
     click.option(
         "--mechanism",
         "mechanisms",
-        metavar="sampling:KEEP|listing:KEEP:CHANCE:THRESHOLD[:MOST]",
+        metavar="sampling:KEEP|randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD[:MAXIMUM]",
         multiple=True,
-        help="a mechanism of random bits; repeat for each  [default: sampling and listing at 0.9 and 0.7]",
+        help="a mechanism of random bits; repeat for each  [default: sampling and randomized-response at 0.9 and 0.7]",
     ),
     click.option(
         "--n",
@@ -224,9 +224,9 @@ def explore(
     Recall depends on the ranking without noise, and one document can change this ranking. No bound covers these
     figures, so the provider must not publish them.
     """
-    from rag_audit.commit.explore import coins, render, simulate
+    from rag_audit.commit.explore import bernoulli, render, simulate
 
-    requested = [coins.parse_mechanism(written) for written in grid.mechanisms]
+    requested = [bernoulli.parse_mechanism(written) for written in grid.mechanisms]
     base = None if policy_file is None else read_policy(policy_file)
     documents = documents.within(base)
     embedder = documents.chosen_embedder(base)
@@ -248,10 +248,10 @@ def explore(
         list(dict.fromkeys(p.n for p in exploration.points)),
         list(dict.fromkeys(p.k for p in exploration.points)),
     )
-    chosen = requested or coins.default_mechanisms(documents.embedder, sample.index.capacity)
+    chosen = requested or bernoulli.default_mechanisms(documents.embedder, sample.index.capacity)
     listings = {
         count: [
-            coins.measure(
+            bernoulli.measure(
                 sample, mechanism, top_k=exploration.top_k, n=count, ks=dict.fromkeys((1, *sizes)),
                 repeats=exploration.repeats, seed=seed, progress=progress("windows"),
             )
@@ -263,7 +263,7 @@ def explore(
         replace_file(csv_file, render.csv_of(exploration.points))
     if picture is not None:
         render.draw(exploration, picture, [point for points in listings.values() for point in points])
-    tables = [f"\n{render.coin_table(points, exploration, count)}" for count, points in listings.items()]
+    tables = [f"\n{render.bernoulli_table(points, exploration, count)}" for count, points in listings.items()]
     emit(
         {
             **exploration.as_json(),

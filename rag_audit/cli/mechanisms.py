@@ -19,18 +19,21 @@ def read_mechanisms(
     items: Sequence[str], capacities: Mapping[str, int], dimension: int
 ) -> dict[str, Mechanism]:
     """Read the mechanisms by tenant. A tenant that no item names has noise."""
-    made: dict[str, Mechanism] = dict.fromkeys(capacities, Noise())
+    result: dict[str, Mechanism] = dict.fromkeys(capacities, Noise())
     named: set[str] = set()
     for item in sorted(items, key=lambda item: "=" in item):  # items for all tenants come first
         match = re.fullmatch(r"(?:([^=]+)=)?([^=]*)", item)
         if match is None:
             raise PolicyError(
-                "the option names no mechanism", field="--mechanism", expected=_FORMS, found=item
+                "the option names no mechanism", field="--mechanism", expected=_FORMS, actual=item
             )
         tenant, written = match[1], match[2]
-        if tenant is not None and tenant not in made:
+        if tenant is not None and tenant not in result:
             raise PolicyError(
-                f"no --tenant is named {tenant}", field="--mechanism", expected=" or ".join(made), found=item
+                f"no --tenant is named {tenant}",
+                field="--mechanism",
+                expected=" or ".join(result),
+                actual=item,
             )
         if (tenant or "") in named:
             whose = "all tenants" if tenant is None else tenant
@@ -38,11 +41,11 @@ def read_mechanisms(
                 "two options set a mechanism for the same tenants",
                 field="--mechanism",
                 expected=f"one --mechanism for {whose}",
-                found=item,
+                actual=item,
             )
         named.add(tenant or "")
-        for name in [*made] if tenant is None else [tenant]:
-            made[name] = chosen(
+        for name in [*result] if tenant is None else [tenant]:
+            result[name] = chosen(
                 written, whole=item, expected=_FORMS, capacity=capacities[name], dimension=dimension
             )
-    return made
+    return result

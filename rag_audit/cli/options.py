@@ -50,8 +50,8 @@ class Real(click.FloatRange):
     """A finite number. click lets NaN, and infinity where there is no upper bound, into every range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = click.FLOAT.convert(value, param, ctx)
-        if not math.isfinite(found):
+        result = click.FLOAT.convert(value, param, ctx)
+        if not math.isfinite(result):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -77,20 +77,20 @@ def choice_option(
 
 
 def gathered(
-    argument: str, made: Callable[..., Value], *options: Callable[[Command], Command]
+    argument: str, result: Callable[..., Value], *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
     """Options that the command receives as one value.
 
     :param argument: the command's name for the value
-    :param made: a function that makes the value; its parameters are the names of its options
+    :param result: a function that makes the value; its parameters are the names of its options
     """
-    names = inspect.signature(made).parameters
+    names = inspect.signature(result).parameters
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(*arguments: Any, **values: Any) -> Any:
             own = {name: values.pop(name) for name in names if name in values}
-            return command(*arguments, **values, **{argument: made(**own)})
+            return command(*arguments, **values, **{argument: result(**own)})
 
         for option in reversed(options):
             run = option(run)
@@ -126,7 +126,7 @@ def duration(text: str, option: str) -> int:
     match = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
     if match is None:
         raise PolicyError(
-            "the value is not a duration", field=option, expected="30s, 15m, 12h or 7d", found=text
+            "the value is not a duration", field=option, expected="30s, 15m, 12h or 7d", actual=text
         )
     return int(match[1]) * {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match[2]]
 
@@ -136,7 +136,7 @@ def whole_number(text: str, option: str) -> int:
     """Read an integer of at least 1."""
     if re.fullmatch(r"0*[1-9][0-9]{0,14}", text) is None:
         raise PolicyError(
-            "the value is not a positive integer", field=option, expected="an integer >= 1", found=text
+            "the value is not a positive integer", field=option, expected="an integer >= 1", actual=text
         )
     return int(text)
 
@@ -145,7 +145,7 @@ def whole_number(text: str, option: str) -> int:
 def gain_list(text: str, option: str) -> tuple[int, ...]:
     """Read gains such as 1,8,64."""
     if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text) is None:
-        raise PolicyError("the value is not a list of integers", field=option, expected="1,8,64", found=text)
+        raise PolicyError("the value is not a list of integers", field=option, expected="1,8,64", actual=text)
     return tuple(int(part) for part in text.split(","))
 
 
@@ -155,7 +155,7 @@ def score_range(text: str, option: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if match is None or int(match[1]) >= int(match[2]):
         raise PolicyError(
-            "the value is not a score window", field=option, expected="lo:hi with 0 <= lo < hi", found=text
+            "the value is not a score window", field=option, expected="lo:hi with 0 <= lo < hi", actual=text
         )
     return int(match[1]), int(match[2])
 
@@ -171,7 +171,7 @@ def theta_fraction(text: str, option: str) -> tuple[int, int]:
             return theta.numerator, theta.denominator
     raise PolicyError("the value is not a threshold", field=option, expected="in (0, 1), in thousandths or as p/q"
         " with q <= 1000",
-                      found=text)  # fmt: skip
+                      actual=text)  # fmt: skip
 
 
 @parsed
@@ -181,13 +181,13 @@ def tau_span(text: str, option: str) -> tuple[int, str]:
     if match is None:
         raise PolicyError("the value is not a span", field=option, expected="query records (500), or a time (90s,"
             " 15m, 12h, 7d)",
-                          found=text)  # fmt: skip
+                          actual=text)  # fmt: skip
     seconds = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
     return int(match[1]) * seconds.get(match[2], 1), "seconds" if match[2] else "positions"
 
 
 @parsed
-def certificate_size(text: str, option: str) -> tuple[str, int | None] | None:
+def coalition_proof_size(text: str, option: str) -> tuple[str, int | None] | None:
     """Read the size of a coalition proof: SYSTEM:64 as (system, records), only the default system as (system, None), or
     none as None."""
     default = default_system()
@@ -197,7 +197,7 @@ def certificate_size(text: str, option: str) -> tuple[str, int | None] | None:
     if match is None:
         sizes = " or ".join(f"{name}:RECORDS" for name in SYSTEMS)
         raise PolicyError("the value is not the size of a coalition proof", field=option,
-                          expected=f"none, {default}, {sizes}", found=text)  # fmt: skip
+                          expected=f"none, {default}, {sizes}", actual=text)  # fmt: skip
     return match[1], int(match[2])
 
 
@@ -206,6 +206,6 @@ def read_policy(file: Path) -> Policy:
 
     :raises RagAuditError: the file cannot be read, or the policy is not well-formed
     """
-    made = Policy.parse(read_json(file, max_bytes=MAX_PUBLICATION_BYTES), field=file.name)
-    check_policy(made, None)
-    return made
+    result = Policy.parse(read_json(file, max_bytes=MAX_PUBLICATION_BYTES), field=file.name)
+    check_policy(result, None)
+    return result

@@ -15,13 +15,12 @@ from rag_audit._internal.canonical import jcs
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import beside, create_file
 from rag_audit._internal.errors import PolicyError, StoreError
-from rag_audit.cli.ahead import check
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.cli.explore import explore
 from rag_audit.cli.mechanisms import read_mechanisms
 from rag_audit.cli.options import (
-    certificate_size,
     choice_option,
+    coalition_proof_size,
     default_option,
     duration,
     gain_list,
@@ -34,6 +33,7 @@ from rag_audit.cli.options import (
     theta_fraction,
     whole_number,
 )
+from rag_audit.cli.policy_check import check
 from rag_audit.commit.choose import NoiseTarget
 from rag_audit.commit.draft import (
     Embedding,
@@ -45,7 +45,7 @@ from rag_audit.commit.draft import (
     draft_policy,
 )
 from rag_audit.mechanisms import defaults
-from rag_audit.mechanisms.descriptions import listing
+from rag_audit.mechanisms.descriptions import randomized_response
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
 from rag_audit.proofs.policy import check_policy
@@ -79,14 +79,14 @@ def _tenants(items: Sequence[str], system: str) -> tuple[dict[str, int], dict[st
                 "the value is not a tenant",
                 field="--tenant",
                 expected="ID=CAPACITY or ID=CAPACITY:SYSTEM",
-                found=item,
+                actual=item,
             )
         if match[1] in capacities:
             raise PolicyError(
                 f"the tenant {match[1]} is given twice",
                 field="--tenant",
                 expected="each tenant once",
-                found=item,
+                actual=item,
             )
         capacities[match[1]] = int(match[2])
         systems[match[1]] = match[4] or system
@@ -167,16 +167,16 @@ class _Embedder:
 class _Estimator:
     """The options about the coalition estimator.
 
-    :param certificate: the proof system and its number of records, which is None for all queries of the window
+    :param coalition_proof: the proof system and its number of records, which is None for all queries of the window
     """
 
     theta: tuple[int, int]
     tau: tuple[int, Literal["positions", "seconds"]]
-    certificate: tuple[str, int | None] | None
+    coalition_proof: tuple[str, int | None] | None
 
     def sized(self, queries: int, dimension: int) -> EstimatorParameters:
         """The estimator of a window that may have so many queries."""
-        return EstimatorParameters(self.theta, *self.tau, _sized(self.certificate, queries, dimension))
+        return EstimatorParameters(self.theta, *self.tau, _sized(self.coalition_proof, queries, dimension))
 
 
 @policy.command("new")
@@ -217,9 +217,9 @@ class _Estimator:
         "mechanisms",
         multiple=True,
         metavar="[ID=]KIND[:KEEP..]",
-        help="noise (the default), sampling, listing, or none, which only proves integrity; for all tenants,"
-        f" or for one; KEEP is the sampled share of positions  [sampling: {defaults.KEEP}, listing:"
-        f" {listing.KEEP}]",
+        help="noise (the default), sampling, randomized-response, or none, which only proves integrity; for all"
+        f" tenants, or for one; KEEP is the sampled share of positions  [sampling: {defaults.KEEP},"
+        f" randomized-response: {randomized_response.KEEP}]",
     ),
     number_option(
         "--accounts-max",
@@ -302,8 +302,8 @@ class _Estimator:
         help="maximum span between similar queries: query records (500) or time (12h); 0 is the whole window",
     ),
     default_option(
-        "--certificate",
-        callback=certificate_size,
+        "--coalition-proof",
+        callback=coalition_proof_size,
         default=default_system(),
         metavar="SYSTEM[:RECORDS]",
         help="prove the coalition estimate of a window with up to this number of records:"
@@ -389,12 +389,12 @@ def new(
 
 
 def _sized(
-    certificate: tuple[str, int | None] | None, queries: int, dimension: int
+    coalition_proof: tuple[str, int | None] | None, queries: int, dimension: int
 ) -> tuple[str, int] | None:
     """The coalition proof of a policy. Without a size, it covers all queries that the window may have."""
-    if certificate is None:
+    if coalition_proof is None:
         return None
-    system, records = certificate
+    system, records = coalition_proof
     if records is None and dimension > MAX_DIMENSION:
         say(
             f"coalition proofs do not support vectors of {dimension} components: the estimate is only declared"

@@ -54,7 +54,7 @@ class Plan:
             report = report_of_beginning(filing_of(Inputs(), command=command))
             for name, path in self.files:
                 try:
-                    content = self._face(report, name)
+                    content = self._render(report, name)
                 except Exception:  # reported when the run ends
                     content = f"{report.line}\n"
                 with suppress(RagAuditError):
@@ -131,21 +131,21 @@ class Plan:
     ) -> str | None:
         """A report in one format, or the short report if that fails, or None if both fail."""
         try:
-            return self._face(report, name, **options)
+            return self._render(report, name, **options)
         except Exception as exc:
             _faulty(f"{name} report", exc)
             if short is None:
                 return None
             try:
-                return self._face(short(exc), name, **options)
+                return self._render(short(exc), name, **options)
             except Exception:
                 return None
 
-    def _face(self, report: Report | ShortReport, name: str, **options: bool) -> str:
-        from rag_audit.report import face
+    def _render(self, report: Report | ShortReport, name: str, **options: bool) -> str:
+        from rag_audit.report import render_report
 
         places = {role: _place(path, role) for role, path in self.given.items()}
-        return face(report, name, key=self.key, places=places, **options)
+        return render_report(report, name, key=self.key, places=places, **options)
 
 
 def _faulty(report: str, exc: Exception) -> None:

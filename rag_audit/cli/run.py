@@ -16,7 +16,7 @@ from rag_audit._internal.clock import now_ms
 from rag_audit.cli.common import PATH, internal_error, say, signing_key
 from rag_audit.service.lines import listening
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.shelf import Shelf
+from rag_audit.service.running.directory import RunDirectory
 from rag_audit.service.running.supervisor import Supervisor
 
 POLL_S = 0.5
@@ -38,7 +38,7 @@ def run(config: Path) -> None:
     key = signing_key(told.path(told.told.key))
     told.check(now_ms())
     with _stopping() as stop:
-        supervisor = Supervisor(told, Shelf(told.folder, told.told.schedule.prefix), key, say=_tell)
+        supervisor = Supervisor(told, RunDirectory(told.folder, told.told.schedule.prefix), key, say=_tell)
         try:
             with ExitStack() as stack:
                 _listen(stack, supervisor, told)
@@ -69,7 +69,7 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
     if serve.http is not None:
         from rag_audit.service.connections import allow_connections
         from rag_audit.service.limits import Limits
-        from rag_audit.service.logs import forget_lines, log_lines
+        from rag_audit.service.logs import log_lines, remove_handler
         from rag_audit.service.server import http_service, parse_address
 
         allow_connections(Limits())
@@ -81,7 +81,7 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
                 on_fault=_report_fault,
             )
         )
-        stack.callback(forget_lines, log_lines())
+        stack.callback(remove_handler, log_lines())
         service.start()
         _tell(f"listening on {service.url}")
 

@@ -1,4 +1,4 @@
-"""The provider's stored settings of a window's opening, for reopening it."""
+"""The provider's stored settings of a window header, for reopening it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def store_settings(directory: Path, key: Path, model: Path | None) -> Path:
 def resume(directory: Path, *, low_memory: bool = False, noise_mib: int | None = None) -> Window:
     """Resume the window in a folder with the key that it was opened with.
 
-    :param noise_mib: MiB that noise drawn ahead may take, if it is given
+    :param noise_mib: MiB that precomputed noise may take, if it is given
     """
     settings = settings_of(directory)
     with patiently("reading the window back"):

@@ -24,11 +24,11 @@ from rag_audit.proofs.backends.groth16.powers import Contribution
 
 dimension_option = default_option("--dimension", default=256, help="components of the embedder's vectors")
 circuit_option = click.option("--circuit", help="name of one of the policy's circuits, if it has several")
-together_option = click.option(
-    "--together",
+batch_option = click.option(
+    "--batch",
     type=click.IntRange(2, MAX_QUERIES),
     help="also make the circuits that prove this number of a tenant's records in one proof (`provider prove"
-    " --together`)",
+    " --batch`)",
 )
 ptau_option = path_option("--ptau", required=True, help="the ceremony's powers of tau, prepared for phase 2")
 ptau_digest_option = click.option(
@@ -47,7 +47,7 @@ class Circuits:
     """
 
     dimension: int
-    together: int | None
+    batch: int | None
     ptau_digest: str | None
     circuit: str | None = None
 
@@ -58,7 +58,7 @@ class Circuits:
     def of(self, policy: Path) -> list[Instance]:
         """The circuits that a policy names, each once, and the circuits that prove batches of its records."""
         read = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
-        return policy_instances(read, self.dimension, together=self.together)
+        return policy_instances(read, self.dimension, batch=self.batch)
 
     def one_of(self, policy: Path) -> Instance:
         """The named circuit, or the only circuit of the policy.
@@ -72,7 +72,7 @@ class Circuits:
                 "name one of the policy's circuits",
                 field="--circuit",
                 expected=" or ".join(i.name for i in every),
-                found=self.circuit,
+                actual=self.circuit,
             )
         return named[0]
 
@@ -80,7 +80,7 @@ class Circuits:
 circuits_options = partial(gathered, "circuits", Circuits)
 """The options of a command that gets them as `circuits`."""
 one_circuit_options = circuits_options(
-    circuit_option, dimension_option, together_option, ptau_option, ptau_digest_option
+    circuit_option, dimension_option, batch_option, ptau_option, ptau_digest_option
 )
 
 
@@ -97,7 +97,7 @@ def setup() -> None:
 @click.argument("policy", type=PATH)
 @circuits_options(
     dimension_option,
-    together_option,
+    batch_option,
     path_option("--ptau", help="powers of tau of a public ceremony, in snarkjs's format"),
     ptau_digest_option,
 )

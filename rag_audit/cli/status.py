@@ -16,7 +16,7 @@ from rag_audit.commit.stored import lock_folder, unfinished
 from rag_audit.models.layout import Layout
 from rag_audit.models.window_writer import stray_siblings
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.shelf import in_order, is_running, load_state, standing_of
+from rag_audit.service.running.directory import in_order, is_running, load_state, standing_of
 
 
 @click.command()
@@ -51,7 +51,7 @@ def status(directory: Path, as_json: bool) -> None:
     lines = [
         f"{state_of.status}, {by}",
         f"waits for {state_of.waits_for}",
-        f"{state_of.records} records of {state_of.asked} accounts, of {state_of.accounts}; {state_of.proved} with"
+        f"{state_of.records} records of {state_of.requested} accounts, of {state_of.accounts}; {state_of.proved} with"
         " proofs",
     ]
     emit(asdict(state_of), as_json, lines)

@@ -17,11 +17,11 @@ from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
 from rag_audit.cli.options import choice_option, gathered, line, path_option, read_policy
 from rag_audit.cli.setup import (
     Circuits,
+    batch_option,
     checked_pins,
     circuits_options,
     dimension_option,
     ptau_digest_option,
-    together_option,
 )
 from rag_audit.log.note import parse_note
 from rag_audit.mechanisms import ALL, defaults
@@ -44,13 +44,13 @@ from rag_audit.retrieval.embedders import (
     public_manifest,
     published_constants,
 )
-from rag_audit.verify.drawing import opening_entry
+from rag_audit.verify.drawing import header_entry
 
 COUNT = re.compile(r"[0-9]{1,15}")
 REMARKS = {
-    "max_epsilon": "for min_k_max accounts: exp(8) is a factor of 3,000 in odds, so smaller is better; 80 (for listing"
-    " without noise) is 8 for each of ten accounts and promises little for all ten",
-    "max_odds_unlisted": "for tenants with a sample (mechanisms has to name it), and a document of one position",
+    "max_epsilon": "for min_k_max accounts: exp(8) is a factor of 3,000 in odds, so smaller is better; 80 (for"
+    " randomized response without noise) is 8 for each of ten accounts and promises little for all ten",
+    "max_exclusion_factor": "for tenants with a sample (mechanisms has to name it), and a document of one position",
     "max_delta": "far below one over the number of documents",
     "min_k_max": "accounts that pool their answers",
     "max_theta": "for 16 accounts of 200 questions; `rag-audit provider estimate calibrate` finds it for other sizes",
@@ -162,11 +162,11 @@ class _Keys:
     path_option(
         "--policy",
         help="a policy with the mechanisms that you accept and the circuits of --zkey; its own figures set"
-        f" no limit, but max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT} if it has"
-        " listing and no noise",
+        f" no limit, but max_epsilon is {defaults.EPS_RANDOMIZED_RESPONSE} instead of {defaults.EPS_JOINT} if it has"
+        " randomized response and no noise",
     ),
     path_option("--ptau", help="the powers of tau of the --zkey"),
-    circuits_options(ptau_digest_option, dimension_option, together_option),
+    circuits_options(ptau_digest_option, dimension_option, batch_option),
 )
 @choice_option(
     "--embedder",
@@ -277,17 +277,17 @@ def _requirements(
     by_account = bool(with_epsilon) and all(m.grows_by_account for m in with_epsilon)
     if by_account and not any(setting.startswith("max_epsilon=") for setting in settings):
         say(
-            f"warning: max_epsilon is {defaults.EPS_LISTING} instead of {defaults.EPS_JOINT}, because you"
-            " accept listing without noise; --require max_epsilon=VALUE sets your own limit"
+            f"warning: max_epsilon is {defaults.EPS_RANDOMIZED_RESPONSE} instead of {defaults.EPS_JOINT}, because you"
+            " accept randomized response without noise; --require max_epsilon=VALUE sets your own limit"
         )
     published = published_constants(embedder, model)
     window = ScoreWindow.for_scale(published.scale, 1)
     unproved = "re-executed" if re_executable(embedder) else "declared"
     values: dict[str, Json] = {
         "mechanisms": [*mechanisms],
-        "max_epsilon": defaults.EPS_LISTING if by_account else defaults.EPS_JOINT,
-        "max_odds_unlisted": defaults.ODDS_UNLISTED,
-        "min_keep": defaults.LEAST_KEEP,
+        "max_epsilon": defaults.EPS_RANDOMIZED_RESPONSE if by_account else defaults.EPS_JOINT,
+        "max_exclusion_factor": defaults.EXCLUSION_FACTOR,
+        "min_keep": defaults.MIN_KEEP,
         "max_delta": defaults.DELTA,
         "min_k_max": defaults.K_MAX,
         "max_theta": defaults.THETA,
@@ -300,7 +300,7 @@ def _requirements(
         "min_receipts": defaults.RECEIPTS,
         # Without an integer normalisation there is no proof of A1; disclosed queries are re-embedded if possible.
         "coalition": "checked" if published.dimension <= MAX_DIMENSION else "not-checked",
-        "a1": "proved" if published.norm_factor is not None else unproved,
+        "query_embedding": "proved" if published.norm_factor is not None else unproved,
     }
     for setting in settings:
         key, _, text = setting.partition("=")
@@ -323,7 +323,7 @@ def _requirements(
                 "the value is not true or false",
                 field=f"--require {key}",
                 expected="true or false",
-                found=text,
+                actual=text,
             )
         values[key] = int(text) if integer else (text == "true") if flag else text
     return Require.parse(values, field="--require")
@@ -342,25 +342,28 @@ def _check_setting(setting: str, *, integer: bool) -> None:
             "the setting names no requirement",
             field="--require",
             expected=near[0] if near else "a key below [require] of docs/protocol.md",
-            found=key,
+            actual=key,
             hint=f"did you mean {near[0]}?" if near else None,
         )
     if not text:
         raise SetupError(
-            "the setting has no value", field=f"--require {key}", expected=f"{key}=VALUE", found=setting
+            "the setting has no value", field=f"--require {key}", expected=f"{key}=VALUE", actual=setting
         )
     if integer and not COUNT.fullmatch(text):
         raise SetupError(
-            "the value is not a whole number", field=f"--require {key}", expected="a whole number", found=text
+            "the value is not a whole number",
+            field=f"--require {key}",
+            expected="a whole number",
+            actual=text,
         )
 
 
 def _show(path: Path) -> None:
     file = WindowFile.load(path)
-    signatures = parse_note(file.opening_checkpoint, field="opening_checkpoint").signatures
+    signatures = parse_note(file.header_checkpoint, field="header_checkpoint").signatures
     shown = [
         "values in the window, UNVERIFIED and not pinned:",
-        f"  origin {opening_entry(file).origin}",
+        f"  origin {header_entry(file).origin}",
         *(f"  signed by {signature.name} key id {signature.key_id.hex()}" for signature in signatures),
     ]
     embedder = file.embedder.get("embedder")

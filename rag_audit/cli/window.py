@@ -1,4 +1,4 @@
-"""`rag-audit provider serve`, `close`, `prove` and `forget`: the provider's open window."""
+"""`rag-audit provider serve`, `close`, `prove` and `delete_secrets`: the provider's open window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from rag_audit._internal.canonical import read_text
 from rag_audit._internal.clock import now_ms
-from rag_audit.attest.release import LEAST_PERIOD_S, MAX_PERIOD_S
+from rag_audit.attest.release import MAX_PERIOD_S, MIN_PERIOD_S
 from rag_audit.attest.window import Window
 from rag_audit.cli.common import (
     PATH,
@@ -29,17 +29,17 @@ from rag_audit.cli.common import (
 from rag_audit.cli.config import configured, given
 from rag_audit.cli.options import PROCESSES, Real, default_option, flag_option, gathered, path_option
 from rag_audit.cli.settings import resume, settings_of
-from rag_audit.commit.stored import forget
+from rag_audit.commit.stored import delete_secrets
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.models.chain import Unanswered, outcome_of
 from rag_audit.models.layout import Layout
 from rag_audit.proofs.description import described
 from rag_audit.proofs.executors import open_executor
-from rag_audit.proofs.proving import MOST_TOGETHER
+from rag_audit.proofs.proving import MAX_BATCH
 from rag_audit.retrieval.noise_pool import READY_BYTES, READY_SLOTS
 from rag_audit.service.enrolment_book import EnrolmentBook, Intake
 from rag_audit.service.lines import answer_lines, listening
-from rag_audit.service.process import certifying, stopped_by_signal
+from rag_audit.service.process import precomputing, stopped_by_signal
 from rag_audit.service.running.witnesses import admit_notes
 
 executor_option = click.option(
@@ -85,7 +85,7 @@ class Enrolling:
 
 @dataclass(frozen=True)
 class Memory:
-    """The options about memory: scan proofs in less of it, and the MiB of noise drawn ahead."""
+    """The options about memory: scan proofs in less of it, and the MiB of precomputed noise."""
 
     low_memory: bool
     noise_mib: int
@@ -109,7 +109,7 @@ class Memory:
     help="prove this number of answers before they leave, also if the policy does not require it",
 )
 @default_option(
-    "--ahead",
+    "--precompute",
     type=click.IntRange(min=0),
     default=0,
     help="precompute the noise proofs of this number of next slots of every account, between the queries",
@@ -117,7 +117,7 @@ class Memory:
 @click.option(
     "--release-every",
     "period",
-    type=Real(LEAST_PERIOD_S, MAX_PERIOD_S),
+    type=Real(MIN_PERIOD_S, MAX_PERIOD_S),
     help="an answer with an early proof leaves at a multiple of this time in seconds after its request; the default "
     "depends on the tenant's size",
 )
@@ -151,7 +151,7 @@ def serve(
     directory: Path,
     listening_at: Listening,
     eager: int,
-    ahead: int,
+    precompute: int,
     period: float | None,
     memory: Memory,
     enrolling: Enrolling,
@@ -169,7 +169,7 @@ def serve(
         with (
             stopped_by_signal(),
             resume(directory, low_memory=memory.low_memory, noise_mib=memory.noise_mib) as window,
-            certifying(window, ahead, say),
+            precomputing(window, precompute, say),
         ):
             window.release.period_s = period
             if http_listener is not None:
@@ -206,14 +206,14 @@ def serve_http(
     """
     from rag_audit.service.connections import allow_connections
     from rag_audit.service.limits import Limits
-    from rag_audit.service.logs import forget_lines, log_lines
+    from rag_audit.service.logs import log_lines, remove_handler
     from rag_audit.service.server import http_service
 
     allow_connections(Limits())
-    opening = window.opening
+    header = window.header
     intake = None if book is None else Intake(
-        book, window.context.key, opening.origin, windows=lambda: [opening.window, *coming],
-        open_=lambda: opening.window if window.status == "active" else None, clock=now_ms,
+        book, window.context.key, header.origin, windows=lambda: [header.window, *coming],
+        open_=lambda: header.window if window.status == "active" else None, clock=now_ms,
         roster=window.state.accounts.get,
     )  # fmt: skip
     with http_service(window, listener, eager=eager, on_fault=_report_fault, intake=intake) as service:
@@ -222,7 +222,7 @@ def serve_http(
         try:
             service.run()
         finally:
-            forget_lines(handler)
+            remove_handler(handler)
 
 
 def _report_fault(exc: BaseException) -> None:
@@ -235,7 +235,7 @@ def _report_fault(exc: BaseException) -> None:
 @configured("certify", "executor")
 @flag_option("--abandon", help="close a window that never became usable, so that the chain can continue")
 @click.option(
-    "--no-certificate",
+    "--no-coalition-proof",
     "certify",
     flag_value=False,
     default=True,
@@ -253,13 +253,13 @@ def close(
     After an interruption the same command continues. The command prints the outcome of the window, and the counts of
     abandoned and empty windows for the next window header.
     """
-    show = progress("certificate")
+    show = progress("coalition_proof")
     with resume(directory) as window, open_executor(address, workers=workers) as executor:
         with patiently("estimating coalitions") as quiet:
             window.close(abandoned=abandon, certify=certify, executor=executor, progress=after(quiet, show))
         admit_notes(window, say)
         path = window.export()
-        counts = Unanswered.before(window.opening).after(outcome := outcome_of(window.state.entries))
+        counts = Unanswered.before(window.header).after(outcome := outcome_of(window.state.entries))
         emit({"status": window.status, "records": len(window.records), "window": str(path),
               "outcome": outcome.value, **asdict(counts)}, as_json)  # fmt: skip
 
@@ -271,7 +271,7 @@ def close(
 @executor_option
 @workers_option
 @click.option(
-    "--ahead",
+    "--precompute",
     type=click.IntRange(min=1),
     is_flag=False,
     flag_value=1,
@@ -279,8 +279,8 @@ def close(
     help="while the window is open: precompute noise proofs of each account's next slots; COUNT is 1 by default",
 )
 @click.option(
-    "--together",
-    type=click.IntRange(1, MOST_TOGETHER),
+    "--batch",
+    type=click.IntRange(1, MAX_BATCH),
     help="maximum records of a tenant in one proof, by default as many as the free memory allows; 1 makes one proof for"
     f" each record ({', '.join(words.batches for words in described().values() if words.batches)})",
 )
@@ -291,22 +291,22 @@ def prove(
     note: Path | None,
     address: str | None,
     workers: int,
-    ahead: int | None,
-    together: int | None,
+    precompute: int | None,
+    batch: int | None,
     low_memory: bool,
     as_json: bool,
 ) -> None:
     """Make the missing proofs and add them to window.json. After an interruption the same command continues.
 
     Processes on this machine make the proofs, or a cluster that receives encrypted jobs (`provider worker-key`).
-    With --ahead the command only precomputes the noise proofs. They are the part of a proof that does not depend on the
-    query (scan tenants).
+    With --precompute the command only precomputes the noise proofs. They are the part of a proof that does not depend
+    on the query (scan tenants).
     """
-    if ahead is not None and note is not None:
-        raise click.UsageError("--ahead excludes --challenge")
-    if ahead is not None and together is not None:
-        raise click.UsageError("--ahead excludes --together")
-    show, count = progress("proofs" if ahead is None else "certificates"), 0
+    if precompute is not None and note is not None:
+        raise click.UsageError("--precompute excludes --challenge")
+    if precompute is not None and batch is not None:
+        raise click.UsageError("--precompute excludes --batch")
+    show, count = progress("proofs" if precompute is None else "noise proofs"), 0
 
     def counted(done: int, total: int) -> None:
         nonlocal count
@@ -316,23 +316,23 @@ def prove(
     with resume(directory, low_memory=low_memory) as window:
         admit_notes(window, say)
         with open_executor(address, workers=workers) as executor:
-            if ahead is not None:
-                paths = window.certify_ahead(ahead, executor=executor, progress=counted)
-                emit({"made": paths, "certificates": count}, as_json)
+            if precompute is not None:
+                paths = window.precompute_noise_proofs(precompute, executor=executor, progress=counted)
+                emit({"created": paths, "noise_proofs": count}, as_json)
                 return
             if note is None:
-                paths = window.prove(together=together, executor=executor, progress=counted)
+                paths = window.prove(batch=batch, executor=executor, progress=counted)
             else:
                 text = read_text(note, max_bytes=MAX_NOTE_BYTES)
-                paths = window.answer_challenge(text, together=together, executor=executor, progress=counted)
-        emit({"made": paths, "proofs": count, "window": str(Layout(directory).public.window)}, as_json)
+                paths = window.answer_challenge(text, batch=batch, executor=executor, progress=counted)
+        emit({"created": paths, "proofs": count, "window": str(Layout(directory).public.window)}, as_json)
 
 
-@click.command("forget")
+@click.command("delete-secrets")
 @click.argument("directory", type=PATH)
 @click.confirmation_option(prompt="permanently delete the seed and the stored queries of this window?")
-def forget_(directory: Path) -> None:
+def delete_secrets_(directory: Path) -> None:
     """Delete a window's seed and stored queries before the policy's date; then no proof can be made."""
     settings_of(directory)
-    forget(directory)
+    delete_secrets(directory)
     say(f"deleted the secrets of {directory}")

@@ -39,14 +39,14 @@ def witness() -> None:
 @json_option
 def init(directory: Path, name: str, as_json: bool) -> None:
     """Make a witness folder with a fresh key, and print its vkey."""
-    made = Witness.init(directory, name)
-    emit({"name": name, "vkey": str(made.vkey)}, as_json, str(made.vkey))
+    result = Witness.init(directory, name)
+    emit({"name": name, "vkey": str(result.vkey)}, as_json, str(result.vkey))
 
 
 @witness.command("nonce")
 @click.argument("directory", type=PATH)
 def nonce(directory: Path) -> None:
-    """Commit to a fresh beacon nonce, and print the public line that a provider puts into its opening."""
+    """Commit to a fresh beacon nonce, and print the public line that a provider puts into its window header."""
     member = Witness(directory)
     commitment = member.nonce_commitment().hex()
     click.echo(jcs({"name": member.vkey.name, "vkey": str(member.vkey), "commitment": commitment}).decode())
@@ -61,7 +61,7 @@ def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], i
             "the trust file is for another provider",
             field="trust.provider.origin",
             expected=origin,
-            found=trust.provider.origin,
+            actual=trust.provider.origin,
         )
     witnesses = [VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trust.witness]
     return VerifierKey.parse(trust.provider.vkey, field="trust.provider.vkey"), witnesses, trust.quorum
@@ -113,38 +113,41 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Cosign the window in PUBLIC: its header before it opens, and its final checkpoint after it closed."""
     member = Witness(directory)
     window = Publication.load(public)
-    opening = window.parsed_opening()
-    log_key, _, _ = _trusted(trust, opening.origin)
+    header = window.parsed_header()
+    log_key, _, _ = _trusted(trust, header.origin)
     if (public / "window.json").exists():
-        last = member.last(opening.log)
+        last = member.last(header.log)
         if last is None:
             raise SetupError(
-                "this witness has not cosigned the window header", field="log", found=opening.log
+                "this witness has not cosigned the window header", field="log", actual=header.log
             )
-        reader = LogReader(directory, opening.log)
+        reader = LogReader(directory, header.log)
         end = reader.read(public / "window.json", since=last[0])
         tree, size = end.tree, end.size
         if size > tree.size or last[0] > size:
             raise SetupError(
-                "the checkpoint does not fit the entries", field="window.json", expected=size, found=tree.size
+                "the checkpoint does not fit the entries",
+                field="window.json",
+                expected=size,
+                actual=tree.size,
             )
-        closing = entries = None
-        if entry_type(end.last) == "closing":
-            closing = (end.last, tree.inclusion_path(size - 1, size))
+        trailer = entries = None
+        if entry_type(end.last) == "trailer":
+            trailer = (end.last, tree.inclusion_path(size - 1, size))
             # Whether the window is complete follows from all entries: they are read once, at the window's end.
             entries = [jcs(entry) for entry in WindowFile.load(public).entries]
         note = member.cosign(
             end.checkpoint,
             log_key=log_key,
             consistency=tree.consistency_path(last[0], size),
-            closing=closing,
+            trailer=trailer,
             entries=entries,
         )
-        if closing is not None:
+        if trailer is not None:
             reader.forget()
     else:
         text = read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES)
-        note = member.cosign_opening(text, jcs(window.opening), log_key=log_key)
+        note = member.cosign_header(text, jcs(window.header), log_key=log_key)
         size = 1
     _leave(PublicFolder(public).note("cosign", size, member.vkey.name), note, as_json)
 
@@ -155,16 +158,16 @@ def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
     """Accept a closed WINDOW that this witness did not follow to its end, by a quorum of the other witnesses.
 
     This is for a witness that joins a provider's chain late, or was away: run it once for each window, in their order.
-    Nothing is signed; the next opening can then be cosigned.
+    Nothing is signed; the next window header can then be cosigned.
     """
     member = Witness(directory)
     file = WindowFile.load(window)
     closed = ClosedWindow.of(file, field=window.name)
-    log_key, witnesses, quorum = _trusted(trust, closed.opening.origin)
+    log_key, witnesses, quorum = _trusted(trust, closed.header.origin)
     entries = [jcs(e) for e in file.entries]
     tree = HashTree(leaf_hash(e) for e in entries)
     size = tree.size
-    last = member.last(closed.opening.log)
+    last = member.last(closed.header.log)
     known = 0 if last is None else last[0]
     member.follow(
         file.final_checkpoint,
@@ -175,8 +178,8 @@ def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
         consistency=tree.consistency_path(known, size) if 0 < known <= size else (),
     )
     counts = closed.unanswered
-    emit({"window": closed.opening.window, "outcome": closed.outcome.value, **asdict(counts)}, as_json,
-         [f"follows {closed.opening.log} to its end at {size} entries: the window is {closed.outcome.value}",
+    emit({"window": closed.header.window, "outcome": closed.outcome.value, **asdict(counts)}, as_json,
+         [f"follows {closed.header.log} to its end at {size} entries: the window is {closed.outcome.value}",
           f"the next window header has to count {counts.abandoned} abandoned and {counts.empty} empty"
           " windows"])  # fmt: skip
 
@@ -187,7 +190,7 @@ def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Reveal this witness's nonce after the quorum has cosigned the window header (or a later enrolment)."""
     member = Witness(directory)
     window = Publication.load(public)
-    log_key, witnesses, quorum = _trusted(trust, window.parsed_opening().origin)
+    log_key, witnesses, quorum = _trusted(trust, window.parsed_header().origin)
     text, entry, index, path = _named(directory, public, window)
     merged = _notes(public, text, (log_key, *witnesses))
     reveal = member.reveal(merged, entry, log_key=log_key, witnesses=witnesses, quorum=quorum,
@@ -198,11 +201,11 @@ def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 def _named(directory: Path, public: Path, window: Publication) -> tuple[str, bytes, int, Sequence[bytes]]:
     """The entry that waits for a beacon: checkpoint, entry, index and inclusion path."""
     if (public / "window.json").exists():
-        end = LogReader(directory, window.parsed_opening().log).read(public / "window.json")
+        end = LogReader(directory, window.parsed_header().log).read(public / "window.json")
         if entry_type(end.last) == "enrolment":
             index = end.tree.size - 1
             return end.checkpoint, end.last, index, end.tree.inclusion_path(index)
-    return read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES), jcs(window.opening), 0, ()
+    return read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES), jcs(window.header), 0, ()
 
 
 @witness.command("serve")
@@ -226,7 +229,7 @@ def _named(directory: Path, public: Path, window: Publication) -> tuple[str, byt
 def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
     """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
     from rag_audit.service.limits import Limits
-    from rag_audit.service.logs import forget_lines, log_lines
+    from rag_audit.service.logs import log_lines, remove_handler
     from rag_audit.service.process import stopped_by_signal
     from rag_audit.service.server import Server, listen, parse_address
     from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
@@ -240,7 +243,9 @@ def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str,
     for text in logs:
         origin, separator, key = text.partition("=")
         if not separator or not origin:
-            raise SetupError("the value is not a provider", field="--log", expected="ORIGIN=VKEY", found=text)
+            raise SetupError(
+                "the value is not a provider", field="--log", expected="ORIGIN=VKEY", actual=text
+            )
         providers.append(Provider(origin, verifier_key(key, field="--log")))
     if not providers:
         raise click.UsageError("name the providers: --trust or --log")
@@ -259,7 +264,7 @@ def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str,
         except KeyboardInterrupt:
             say("stopped")
         finally:
-            forget_lines(handler)
+            remove_handler(handler)
 
 
 def _report_fault(exc: BaseException) -> None:
@@ -280,15 +285,15 @@ def submit(public: Path, url: str, name: str, trust: Path, plain: bool, patience
     """Request the missing cosignature of a witness for the window in PUBLIC over HTTP, and then its nonce."""
     from rag_audit.attest.submitting import Remote, Submitting, patiently_asked
 
-    origin = Publication.load(public).parsed_opening().origin
+    origin = Publication.load(public).parsed_header().origin
     log_key, witnesses, quorum = _trusted(trust, origin)
     key = next((w for w in witnesses if w.name == name), None)
     if key is None:
         raise SetupError("the trust file has no witness of this name", field="--name",
-                         expected=" or ".join(w.name for w in witnesses), found=name)  # fmt: skip
-    remote, asked = Remote(key, url, plain), Submitting(public, log_key, witnesses)
-    cosigned = patiently_asked(lambda: asked.cosign(remote), patience, say)
-    revealed = None if plain else patiently_asked(lambda: asked.reveal(remote, quorum), patience, say)
+                         expected=" or ".join(w.name for w in witnesses), actual=name)  # fmt: skip
+    remote, requested = Remote(key, url, plain), Submitting(public, log_key, witnesses)
+    cosigned = patiently_asked(lambda: requested.cosign(remote), patience, say)
+    revealed = None if plain else patiently_asked(lambda: requested.reveal(remote, quorum), patience, say)
     left = [str(path) for path in (cosigned, revealed) if path is not None]
     emit({"notes": left}, as_json, left or "no note is missing, or other witnesses have to cosign first")
 

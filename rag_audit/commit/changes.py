@@ -40,11 +40,11 @@ def changes(directory: Path, documents: Mapping[str, Sequence[Passage]]) -> dict
     if not path.exists():
         raise WindowStateError("the folder contains no texts of a window", field=str(directory),
                                hint="name the folder of a window from `rag-audit provider open`")  # fmt: skip
-    found = {}
+    result = {}
     with DocumentStore(path) as store:
         for tenant in sorted({*documents, *store.tenants()}):
             old, new = Counter(store.passages(tenant).values()), Counter(documents.get(tenant, ()))
-            found[tenant] = Changes(
+            result[tenant] = Changes(
                 list((new - old).elements()), list((old - new).elements()), (old & new).total()
             )
-    return found
+    return result

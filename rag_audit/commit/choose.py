@@ -63,18 +63,18 @@ class NoiseTarget:
                 "more than one target is given",
                 field="--eps-joint",
                 expected="one of --eps-acc, --eps-joint and --gains",
-                found="--eps-acc" if self.eps_acc is not None else "--gains",
+                actual="--eps-acc" if self.eps_acc is not None else "--gains",
             )
         if gains is not None:
             mechanism = Mechanism(gains, self.lattice or DEFAULT_LATTICE)
             why = "The options state the noise, without a target."
             return Chosen(gains, mechanism.lattice, self.eps_acc or DEFAULT_EPS_ACC, why)
         eps_joint = self.eps_joint or (EPS_JOINT if self.eps_acc is None else None)
-        made: list[Calibration] = []
+        result: list[Calibration] = []
         refused: PolicyError | None = None
         for choice in LATTICES if self.lattice is None else (self.lattice,):
             try:
-                made.append(
+                result.append(
                     calibrate(
                         self.calibration,
                         n=self.n,
@@ -88,10 +88,10 @@ class NoiseTarget:
                 )
             except PolicyError as exc:
                 refused = exc
-        if not made:
+        if not result:
             assert refused is not None
             raise refused
-        best = min(made, key=lambda c: len(c.mechanism.gains))  # the first of these has the finest lattice
+        best = min(result, key=lambda c: len(c.mechanism.gains))  # the first of these has the finest lattice
         target = (
             f"eps_joint {eps_joint} for {self.k_max} accounts"
             if eps_joint

@@ -21,23 +21,23 @@ from rag_audit._internal.errors import PolicyError, SchemaError
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.tlog_proof import MAX_PROOF_BYTES
 from rag_audit.log.tree import MerkleTree
+from rag_audit.models.header import check_roster, list_root
 from rag_audit.models.manifest import Manifest, as_json
-from rag_audit.models.opening import check_roster, list_root
 from rag_audit.models.passage import EMPTY, Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     EMPTY_LEDGER,
     BeaconSource,
-    Opening,
     PreviousWindow,
     RosterEntry,
     SlotKey,
     TenantEntry,
+    WindowHeader,
     document_digest,
 )
 from rag_audit.models.requests import MAX_ANSWER_BYTES
 from rag_audit.proofs.backends import SYSTEMS
-from rag_audit.proofs.coalition import certificate_of
+from rag_audit.proofs.coalition import coalition_proof_policy
 from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.proving import IndexCommitment, backend
 from rag_audit.proofs.statements.tenant import proof_constants
@@ -90,7 +90,7 @@ class WindowSecrets:
         tenant). No tenant's id starts with a slash, so no document has this salt."""
         return hmac.new(self.document_key, f"/{name}\0{tenant}".encode(), hashlib.sha256).digest()
 
-    def held_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
+    def disclosed_set_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
         """The 32 secret bytes behind the commitment to an account's disclosed set after a record:
         HMAC-SHA256(document_key, "/held" || 0 || slot, hq and the previous commitment). A different question in the
         slot gives different bytes. A different previous chain, which a restored backup could start, does so too.
@@ -161,7 +161,7 @@ class CommittedTenant:
 class Commitment:
     """The result of `commit`: the window header, the documents that its digests name, and the secrets behind them."""
 
-    opening: Opening
+    header: WindowHeader
     policy: Policy
     manifest: Manifest
     roster: Sequence[RosterEntry]
@@ -195,11 +195,11 @@ def check_inputs(
     :raises CapacityError: there are more documents than positions
     """
     check_policy(policy, embedder.dimension)
-    check_certificate(policy, embedder.dimension)
+    check_coalition_proof(policy, embedder.dimension)
     check_roster(roster, policy)
     if set(documents) != (named := {t.tenant for t in policy.tenants}):
         raise PolicyError(
-            "documents and policy name different tenants", expected=sorted(named), found=sorted(documents)
+            "documents and policy name different tenants", expected=sorted(named), actual=sorted(documents)
         )
     for part in policy.tenants:
         check_capacity(len(documents[part.tenant]), part.capacity, field=f"documents.{part.tenant}")
@@ -207,7 +207,7 @@ def check_inputs(
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
         raise PolicyError("the embedder's token limits differ from the policy's limits", field="policy.tokens",
-                          expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
+                          expected=limits, actual=(policy.tokens.query, policy.tokens.document))  # fmt: skip
     manifest = embedder_manifest(embedder, policy)
     check_circuits(policy, manifest)
     return manifest
@@ -227,14 +227,14 @@ def check_answers(tenant: str, documents: Sequence[Passage], longest: int) -> No
         ),
     )
     room = MAX_ANSWER_BYTES - MAX_PROOF_BYTES - _DOCUMENT_BYTES * longest
-    if (found := sum(size for size, _ in sizes)) > room:
+    if (actual := sum(size for size, _ in sizes)) > room:
         size, number = sizes[0]
         name = documents[number].name_in(tenant, number)
         raise PolicyError(
             "the longest answer of the tenant would be too large",
             field=f"documents.{tenant}",
             expected=f"at most {room} bytes of JSON in the {longest} longest documents in total",
-            found=f"{found} bytes; the longest is {name} with {size}",
+            actual=f"{actual} bytes; the longest is {name} with {size}",
             hint="split long texts into passages, or lower the number of documents in an answer",
         )
 
@@ -252,13 +252,13 @@ def commit(
 ) -> Commitment:
     """Commit to policy, roster, embedder and seed. The tenants' indices and texts are already committed
     (`commit_tenant`)."""
-    opening = opening_of(origin=origin, policy=policy, roster=roster, manifest=manifest, beacon=beacon,
+    header = header_of(origin=origin, policy=policy, roster=roster, manifest=manifest, beacon=beacon,
                          tenants=[t.entry for t in tenants.values()], window_secrets=window_secrets,
                          previous=previous)  # fmt: skip
-    return Commitment(opening, policy, manifest, roster, tenants, window_secrets)
+    return Commitment(header, policy, manifest, roster, tenants, window_secrets)
 
 
-def opening_of(
+def header_of(
     *,
     origin: str,
     policy: Policy,
@@ -268,10 +268,10 @@ def opening_of(
     window_secrets: WindowSecrets,
     beacon: BeaconSource,
     previous: PreviousWindow | None,
-) -> Opening:
+) -> WindowHeader:
     """The window header, entry 0 of the ledger, over the tenants' commitments and the rest."""
-    return Opening(
-        type="opening",
+    return WindowHeader(
+        type="header",
         v=1,
         origin=origin,
         window=policy.window,
@@ -297,16 +297,16 @@ def check_circuits(policy: Policy, manifest: Manifest) -> None:
     for part in policy.tenants:
         if part.system not in SYSTEMS:
             continue
-        made = backend(part.system).circuits(proof_constants(policy, part, manifest))
+        result = backend(part.system).circuits(proof_constants(policy, part, manifest))
         for name, named in part.circuits.items():
-            if made.get(name) != named:
+            if result.get(name) != named:
                 raise PolicyError(
                     "the policy names another circuit than its constants and the embedder determine",
                     field=f"policy.tenants.{part.tenant}.circuits.{name}",
-                    expected=made.get(
+                    expected=result.get(
                         name, f"this release has no proof of {name} with this embedder and query limit"
                     ),
-                    found=named,
+                    actual=named,
                 )
 
 
@@ -331,17 +331,19 @@ def commit_tenant(
     return CommittedTenant(entry, index, documents_at, tree, committed.points)
 
 
-def check_certificate(policy: Policy, dimension: int) -> None:
+def check_coalition_proof(policy: Policy, dimension: int) -> None:
     """Refuse a policy if this release could not make its coalition proof at the window's closing.
 
     :raises PolicyError: the system or circuit does not exist, or belongs to another release
     """
-    certificate = policy.estimator.certificate
-    if certificate is None:
+    coalition_proof = policy.estimator.coalition_proof
+    if coalition_proof is None:
         return
     p, q = policy.estimator.theta
-    circuit = certificate_of(certificate.system, certificate.records, dimension, (p, q))["circuit"]
-    if certificate.circuit != circuit:
+    circuit = coalition_proof_policy(coalition_proof.system, coalition_proof.records, dimension, (p, q))[
+        "circuit"
+    ]
+    if coalition_proof.circuit != circuit:
         raise PolicyError("the circuit differs from the circuit of this release",
-                          field="policy.estimator.certificate.circuit", expected=circuit,
-                          found=certificate.circuit)  # fmt: skip
+                          field="policy.estimator.coalition_proof.circuit", expected=circuit,
+                          actual=coalition_proof.circuit)  # fmt: skip

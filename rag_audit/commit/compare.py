@@ -10,7 +10,7 @@ from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.mechanisms.descriptions.base import WITHOUT_NOISE, Sizes
 from rag_audit.models.policy import Policy
 from rag_audit.models.tenants import TenantPolicy
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
 SEVERAL = 4
 """Number of positions per document in a warning's figures: a file of two pages at the usual size of chunks."""
@@ -34,41 +34,41 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
 
 def _warnings(policy: Policy, sizes: Sizes) -> list[str]:
     """Warnings for a reader of the policy: little retrieval quality remains, or a figure has little meaning."""
-    found = []
+    result = []
     for tenant in policy.tenants:
         own, name = policy.mechanism(tenant), tenant.tenant
-        found += [f"warning: {name}: {words}" for words in description(own.name).warnings(own, sizes)]
-        found += _of_documents(policy, tenant)
-        if 2 * own.kept_share < COIN_RANGE:
-            found.append(f"warning: {name}: the sample drops more than half of the positions")
-    return found
+        result += [f"warning: {name}: {words}" for words in description(own.name).warnings(own, sizes)]
+        result += _of_documents(policy, tenant)
+        if 2 * own.sampled_share < PROBABILITY_RANGE:
+            result.append(f"warning: {name}: the sample drops more than half of the positions")
+    return result
 
 
 def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
     """The figures for documents with several positions, derived from the figures of one position, and the risks that
     they leave."""
     name, own = tenant.tenant, policy.mechanism(tenant)
-    found = []
+    result = []
     if own.limit == "max_epsilon":
-        found.append(
+        result.append(
             f"warning: {name}: eps is for a document of one position; a document of {SEVERAL} positions loses up to"
             f" {SEVERAL} times as much"
         )
     if own.sample is None:
-        return found
+        return result
     by_size = [
         [
-            accounting.text(own.sample.odds_unlisted(policy.n * accounts, positions))
+            accounting.text(own.sample.exclusion_factor(policy.n * accounts, positions))
             for accounts in (policy.k_max, tenant.accounts_max)
         ]
         for positions in (1, SEVERAL)
     ]
     (few, every), (few_of_several, every_of_several) = by_size
     return [
-        *found,
-        f"warning: {name}: odds_unlisted is {few} for {policy.k_max} accounts and {every} for all"
+        *result,
+        f"warning: {name}: exclusion_factor is {few} for {policy.k_max} accounts and {every} for all"
         f" {tenant.accounts_max}, for a document of one position; for a document of {SEVERAL} positions it is"
         f" {few_of_several} and {every_of_several}",
-        f"warning: {name}: odds_unlisted only bounds the factor for the likelihood of a document's absence;"
+        f"warning: {name}: exclusion_factor only bounds the factor for the likelihood of a document's absence;"
         " the presence of a document that an account asks for has no protection",
     ]

@@ -11,7 +11,7 @@ from rag_audit.mechanisms.base import Scores, Tenant
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.constants import NORM_FACTOR, Constants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
-from rag_audit.proofs.coalition import certificate_of
+from rag_audit.proofs.coalition import coalition_proof_policy
 from rag_audit.proofs.description import default_system
 from rag_audit.proofs.proving import backend
 from rag_audit.relation.noise import table_digest
@@ -122,24 +122,24 @@ class EstimatorParameters:
 
     :param theta: the cosine from which they are, as the fraction (p, q)
     :param tau: the maximum span between them, in `tau_unit`; 0 is the whole window
-    :param certificate: system of the coalition proof, and its maximum number of query records
+    :param coalition_proof: system of the coalition proof, and its maximum number of query records
     """
 
     theta: tuple[int, int] = (4, 5)
     tau: int = 0
     tau_unit: Literal["positions", "seconds"] = "positions"
-    certificate: tuple[str, int] | None = None
+    coalition_proof: tuple[str, int] | None = None
 
     def fields(self, dimension: int) -> dict[str, object]:
         """The estimator's part of a policy, over vectors of a dimension."""
-        certificate = self.certificate
+        coalition_proof = self.coalition_proof
         return {
             "theta": list(self.theta),
             "tau": self.tau,
             "tau_unit": self.tau_unit,
-            "certificate": None
-            if certificate is None
-            else certificate_of(*certificate, dimension, self.theta),
+            "coalition_proof": None
+            if coalition_proof is None
+            else coalition_proof_policy(*coalition_proof, dimension, self.theta),
         }
 
 

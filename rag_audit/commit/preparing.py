@@ -23,15 +23,15 @@ from rag_audit.commit.commitment import (
     WindowSecrets,
     check_inputs,
     commit,
-    opening_of,
+    header_of,
 )
 from rag_audit.commit.stored import (
     MAX_COMMITMENT_BYTES,
     OpenProgress,
     StoredCommitment,
     commit_tenants,
+    delete_unfinished,
     draw_seed,
-    forget_unfinished,
     load_commitment,
     lock_folder,
     store_commitment,
@@ -45,18 +45,18 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.place import open_ledger
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import members_of
+from rag_audit.models.header import check_roster
 from rag_audit.models.layout import Layout
 from rag_audit.models.manifest import Manifest, as_json, check_manifest
 from rag_audit.models.models import Model, One, check_line
-from rag_audit.models.opening import check_roster
 from rag_audit.models.passage import Passage, passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     BeaconSource,
-    Opening,
     PreviousWindow,
     RosterEntry,
     TenantEntry,
+    WindowHeader,
     WitnessBeacon,
 )
 from rag_audit.proofs.policy import check_policy
@@ -100,7 +100,7 @@ class Preparation(Model):
         for name in sorted((prepared.keys() | given.keys()) - LATER):
             if prepared.get(name) != given.get(name):
                 raise PolicyError("the window was prepared for another policy", field=f"policy.{name}",
-                                  expected=prepared.get(name), found=given.get(name),
+                                  expected=prepared.get(name), actual=given.get(name),
                                   hint="with --docs the command checks the new policy against the texts, and keeps the"
                                   " index if embedder, texts, tenants and capacities are the same")  # fmt: skip
         return policy
@@ -123,16 +123,16 @@ def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
                                hint="prepare a window with `rag-audit provider open --prepare`, which also continues"
                                     " an interrupted run")  # fmt: skip
     value = read_json(layout.prepared, max_bytes=MAX_COMMITMENT_BYTES)
-    found = Preparation.parse(value, field="prepared.json")
+    result = Preparation.parse(value, field="prepared.json")
     window_secrets = WindowSecrets.load(layout.secrets)
-    names = [t.tenant for t in found.tenants]
+    names = [t.tenant for t in result.tenants]
     if set(window_secrets.index_salts) != set(names):
         raise StoreError("the secrets belong to another window", field="secrets.json.index_salts")
     for path in (layout.documents, *(p for n in names for p in (layout.rows(n), layout.positions(n)))):
         if not path.exists():
             raise StoreError("a part of the prepared window is missing", field=str(path),
                              hint="`rag-audit provider open --prepare` makes the missing parts")  # fmt: skip
-    return found, window_secrets
+    return result, window_secrets
 
 
 @dataclass(frozen=True)
@@ -199,12 +199,12 @@ def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list
 
     :raises PolicyError: there are no witnesses
     """
-    found = list(witnesses)
-    if not found and isinstance(beacon, WitnessBeacon):
-        found = [m.vkey for m in members_of(beacon)]
-    if not found:
+    result = list(witnesses)
+    if not result and isinstance(beacon, WitnessBeacon):
+        result = [m.vkey for m in members_of(beacon)]
+    if not result:
         raise PolicyError("the window needs witnesses", field="witnesses")
-    return found
+    return result
 
 
 def require_future(policy: Policy, now: int) -> None:
@@ -214,7 +214,7 @@ def require_future(policy: Policy, now: int) -> None:
     """
     if policy.opens_at <= now:
         raise PolicyError("the window must be committed before it opens", field="policy.opens_at",
-                          expected=f"later than {now}", found=policy.opens_at,
+                          expected=f"later than {now}", actual=policy.opens_at,
                           hint="`provider open --opens-in 15m` dates it once all is committed, and keeps"
                                " what is")  # fmt: skip
 
@@ -347,7 +347,7 @@ def prepare(
     try:
         _require_unfinished(directory, hint="prepare the next window in another folder")
         _, tenants = inputs.commit_index(directory, progress)
-        made = Preparation(
+        result = Preparation(
             origin=origin,
             policy=policy.dump(),
             embedder=as_json(inputs.manifest),
@@ -356,10 +356,10 @@ def prepare(
             beacon=beacon,
             witnesses=[str(w) for w in witnesses],
         )
-        made.save(directory)
+        result.save(directory)
     finally:
         os.close(lock)
-    return made
+    return result
 
 
 def open_prepared(
@@ -374,7 +374,7 @@ def open_prepared(
     previous: PreviousWindow | None = None,
     opens_in: int | None = None,
     clock: Callable[[], int] = now_ms,
-) -> Opening:
+) -> WindowHeader:
     """Date a prepared window, chain it, and write and publish its header, entry 0. `Window.resume` then continues.
 
     The function reads neither texts nor rows: its cost is the cost of signing one checkpoint. Omitted arguments are
@@ -391,41 +391,41 @@ def open_prepared(
     lock = lock_folder(directory)
     try:
         _require_unfinished(directory, hint="use Window.resume")
-        made, window_secrets = load_preparation(directory)
-        manifest = check_manifest(made.embedder)
-        chosen = made.parsed_policy() if policy is None else made.redated(policy)
+        result, window_secrets = load_preparation(directory)
+        manifest = check_manifest(result.embedder)
+        chosen = result.parsed_policy() if policy is None else result.redated(policy)
         chosen = _dated(chosen, opens_in, clock, manifest["schema"]["dimension"])
-        accounts = made.roster if roster is None else list(roster)
+        accounts = result.roster if roster is None else list(roster)
         check_roster(accounts, chosen)
-        if (source := beacon or made.beacon) is None:
+        if (source := beacon or result.beacon) is None:
             raise PolicyError("the window was prepared without a beacon", field="beacon",
                               hint="a nonce line of each witness: `rag-audit provider open --witness`")  # fmt: skip
         window_secrets = draw_seed(directory, window_secrets)
-        opening = opening_of(
-            origin=origin or made.origin or key.name, policy=chosen, roster=accounts, manifest=manifest,
-            tenants=made.tenants, window_secrets=window_secrets, beacon=source, previous=previous,
+        header = header_of(
+            origin=origin or result.origin or key.name, policy=chosen, roster=accounts, manifest=manifest,
+            tenants=result.tenants, window_secrets=window_secrets, beacon=source, previous=previous,
         )  # fmt: skip
         stored = StoredCommitment(
-            opening=opening,
+            header=header,
             policy=chosen.dump(),
-            embedder=made.embedder,
+            embedder=result.embedder,
             roster=accounts,
-            tenants=made.tenants,
-            witnesses=[str(w) for w in witnesses_of(witnesses or made.parsed_witnesses(), source)],
+            tenants=result.tenants,
+            witnesses=[str(w) for w in witnesses_of(witnesses or result.parsed_witnesses(), source)],
         )
         write_stored(directory, stored)
         with open_ledger(Layout(directory).ledger, Layout(directory).ledger_place) as store:
-            store.append(opening.canonical()).result()
-        forget_unfinished(directory)
+            store.append(header.canonical()).result()
+        delete_unfinished(directory)
         _publish(directory, stored, key)
     finally:
         os.close(lock)
-    return opening
+    return header
 
 
 def _publish(directory: Path, stored: StoredCommitment, key: SigningKey) -> None:
     """Write the files that witnesses need, as `Publisher.publish` does for a window that lacks them after a crash."""
-    public, opening = Layout(directory).public, stored.opening
-    head = Checkpoint(opening.log, 1, leaf_hash(opening.canonical()))
+    public, header = Layout(directory).public, stored.header
+    head = Checkpoint(header.log, 1, leaf_hash(header.canonical()))
     replace_file(public.checkpoint(1), str(head.sign(key)).encode())
-    replace_file(public.opening, stored.publication().canonical())
+    replace_file(public.header, stored.publication().canonical())

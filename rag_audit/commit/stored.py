@@ -20,18 +20,18 @@ import numpy as np
 from rag_audit._internal.canonical import Json, digest_hex, jcs, read_json
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit._internal.errors import RagAuditError, SetupError, SizeError, StoreError, WindowStateError
-from rag_audit._internal.lock import hold
+from rag_audit._internal.lock import lock_file
 from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecrets, commit_tenant
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import begun, open_ledger
+from rag_audit.models.header import compared
 from rag_audit.models.layout import Layout
 from rag_audit.models.manifest import Manifest, as_json, check_manifest
 from rag_audit.models.models import Model
-from rag_audit.models.opening import compared
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import PUBLICATION, Publication
-from rag_audit.models.records import Opening, RosterEntry, TenantEntry
+from rag_audit.models.records import RosterEntry, TenantEntry, WindowHeader
 from rag_audit.models.tenants import TenantPolicy
 from rag_audit.proofs.proving import backend
 from rag_audit.relation.field import to_bytes, to_hex
@@ -53,7 +53,7 @@ OpenProgress = Callable[[str, int, int], None]
 class StoredCommitment(Model):
     """commitment.json: the provider's copy of the committed values."""
 
-    opening: Opening
+    header: WindowHeader
     policy: dict[str, Json]
     embedder: dict[str, Json]
     roster: list[RosterEntry]
@@ -64,7 +64,7 @@ class StoredCommitment(Model):
     def of(cls, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> StoredCommitment:
         """A commitment, with the witnesses that its window waits for."""
         return cls(
-            opening=commitment.opening,
+            header=commitment.header,
             policy=commitment.policy.dump(),
             embedder=as_json(commitment.manifest),
             roster=list(commitment.roster),
@@ -73,10 +73,10 @@ class StoredCommitment(Model):
         )
 
     def publication(self) -> Publication:
-        """The published part of the commitment, opening.json."""
+        """The published part of the commitment, header.json."""
         return Publication(
             mediaType=PUBLICATION,
-            opening=self.opening.dump(),
+            header=self.header.dump(),
             policy=self.policy,
             embedder=self.embedder,
             roster=[r.dump() for r in self.roster],
@@ -90,7 +90,7 @@ def lock_folder(directory: Path) -> int:
     :raises WindowStateError: another process has locked it
     :raises StoreError: there is no such folder
     """
-    handle = hold(Layout(directory).lock, wait=False)
+    handle = lock_file(Layout(directory).lock, wait=False)
     if handle is not None:
         return handle
     raise WindowStateError("another process has this window open", field=str(directory),
@@ -129,14 +129,14 @@ def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
                 "the installed key belongs to another window",
                 field=f"circuit {circuit}",
                 expected=f"vk {known[circuit]}",
-                found=f"vk {vk}",
+                actual=f"vk {vk}",
                 hint="keys change between windows: restore the window's own key in the cache",
             )
     if not known.keys() >= keys.keys():
         replace_file(path, jcs({**known, **keys}))
 
 
-def forget_unfinished(directory: Path) -> None:
+def delete_unfinished(directory: Path) -> None:
     """Mark the folder as a window's, once its header is durable."""
     Layout(directory).prepared.unlink(missing_ok=True)
     Layout(directory).unfinished.unlink(missing_ok=True)
@@ -306,13 +306,13 @@ def write_stored(directory: Path, stored: StoredCommitment) -> None:
     data = stored.canonical()
     if len(data) > MAX_COMMITMENT_BYTES:
         raise SizeError("the roster is larger than the limit of accounts and witnesses", field="roster",
-                        expected=f"at most {MAX_COMMITMENT_BYTES} bytes with the policy", found=f"{len(data)}",
+                        expected=f"at most {MAX_COMMITMENT_BYTES} bytes with the policy", actual=f"{len(data)}",
                         hint="open the window with fewer accounts, and enrol the other accounts in another"
                              " window")  # fmt: skip
     replace_file(Layout(directory).commitment, data)
 
 
-def forget(directory: Path) -> None:
+def delete_secrets(directory: Path) -> None:
     """Delete a window's secrets: seed, blindings, and the key that encrypts retained queries and salts.
 
     After the deletion no proof or answer can be made for the window; published data remain verifiable. On the policy's
@@ -349,7 +349,7 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     if now >= delete_after:
         Layout(directory).secrets.unlink(missing_ok=True)
         raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
-                               expected=f"use before {delete_after}", found=now)  # fmt: skip
+                               expected=f"use before {delete_after}", actual=now)  # fmt: skip
     window_secrets = WindowSecrets.load(Layout(directory).secrets)
     if set(window_secrets.index_salts) != {t.tenant for t in stored.tenants}:
         raise StoreError("the secrets belong to another window", field="secrets.json.index_salts")
@@ -367,19 +367,19 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
             )
             if tenants[name].entry != committed:
                 raise StoreError("the index or the texts changed inside the window", field=f"tenant {name}",
-                                 expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
+                                 expected=committed.dump(), actual=tenants[name].entry.dump())  # fmt: skip
     commitment = Commitment(
-        stored.opening, policy, check_manifest(stored.embedder), stored.roster, tenants, window_secrets
+        stored.header, policy, check_manifest(stored.embedder), stored.roster, tenants, window_secrets
     )
-    for name, committed_to, found in (
-        ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(window_secrets.s0, window_secrets.s1))),
-        *compared(stored.opening, policy=stored.policy, embedder=stored.embedder, roster=stored.roster,
+    for name, committed_to, actual in (
+        ("c_seed", stored.header.c_seed, to_hex(seed_commitment(window_secrets.s0, window_secrets.s1))),
+        *compared(stored.header, policy=stored.policy, embedder=stored.embedder, roster=stored.roster,
                   tenants=stored.tenants),
     ):  # fmt: skip
-        if committed_to != found:
+        if committed_to != actual:
             raise StoreError("the stored state differs from the commitments of the window"
-                             " header", field=f"opening.{name}",
-                             expected=committed_to, found=found)  # fmt: skip
+                             " header", field=f"header.{name}",
+                             expected=committed_to, actual=actual)  # fmt: skip
     return commitment, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
 
 
@@ -394,4 +394,4 @@ def _load_index(directory: Path, tenant: str) -> TenantIndex:
             stored_positions = np.lib.format.read_array(file, allow_pickle=False)
         return TenantIndex(mapped, tuple(int(p) for p in stored_positions))
     except (OSError, ValueError, EOFError, TypeError) as exc:
-        raise StoreError("the index cannot be read", field=f"index/{path.name}", found=str(exc)) from exc
+        raise StoreError("the index cannot be read", field=f"index/{path.name}", actual=str(exc)) from exc

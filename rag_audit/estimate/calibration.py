@@ -183,14 +183,14 @@ def calibrate_questions(
     :raises SchemaError: there are fewer questions than accounts times queries, or no accounts, queries or trials
     """
     if not 0 < theta < 1:
-        raise PolicyError("theta is outside (0, 1)", field="theta", found=theta)
+        raise PolicyError("theta is outside (0, 1)", field="theta", actual=theta)
     if min(accounts, queries, trials, k_max) < 1:
         raise SchemaError("accounts, queries, trials and k_max must be at least 1", field="calibrate",
-                          found=(accounts, queries, trials, k_max))  # fmt: skip
+                          actual=(accounts, queries, trials, k_max))  # fmt: skip
     needed = accounts * queries
     if len(vectors) < needed:
         raise SchemaError("there are too few questions", field="questions", expected=f"at least {needed}",
-                          found=len(vectors), hint="ask for fewer accounts or queries")  # fmt: skip
+                          actual=len(vectors), hint="ask for fewer accounts or queries")  # fmt: skip
     rng = np.random.default_rng([seed, len(vectors)])
     trial_steps = []
     for _ in range(trials):

@@ -53,7 +53,7 @@ class Estimate:
         """The part that the window trailer states."""
         return CoalitionEstimate(
             c=self.c, c_tenant=self.c_tenant, theta=list(self.theta), tau=self.tau, tau_unit=self.tau_unit,
-            certificate=None,
+            coalition_proof=None,
         )  # fmt: skip
 
     def evidence(self) -> dict[str, Json]:
@@ -75,7 +75,7 @@ def estimate_window(
     """
     shapes = {vector.shape for vector in vectors}
     if len(shapes) > 1:
-        raise EncodingError("the vectors have several shapes", field="query vectors", found=sorted(shapes))
+        raise EncodingError("the vectors have several shapes", field="query vectors", actual=sorted(shapes))
     part = policy.estimator
     p, q = part.theta
     rows = np.stack(list(vectors)) if shapes else np.zeros((0, 1), np.int8)
@@ -103,15 +103,15 @@ def estimate(
     p, q = theta
     if not 0 < p < q <= MAX_DENOMINATOR:
         raise PolicyError("theta is not a fraction in (0, 1)", field="estimator.theta",
-                          expected=f"0 < p < q <= {MAX_DENOMINATOR}", found=f"{p}/{q}")  # fmt: skip
+                          expected=f"0 < p < q <= {MAX_DENOMINATOR}", actual=f"{p}/{q}")  # fmt: skip
     if tau < 0:
         raise PolicyError(
-            "tau is negative", field="estimator.tau", expected="0 (whole window) or more", found=tau
+            "tau is negative", field="estimator.tau", expected="0 (whole window) or more", actual=tau
         )
     check_vectors(vectors, dimensions=2, field="query vectors")
     if len(vectors) != len(records):
         raise EncodingError("there is not one vector for each record", field="query vectors",
-                            expected=len(records), found=len(vectors))  # fmt: skip
+                            expected=len(records), actual=len(vectors))  # fmt: skip
     order = sorted(range(len(records)), key=lambda i: records[i].seq)
     queries = [records[i] for i in order]
     _check_order(queries)
@@ -157,10 +157,10 @@ def components(edges: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
 def _check_order(queries: Sequence[Asked]) -> None:
     for before, after in pairwise(queries):
         if before.seq == after.seq:
-            raise EncodingError("a ledger index occurs twice", field="records", found=after.seq)
+            raise EncodingError("a ledger index occurs twice", field="records", actual=after.seq)
         if before.ts > after.ts:
             raise EncodingError("the timestamps run backwards", field=f"record {after.seq}",
-                                expected=f"at least {before.ts}", found=after.ts)  # fmt: skip
+                                expected=f"at least {before.ts}", actual=after.ts)  # fmt: skip
 
 
 def coalition_private(

@@ -40,7 +40,7 @@ def coalition_statement(
     records: Sequence[QueryRecord],
     declared: CoalitionEstimate,
     *,
-    opening_digest: str,
+    header_digest: str,
     head: Checkpoint,
     dimension: int,
     capacity: int,
@@ -48,7 +48,7 @@ def coalition_statement(
     """The statement of a coalition proof, which prover and verifier both build here from published entries only.
 
     :param records: the window's query records, in ledger order; at least one
-    :param declared: c, c_tenant, theta and tau of the window trailer; its `certificate` is not read
+    :param declared: c, c_tenant, theta and tau of the window trailer; its `coalition_proof` is not read
     :param head: the tree of the entries before the window trailer, which names the proof
     :param capacity: maximum records of the policy's coalition proof
     :raises EncodingError: an account is in two tenants
@@ -58,7 +58,7 @@ def coalition_statement(
     numbers = {tenant: number for number, tenant in enumerate(sorted(set(tenants.values())))}
     p, q = declared.theta
     return CoalitionStatement(
-        ctx=digest_to_field(_context(declared, opening_digest, head)),
+        ctx=digest_to_field(_context(declared, header_digest, head)),
         cq=tuple(int(record.cq, 16) for record in records),
         account=tuple(accounts[record.account] for record in records),
         tenant=tuple(numbers[tenants[account]] for account in accounts),
@@ -71,12 +71,10 @@ def coalition_statement(
     )
 
 
-def _context(declared: CoalitionEstimate, opening_digest: str, head: Checkpoint) -> bytes:
-    estimate = {k: v for k, v in declared.dump().items() if k != "certificate"}
+def _context(declared: CoalitionEstimate, header_digest: str, head: Checkpoint) -> bytes:
+    estimate = {k: v for k, v in declared.dump().items() if k != "coalition_proof"}
     ledger: Json = {"origin": head.origin, "size": head.size, "root": head.root.hex()}
-    return b"rag-audit/coalition/v1" + jcs(
-        {"opening": opening_digest, "ledger": ledger, "estimate": estimate}
-    )
+    return b"rag-audit/coalition/v1" + jcs({"header": header_digest, "ledger": ledger, "estimate": estimate})
 
 
 def tenants_of(queries: Sequence[Asked]) -> dict[str, str]:
@@ -85,7 +83,7 @@ def tenants_of(queries: Sequence[Asked]) -> dict[str, str]:
     for query in queries:
         if tenants.setdefault(query.account, query.tenant) != query.tenant:
             raise EncodingError("an account is in two tenants", field=query.account,
-                                found=[tenants[query.account], query.tenant])  # fmt: skip
+                                actual=[tenants[query.account], query.tenant])  # fmt: skip
     return tenants
 
 

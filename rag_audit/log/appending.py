@@ -41,7 +41,7 @@ class SlotUsed(StoreError):
         super().__init__(
             "the slot is already used",
             field=f"account {account}, i {i}",
-            found=f"the record at ledger index {index}",
+            actual=f"the record at ledger index {index}",
         )
         self.index = index
 
@@ -136,7 +136,7 @@ class Ledger(Closing):
                 "the ledger has no such entry",
                 field="index",
                 expected=f"below {self._size}",
-                found=str(index),
+                actual=str(index),
             )
         return bytes(row[0])
 
@@ -245,7 +245,7 @@ class Ledger(Closing):
                 "ledger entry too large",
                 field=f"entry {index}",
                 expected=f"at most {MAX_ENTRY_BYTES} bytes",
-                found=f"{len(body)} bytes",
+                actual=f"{len(body)} bytes",
             )
         leaf = leaf_hash(body)
         account, i = request.slot or (None, None)
@@ -263,7 +263,7 @@ class Ledger(Closing):
             self._failure = StoreError(
                 "the ledger could not be written",
                 field=self._place,
-                found=str(cause).strip(),
+                actual=str(cause).strip(),
                 hint=self._REMEDY,
             )
             self._failure.__cause__ = cause
@@ -291,12 +291,12 @@ class Ledger(Closing):
     def _all(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
-                found: list[tuple[Any, ...]] = self._run_statement(statement, parameters).fetchall()
+                result: list[tuple[Any, ...]] = self._run_statement(statement, parameters).fetchall()
             except self._ERRORS as exc:
                 raise StoreError(
-                    "the ledger cannot be read", field=self._place, found=str(exc).strip()
+                    "the ledger cannot be read", field=self._place, actual=str(exc).strip()
                 ) from exc
-            return found
+            return result
 
 
 def check_row(row: tuple[Any, ...], index: int, place: str) -> None:
@@ -304,8 +304,8 @@ def check_row(row: tuple[Any, ...], index: int, place: str) -> None:
 
     :raises StoreError: index or content differ
     """
-    idx, leaf, body, account, i, private, found = row
-    if idx != index or leaf != leaf_hash(body) or found != tag(idx, leaf, account, i, private):
+    idx, leaf, body, account, i, private, result = row
+    if idx != index or leaf != leaf_hash(body) or result != tag(idx, leaf, account, i, private):
         raise StoreError("the ledger was altered", field=f"{place}, entry {index}")
 
 

@@ -41,9 +41,9 @@ class Checkpoint:
                     "not a checkpoint line", field="checkpoint", expected="non-empty, no control characters"
                 )
         if not 0 <= self.size <= MAX_SIZE:
-            raise EncodingError("tree size out of range", field="checkpoint", found=str(self.size))
+            raise EncodingError("tree size out of range", field="checkpoint", actual=str(self.size))
         if len(self.root) != HASH_SIZE:
-            raise EncodingError("root is not 32 bytes", field="checkpoint", found=f"{len(self.root)} bytes")
+            raise EncodingError("root is not 32 bytes", field="checkpoint", actual=f"{len(self.root)} bytes")
 
     @property
     def text(self) -> str:
@@ -63,7 +63,7 @@ class Checkpoint:
         origin, size, root, *extensions = lines[:-1]
         if not _DECIMAL.match(size):
             raise EncodingError(
-                "not a tree size", field=field, expected="decimal without leading zeroes", found=size
+                "not a tree size", field=field, expected="decimal without leading zeroes", actual=size
             )
         return cls(origin, int(size), parse_base64(root, field=f"{field}, root"), tuple(extensions))
 
@@ -91,7 +91,7 @@ class SignedCheckpoint:
         :raises SignatureError: fewer than `quorum` witnesses cosigned
         """
         if quorum < 1:
-            raise EncodingError("not a quorum", field="quorum", expected=">= 1", found=str(quorum))
+            raise EncodingError("not a quorum", field="quorum", expected=">= 1", actual=str(quorum))
         earliest: dict[bytes, int] = {}
         for key, time in self.cosignatures.items():
             earliest[key.public] = min(time, earliest.get(key.public, time))
@@ -100,7 +100,7 @@ class SignedCheckpoint:
                 "too few witnesses cosigned the checkpoint",
                 field="checkpoint",
                 expected=f"{quorum} known witnesses",
-                found=f"{len(earliest)}",
+                actual=f"{len(earliest)}",
             )
         return sorted(earliest.values())[quorum - 1]
 
@@ -126,7 +126,7 @@ def open_checkpoint(
                 "the key has another signature type",
                 field=key.name,
                 expected=f"type 0x{algorithm:02x}",
-                found=f"type 0x{key.algorithm:02x}",
+                actual=f"type 0x{key.algorithm:02x}",
             )
     verified = verify_note(parsed, (log_key, *witnesses), field=field)
     if all(v.key != log_key for v in verified):
@@ -134,7 +134,7 @@ def open_checkpoint(
     checkpoint = Checkpoint.parse(parsed.text, field=field)
     if checkpoint.origin != origin:
         raise SignatureError(
-            "the checkpoint belongs to another log", field=field, expected=origin, found=checkpoint.origin
+            "the checkpoint belongs to another log", field=field, expected=origin, actual=checkpoint.origin
         )
     times = {v.key: v.timestamp for v in verified if v.timestamp is not None}
     return SignedCheckpoint(checkpoint, parsed, times)

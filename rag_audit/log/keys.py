@@ -48,11 +48,11 @@ class VerifierKey:
                 "unknown signature type",
                 field=self.name,
                 expected="0x01 or 0x04",
-                found=f"0x{self.algorithm:02x}",
+                actual=f"0x{self.algorithm:02x}",
             )
         if len(self.public) != 32:
             raise EncodingError(
-                "not an Ed25519 public key", field=self.name, found=f"{len(self.public)} bytes"
+                "not an Ed25519 public key", field=self.name, actual=f"{len(self.public)} bytes"
             )
 
     @property
@@ -74,7 +74,7 @@ class VerifierKey:
         name, key_id, material = split_key(text, field)
         key = cls(name, material[0], material[1:])
         if key.key_id != key_id:
-            raise EncodingError("wrong key ID", field=field, expected=key.key_id.hex(), found=key_id.hex())
+            raise EncodingError("wrong key ID", field=field, expected=key.key_id.hex(), actual=key_id.hex())
         return key
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ def _check_name(name: str, field: str = "key name") -> None:
             "not a key name",
             field=field,
             expected=f"1..{MAX_NAME_BYTES} bytes without space or plus",
-            found=name,
+            actual=name,
         )
 
 
@@ -136,7 +136,7 @@ def split_key(text: str, field: str) -> tuple[str, bytes, bytes]:
         raise EncodingError("not canonical base64", field=field) from None
     if len(material) != 33:
         raise EncodingError(
-            "wrong key length", field=field, expected="1 + 32 bytes", found=f"{len(material)} bytes"
+            "wrong key length", field=field, expected="1 + 32 bytes", actual=f"{len(material)} bytes"
         )
     _check_name(parts[0], field)
     return parts[0], bytes.fromhex(parts[1]), material

@@ -69,7 +69,9 @@ class HashTree:
         level, height, peaks = list(leaf_hashes), 0, list(before.roots)
         wrong = next((leaf for leaf in level if len(leaf) != HASH_SIZE), None)
         if wrong is not None:
-            raise EncodingError("not a leaf hash", expected=f"{HASH_SIZE} bytes", found=f"{len(wrong)} bytes")
+            raise EncodingError(
+                "not a leaf hash", expected=f"{HASH_SIZE} bytes", actual=f"{len(wrong)} bytes"
+            )
         self._size, self._before = before.size + len(level), before.size
         self._levels: list[list[bytes]] = []
         """for each level h, the roots of the complete subtrees of 2^h leaves, from the last peak or first available
@@ -94,7 +96,9 @@ class HashTree:
         :raises EncodingError: there is no such leaf
         """
         if not 0 <= index < self.size:
-            raise EncodingError("outside the tree", field="index", expected=f"below {self.size}", found=index)
+            raise EncodingError(
+                "outside the tree", field="index", expected=f"below {self.size}", actual=index
+            )
         return self._node(0, index)
 
     def peaks(self, size: int) -> Peaks:
@@ -124,7 +128,7 @@ class HashTree:
         """
         n, path, height = self._within(size), [], 0
         if not 0 <= index < n:
-            raise EncodingError("outside the tree", field="index", expected=f"below {n}", found=index)
+            raise EncodingError("outside the tree", field="index", expected=f"below {n}", actual=index)
         while (width := 1 << height) < n:
             beside = (index >> height) ^ 1
             first = beside << height
@@ -142,7 +146,7 @@ class HashTree:
         """
         low, high, path = 0, self._within(n), []
         if not 0 <= m <= high:
-            raise EncodingError("outside the tree", field="m", expected=f"at most {high}", found=m)
+            raise EncodingError("outside the tree", field="m", expected=f"at most {high}", actual=m)
         if m == 0:
             return []
         while m != high:
@@ -171,13 +175,13 @@ class HashTree:
         place = index - (self._before >> height & ~1)
         if place < 0:
             raise EncodingError("before the leaves at hand", field="index", expected=f"from {self._before} on",
-                                found=index << height)  # fmt: skip
+                                actual=index << height)  # fmt: skip
         return self._levels[height][place]
 
     def _within(self, size: int | None) -> int:
         n = self.size if size is None else size
         if not 0 <= n <= self.size:
-            raise EncodingError("outside the tree", field="size", expected=f"at most {self.size}", found=n)
+            raise EncodingError("outside the tree", field="size", expected=f"at most {self.size}", actual=n)
         return n
 
 

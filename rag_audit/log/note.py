@@ -85,7 +85,7 @@ def cosign_note(note: Note, key: Signer, timestamp: int) -> Note:
         raise VersionError("this key does not cosign", field=key.name, expected="type 0x04")
     if not 0 <= timestamp <= MAX_TIMESTAMP:
         raise EncodingError(
-            "timestamp out of range", field=key.name, expected="0..2^63-1", found=str(timestamp)
+            "timestamp out of range", field=key.name, expected="0..2^63-1", actual=str(timestamp)
         )
     signature = key.sign(_cosigned_message(note.text, timestamp))
     line = NoteSignature(key.name, key.verifier.key_id, timestamp.to_bytes(8, "big") + signature)
@@ -124,14 +124,14 @@ def verify_note(
     :returns: the verified signatures, one for each key, in the order of the note's lines; never empty
     :raises SignatureError: a signature by a known key is wrong, or no known key signed
     """
-    verified = {key: found for key, (_, found) in earliest(note, keys, field).items()}
+    verified = {key: result for key, (_, result) in earliest(note, keys, field).items()}
     if not verified:
         raise SignatureError(
             "no known key signed the note",
             field=field,
             # With key IDs, since another key can have the name of a known one.
             expected=" or ".join(f"{k.name}+{k.key_id.hex()}" for k in keys) or "a known key",
-            found=", ".join(f"{s.name}+{s.key_id.hex()}" for s in note.signatures) or "no signature",
+            actual=", ".join(f"{s.name}+{s.key_id.hex()}" for s in note.signatures) or "no signature",
         )
     return tuple(verified.values())
 
@@ -144,15 +144,15 @@ def earliest(
     :raises SignatureError: a signature by a known key is wrong
     """
     known = {(k.name, k.key_id): k for k in keys}
-    found: dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]] = {}
+    result: dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]] = {}
     for line in dict.fromkeys(note.signatures):
         key = known.get((line.name, line.key_id))
         if key is None:
             continue
         signature = _verify_one(note.text, line, key, field)
-        if key not in found or (signature.timestamp or 0) < (found[key][1].timestamp or 0):
-            found[key] = (line, signature)
-    return found
+        if key not in result or (signature.timestamp or 0) < (result[key][1].timestamp or 0):
+            result[key] = (line, signature)
+    return result
 
 
 def _verify_one(text: str, signature: NoteSignature, key: VerifierKey, field: str) -> VerifiedSignature:
@@ -162,9 +162,9 @@ def _verify_one(text: str, signature: NoteSignature, key: VerifierKey, field: st
         timestamp, blob = int.from_bytes(blob[:8], "big"), blob[8:]
         message = _cosigned_message(text, timestamp)
         if timestamp > MAX_TIMESTAMP:
-            raise SignatureError("cosignature time out of range", field=field, found=key.name)
+            raise SignatureError("cosignature time out of range", field=field, actual=key.name)
     if len(blob) != _ED25519_SIGNATURE_SIZE or not key.verifies(blob, message):
-        raise SignatureError("a signature does not verify", field=field, found=key.name)
+        raise SignatureError("a signature does not verify", field=field, actual=key.name)
     return VerifiedSignature(key, timestamp)
 
 
@@ -176,11 +176,11 @@ def _parse_signature(line: str, field: str) -> NoteSignature:
     match = _SIGNATURE_LINE.match(line)
     if match is None:
         raise EncodingError(
-            "not a signature line", field=field, expected="— <key name> <base64>", found=line[:100]
+            "not a signature line", field=field, expected="— <key name> <base64>", actual=line[:100]
         )
     blob = parse_base64(match[2], field=f"{field}, signature of {match[1]}")
     if len(blob) < 5:
-        raise EncodingError("signature too short", field=field, found=match[1])
+        raise EncodingError("signature too short", field=field, actual=match[1])
     return NoteSignature(match[1], blob[:4], blob[4:])
 
 

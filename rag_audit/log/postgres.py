@@ -103,8 +103,8 @@ class PostgresLedger(Ledger):
 
     def _begin(self) -> None:
         self._execute("BEGIN")
-        found = self._one(_FENCE, self._key >> 32, self._key & 0xFFFF_FFFF)
-        if found != (self._epoch, True):
+        result = self._one(_FENCE, self._key >> 32, self._key & 0xFFFF_FFFF)
+        if result != (self._epoch, True):
             raise StoreError("this process is no longer the ledger's writer", field=self._place)
 
     def _insert_row(self, row: tuple[object, ...]) -> bool:
@@ -136,22 +136,22 @@ class PostgresLedger(Ledger):
             self._execute(f"SET search_path TO {self._schema}")
             self._check_server()
             if self._one("SELECT pg_try_advisory_lock(?)", self._key) != (True,):
-                raise StoreError("another process writes this ledger", field=self._place, found=self._holder(),
+                raise StoreError("another process writes this ledger", field=self._place, actual=self._holder(),
                                  hint="stop that process first; its lock ends with its connection")  # fmt: skip
             self._execute("BEGIN")
             if self._one("SELECT to_regnamespace(?)::text", self._schema) == (None,):
                 for statement in _SCHEMA:
                     self._execute(statement.format(schema=self._schema))
             who = f"{socket.gethostname()}, process {os.getpid()}"
-            found = self._one("UPDATE writer SET epoch = epoch + 1, who = ? RETURNING epoch, format", who)
-            if found is None or found[1] != _FORMAT:
+            actual = self._one("UPDATE writer SET epoch = epoch + 1, who = ? RETURNING epoch, format", who)
+            if actual is None or actual[1] != _FORMAT:
                 raise VersionError("the ledger has another format", field=self._place, expected=_FORMAT,
-                                   found=found and found[1])  # fmt: skip
-            self._epoch = found[0]
+                                   actual=actual and actual[1])  # fmt: skip
+            self._epoch = actual[0]
             self._execute("COMMIT")
         except psycopg.Error as exc:
             raise StoreError(
-                "the ledger cannot be opened", field=self._place, found=str(exc).strip()
+                "the ledger cannot be opened", field=self._place, actual=str(exc).strip()
             ) from exc
 
     def _check_server(self) -> None:
@@ -161,15 +161,15 @@ class PostgresLedger(Ledger):
         settings = {"synchronous_commit": ("on", "remote_apply"), "fsync": ("on",), "full_page_writes": ("on",),
                     "transaction_read_only": ("off",)}  # fmt: skip
         for setting, wanted in settings.items():
-            found = self._one(f"SHOW {setting}")
-            if found is None or found[0] not in wanted:
+            actual = self._one(f"SHOW {setting}")
+            if actual is None or actual[0] not in wanted:
                 raise StoreError("the server does not store committed data durably", field=f"{self._place}, {setting}",
-                                 expected=wanted[0], found=found and found[0])  # fmt: skip
+                                 expected=wanted[0], actual=actual and actual[0])  # fmt: skip
 
     def _holder(self) -> str:
         with contextlib.suppress(StoreError):  # it is just making the tables
-            if found := self._one("SELECT who FROM writer"):
-                return str(found[0])
+            if result := self._one("SELECT who FROM writer"):
+                return str(result[0])
         return "a process that is opening it"
 
     def _verify(self) -> int:
@@ -181,7 +181,7 @@ class PostgresLedger(Ledger):
                 size += 1
         except (psycopg.Error, TypeError) as exc:
             raise StoreError("the ledger is damaged", field=f"{self._place}, entry {size}",
-                             found=str(exc).strip()) from exc  # fmt: skip
+                             actual=str(exc).strip()) from exc  # fmt: skip
         return size
 
 
@@ -191,19 +191,19 @@ def read_postgres(address: str, name: str) -> list[tuple[bytes, bytes | None]]:
     :raises StoreError: there is no ledger, or it cannot be read or was altered
     """
     place = place_of(address, name)
-    found: list[tuple[bytes, bytes | None]] = []
+    result: list[tuple[bytes, bytes | None]] = []
     db = _connect(address, place)
     try:
         db.execute(cast(Any, f"SET search_path TO {_schema_of(name)}"))
         db.read_only = True
         for row in _rows(db):
-            check_row(row, len(found), place)
-            found.append((bytes(row[2]), row[5]))
+            check_row(row, len(result), place)
+            result.append((bytes(row[2]), row[5]))
     except (psycopg.Error, TypeError) as exc:
-        raise StoreError("the ledger cannot be read", field=place, found=str(exc).strip()) from exc
+        raise StoreError("the ledger cannot be read", field=place, actual=str(exc).strip()) from exc
     finally:
         db.close()
-    return found
+    return result
 
 
 def check_address(address: str) -> str:
@@ -243,7 +243,7 @@ def _connect(address: str, place: str) -> psycopg.Connection[Any]:
         return psycopg.connect(make_conninfo(address, **{k: v for k, v in _DEFAULTS.items() if k not in given}),
                                autocommit=True)  # fmt: skip
     except psycopg.Error as exc:
-        raise StoreError("the database does not answer", field=place, found=str(exc).strip(),
+        raise StoreError("the database does not answer", field=place, actual=str(exc).strip(),
                          hint="its password is read from ~/.pgpass or PGPASSWORD") from exc  # fmt: skip
 
 

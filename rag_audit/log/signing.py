@@ -48,7 +48,7 @@ class SigningKey:
         name, key_id, material = split_key(text.removeprefix(SKEY_PREFIX), field)
         key = cls(name, material[0], material[1:])
         if key.verifier.key_id != key_id:
-            raise EncodingError("wrong key ID", field=field, found=key_id.hex())
+            raise EncodingError("wrong key ID", field=field, actual=key_id.hex())
         return key
 
     @classmethod

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rag_audit._internal.durable import PRIVATE_MODE, sync_directory
 from rag_audit._internal.errors import StoreError, VersionError
-from rag_audit._internal.lock import hold
+from rag_audit._internal.lock import lock_file
 from rag_audit.log.appending import (
     INSERT,
     MAX_BATCH,
@@ -59,11 +59,11 @@ class LedgerStore(Ledger):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self._path = path
-        self._held = self._hold()
+        self._handle = self._lock_file()
         try:
             self._db = self._open()
         except BaseException:
-            os.close(self._held)
+            os.close(self._handle)
             raise
         self._start()
 
@@ -91,18 +91,18 @@ class LedgerStore(Ledger):
 
     def _release(self) -> None:
         self._db.close()
-        os.close(self._held)
+        os.close(self._handle)
 
     # -- opening and reading -------------------------------------------------------------------------------------
 
-    def _hold(self) -> int:
+    def _lock_file(self) -> int:
         """Take the ledger's writer lock. A permanent lock by SQLite itself would also exclude readers."""
         try:
-            handle = hold(self._path.with_name(f"{self._path.name}.lock"), wait=False)
+            handle = lock_file(self._path.with_name(f"{self._path.name}.lock"), wait=False)
         except StoreError as exc:
-            raise StoreError("the ledger cannot be opened", field=str(self._path), found=exc.found) from exc
+            raise StoreError("the ledger cannot be opened", field=str(self._path), actual=exc.actual) from exc
         if handle is None:
-            raise StoreError("the ledger cannot be opened", field=str(self._path), found="a writer has locked it",
+            raise StoreError("the ledger cannot be opened", field=str(self._path), actual="a writer has locked it",
                              hint="another process has the window open")  # fmt: skip
         return handle
 
@@ -113,7 +113,7 @@ class LedgerStore(Ledger):
             sync_directory(self._path.parent)
             return sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=0)
         except (sqlite3.Error, OSError) as exc:
-            raise StoreError("the ledger cannot be opened", field=str(self._path), found=str(exc)) from exc
+            raise StoreError("the ledger cannot be opened", field=str(self._path), actual=str(exc)) from exc
 
     def _load(self) -> int:
         self._prepare()
@@ -125,23 +125,23 @@ class LedgerStore(Ledger):
             for setting in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
                 self._execute(f"PRAGMA {setting}")
             self._execute("BEGIN IMMEDIATE")
-            found = tuple(self._one(f"PRAGMA {name}") for name in ("application_id", "user_version"))
-            if found == ((0,), (0,)) and self._one("SELECT 1 FROM sqlite_schema") is None:
+            actual = tuple(self._one(f"PRAGMA {name}") for name in ("application_id", "user_version"))
+            if actual == ((0,), (0,)) and self._one("SELECT 1 FROM sqlite_schema") is None:
                 self._execute(_SCHEMA)
                 self._execute(f"PRAGMA application_id = {_APPLICATION_ID}")
                 self._execute(f"PRAGMA user_version = {_FORMAT}")
-            elif found != ((_APPLICATION_ID,), (_FORMAT,)):
+            elif actual != ((_APPLICATION_ID,), (_FORMAT,)):
                 raise VersionError(
                     "the file is not a ledger of this format",
                     field=str(self._path),
                     expected=f"application ({_APPLICATION_ID},), version ({_FORMAT},)",
-                    found="application {}, version {}".format(*found),
+                    actual="application {}, version {}".format(*actual),
                 )
             self._execute("COMMIT")
         except sqlite3.Error as exc:
             hint = "another process has the window open" if "locked" in str(exc) else None
             raise StoreError(
-                "the ledger cannot be opened", field=str(self._path), found=str(exc), hint=hint
+                "the ledger cannot be opened", field=str(self._path), actual=str(exc), hint=hint
             ) from exc
 
     def _verify(self) -> int:
@@ -153,7 +153,7 @@ class LedgerStore(Ledger):
                 size += 1
         except (sqlite3.Error, TypeError) as exc:
             raise StoreError(
-                "the ledger is damaged", field=f"{self._path}, entry {size}", found=str(exc)
+                "the ledger is damaged", field=f"{self._path}, entry {size}", actual=str(exc)
             ) from exc
         return size
 
@@ -165,16 +165,16 @@ def read_ledger(path: Path) -> list[tuple[bytes, bytes | None]]:
     """
     if not path.exists():
         raise StoreError("the folder contains no ledger", field=str(path))
-    found: list[tuple[bytes, bytes | None]] = []
+    result: list[tuple[bytes, bytes | None]] = []
     try:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
         try:
             # One statement reads one state of the file, however long it takes.
             for row in db.execute(ROWS):
-                check_row(row, len(found), str(path))
-                found.append((bytes(row[2]), row[5]))
+                check_row(row, len(result), str(path))
+                result.append((bytes(row[2]), row[5]))
         finally:
             db.close()
     except (sqlite3.Error, TypeError) as exc:
-        raise StoreError("the ledger cannot be read", field=str(path), found=str(exc)) from exc
-    return found
+        raise StoreError("the ledger cannot be read", field=str(path), actual=str(exc)) from exc
+    return result

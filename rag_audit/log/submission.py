@@ -62,7 +62,7 @@ class Submission:
                 "the consistency proof is too long",
                 field=field,
                 expected=f"at most {MAX_PROOF_LINES} lines",
-                found=len(proof),
+                actual=len(proof),
             )
         hashes = [parse_base64(line, field=f"{field}, proof line {i}") for i, line in enumerate(proof, 1)]
         if any(len(h) != HASH_SIZE for h in hashes):
@@ -91,7 +91,7 @@ def read_cosignature(checkpoint: Note, lines: bytes, key: VerifierKey, *, field:
             "the witness answered without its cosignature",
             field=field,
             expected=key.name,
-            found=", ".join(s.name for s in answered.signatures),
+            actual=", ".join(s.name for s in answered.signatures),
         )
     signed = Note(checkpoint.text, own)
     verify_note(signed, [key], field=field)

@@ -127,7 +127,7 @@ def parse_bundle(data: bytes, field: str) -> list[bytes]:
     while at < len(data):
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")
         if end > len(data):
-            raise EncodingError("an entry bundle is truncated", field=field, found=f"{len(data)} bytes")
+            raise EncodingError("an entry bundle is truncated", field=field, actual=f"{len(data)} bytes")
         entries.append(data[at + 2 : end])
         at = end
     return entries
@@ -143,7 +143,7 @@ def _check_folder(path: Path, head: Checkpoint) -> None:
             "the folder contains another log, or a longer log",
             field=str(path),
             expected=f"{head.origin}, at most {head.size} entries",
-            found=f"{there.origin}, {there.size} entries",
+            actual=f"{there.origin}, {there.size} entries",
         )
 
 
@@ -153,7 +153,7 @@ def _check_root(hashes: list[bytes], head: Checkpoint) -> None:
             "the entries do not match the checkpoint",
             field="checkpoint",
             expected=f"size {head.size}, root {head.root.hex()}",
-            found=f"size {len(hashes)}" + (f", root {root.hex()}" if len(hashes) == head.size else ""),
+            actual=f"size {len(hashes)}" + (f", root {root.hex()}" if len(hashes) == head.size else ""),
         )
 
 
@@ -161,5 +161,5 @@ def _write(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        raise StoreError("cannot be made", field=str(path.parent), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be made", field=str(path.parent), actual=exc.strerror or str(exc)) from exc
     replace_file(path, data)

@@ -54,7 +54,7 @@ class TlogProof:
         head, separator, note = text.partition("\n\n")
         header, *lines = head.split("\n")
         if header != HEADER:
-            raise VersionError("unknown proof format", field=field, expected=HEADER, found=header)
+            raise VersionError("unknown proof format", field=field, expected=HEADER, actual=header)
         if not separator:
             raise EncodingError("the proof has no checkpoint (is it truncated?)", field=field)
         extra: bytes | None = None
@@ -66,7 +66,7 @@ class TlogProof:
                 "the proof has no index line",
                 field=field,
                 expected="index <decimal>",
-                found=lines[0] if lines else "nothing",
+                actual=lines[0] if lines else "nothing",
             )
         if len(lines) - 1 > MAX_PATH:
             raise SizeError(

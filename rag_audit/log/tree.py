@@ -32,7 +32,7 @@ class MerkleTree:
     def append(self, leaf: bytes) -> None:
         """Add one leaf hash."""
         if len(leaf) != HASH_SIZE:
-            raise EncodingError("not a leaf hash", expected=f"{HASH_SIZE} bytes", found=f"{len(leaf)} bytes")
+            raise EncodingError("not a leaf hash", expected=f"{HASH_SIZE} bytes", actual=f"{len(leaf)} bytes")
         self._tree.extend(leaf)
 
     def extend(self, leaf_hashes: Iterable[bytes]) -> None:
@@ -42,8 +42,8 @@ class MerkleTree:
 
     def leaf(self, index: int) -> bytes:
         """The leaf hash at `index`."""
-        (found,) = self.leaves(index, index + 1)
-        return found
+        (result,) = self.leaves(index, index + 1)
+        return result
 
     def leaves(self, start: int, end: int) -> list[bytes]:
         """The leaf hashes from `start` to before `end`."""
@@ -76,8 +76,8 @@ class MerkleTree:
         self._require(0 <= m <= later, "m", m)
         return self._tree.consistency_path(m, later)
 
-    def _require(self, condition: bool, field: str, found: int) -> None:
+    def _require(self, condition: bool, field: str, actual: int) -> None:
         if not condition:
             raise EncodingError(
-                "outside the tree", field=field, expected=f"within {self.size} leaves", found=str(found)
+                "outside the tree", field=field, expected=f"within {self.size} leaves", actual=str(actual)
             )

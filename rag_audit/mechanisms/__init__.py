@@ -5,18 +5,26 @@
 
 from __future__ import annotations
 
-from rag_audit.mechanisms.base import KEPT, Mechanism, MechanismName, NoiseFields, Tenant, TenantFields, need
-from rag_audit.mechanisms.listing import Listing
+from rag_audit.mechanisms.base import (
+    SAMPLE,
+    Mechanism,
+    MechanismName,
+    NoiseFields,
+    Tenant,
+    TenantFields,
+    need,
+)
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.randomized_response import RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
-from rag_audit.relation.coins import check_coin
+from rag_audit.relation.bernoulli import check_probability
 
 __all__ = ["ALL", "COLUMNS", "Mechanism", "MechanismName", "named", "of_policy"]
 
-ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, Listing, Exact)
+ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, RandomizedResponse, Exact)
 """Every mechanism, in the order of texts that list them."""
-COLUMNS: tuple[str, ...] = (KEPT, *(name for mechanism in ALL for name in mechanism.own_columns))
+COLUMNS: tuple[str, ...] = (SAMPLE, *(name for mechanism in ALL for name in mechanism.own_columns))
 """Every column that a window may commit to for a tenant (`Mechanism.columns`)."""
 _BY_NAME: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in ALL}
 
@@ -25,7 +33,7 @@ def named(name: str) -> type[Mechanism]:
     """The mechanism of a name.
 
     >>> named("sampling").limit
-    'max_odds_unlisted'
+    'max_exclusion_factor'
 
     :raises KeyError: no mechanism has the name, which the models of every file exclude
     """
@@ -38,12 +46,12 @@ def of_policy(part: TenantFields, noise: NoiseFields | None, tenant: Tenant) -> 
     :param noise: the policy's noise
     :raises PolicyError: the tenant's fields contradict one another, or are out of range; the field is named
     """
-    keep = None if part.keep is None else check_coin(part.keep, f"policy.tenants.{part.tenant}.keep")
-    (found,) = (mechanism for mechanism in ALL if mechanism.is_named_by(part))
+    keep = None if part.keep is None else check_probability(part.keep, f"policy.tenants.{part.tenant}.keep")
+    (result,) = (mechanism for mechanism in ALL if mechanism.is_named_by(part))
     own: dict[str, int | None] = {}
     for mechanism in ALL:
         for field in mechanism.own_fields:
             own[field] = value = getattr(part, field)
-            if mechanism is not found:
+            if mechanism is not result:
                 need(value is None, part, field, f"null, which belongs to {mechanism.name}", value)
-    return found.read(part, own, noise, tenant, keep)
+    return result.read(part, own, noise, tenant, keep)

@@ -14,19 +14,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.native import Elements, topk_elements
 from rag_audit.relation.scores import MAX_LATTICE, ScoreWindow
 
 if TYPE_CHECKING:
     # The accountant imports numpy, which accounts and witnesses do not need for reading a policy.
-    from rag_audit.mechanisms.accounting.coins import Sampling as SampleBound
+    from rag_audit.mechanisms.accounting.bernoulli import Sampling as SampleBound
 
-KEPT = "kept"
+SAMPLE = "sample"
 """The column of a window's sampled positions."""
-MechanismName: TypeAlias = Literal["noise", "sampling", "listing", "none"]
+MechanismName: TypeAlias = Literal["noise", "sampling", "randomized-response", "none"]
 """The name of a mechanism in verdicts, reports and trust files."""
-Limit: TypeAlias = Literal["max_epsilon", "max_odds_unlisted"]
+Limit: TypeAlias = Literal["max_epsilon", "max_exclusion_factor"]
 """A limit of a trust file on the figure that a mechanism promises."""
 
 
@@ -201,7 +201,7 @@ class Mechanism(ABC):
             "noise": self.noised,
             "scores": None if own is None else {"lo": own.lo, "hi": own.hi, "lattice": own.lattice},
             "keep": self.keep,
-            "chance": self.chance,
+            "flip_probability": self.flip_probability,
             "listed_max": None if self.ranked else self.longest,
             "threshold": self.threshold,
         }
@@ -214,7 +214,7 @@ class Mechanism(ABC):
         return ()
 
     @property
-    def chance(self) -> int | None:
+    def flip_probability(self) -> int | None:
         """Q: a position is listed at a query with probability Q / 2^40, whatever its content; None without such
         draws."""
         return None
@@ -235,9 +235,9 @@ class Mechanism(ABC):
         return self.sampled
 
     @property
-    def kept_share(self) -> int:
+    def sampled_share(self) -> int:
         """The probability that a window samples a position, over 2^40."""
-        return COIN_RANGE if self.keep is None else self.keep
+        return PROBABILITY_RANGE if self.keep is None else self.keep
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -246,7 +246,7 @@ class Mechanism(ABC):
         A column's name is the name of its proved statement (`proofs.statements.COLUMNS`), the type of its ledger entry,
         and its key among the policy's circuits and the window file's proofs.
         """
-        return (*((KEPT,) if self.sampled else ()), *self.own_columns)
+        return (*((SAMPLE,) if self.sampled else ()), *self.own_columns)
 
     @property
     def longest(self) -> int:
@@ -295,30 +295,30 @@ class Mechanism(ABC):
         """
         return math.inf
 
-    def realised(self, asked: Sequence[int], *, n: int, k: int, delta: str) -> float:
+    def realised(self, requested: Sequence[int], *, n: int, k: int, delta: str) -> float:
         """Epsilon for the actual queries of the accounts; infinite if there is none.
 
-        :param asked: queries of each account of the tenant that asked
+        :param requested: queries of each account of the tenant that asked
         """
         return math.inf
 
-    def odds_unlisted(self, queries: int, positions: int = 1) -> float | None:
-        """See `accounting.coins.Sampling.odds_unlisted`; None if every position is sampled."""
-        return None if self.sample is None else self.sample.odds_unlisted(queries, positions)
+    def exclusion_factor(self, queries: int, positions: int = 1) -> float | None:
+        """See `accounting.bernoulli.Sampling.exclusion_factor`; None if every position is sampled."""
+        return None if self.sample is None else self.sample.exclusion_factor(queries, positions)
 
-    def chance_alone(self, queries: int) -> float | None:
-        """See `accounting.coins.Listing.chance_alone`; None if chance lists no position."""
+    def list_without_relevance(self, queries: int) -> float | None:
+        """See `accounting.bernoulli.RandomizedResponse.list_without_relevance`; None if chance lists no position."""
         return None
 
 
-def need(ok: bool, part: TenantFields, field: str, expected: str, found: object) -> None:
+def need(ok: bool, part: TenantFields, field: str, expected: str, actual: object) -> None:
     """Refuse a tenant's part of a policy unless a condition is true.
 
     :raises PolicyError: the condition is false
     """
     if not ok:
         raise PolicyError("the tenant's mechanism is not well-formed",
-                          field=f"policy.tenants.{part.tenant}.{field}", expected=expected, found=found)  # fmt: skip
+                          field=f"policy.tenants.{part.tenant}.{field}", expected=expected, actual=actual)  # fmt: skip
 
 
 def exact_scores(part: TenantFields) -> Scores:

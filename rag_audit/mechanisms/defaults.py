@@ -7,7 +7,7 @@ from __future__ import annotations
 EPS_JOINT = "8"
 """Epsilon of a coalition of k_max accounts: the target of `provider policy new`, and the maximum that `verifier trust
 new` accepts."""
-EPS_LISTING = "80"
+EPS_RANDOMIZED_RESPONSE = "80"
 """The maximum epsilon of a coalition of k_max accounts if `verifier trust new` accepts randomized response and no
 noise: 8
 for each of the ten accounts, since the epsilon of randomized response grows by about this amount with each account,
@@ -27,9 +27,9 @@ K_SHARE = "0.1"
 """K over the smallest capacity."""
 KEEP = "0.9"
 """The sampled share of a tenant's positions."""
-ODDS_UNLISTED = "10"
+EXCLUSION_FACTOR = "10"
 """The promise of `KEEP`; it counts only if a trust file accepts sampling."""
-LEAST_KEEP = "0.5"
+MIN_KEEP = "0.5"
 """The minimum share of positions in a sample."""
 RECEIPTS = 1
 """Receipts of accounts that the verifier knows to be independent."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from rag_audit.mechanisms.accounting.figures import LISTING, NO_BOUND, POSITIONS_PER_DOCUMENT, PolicyFigures
+from rag_audit.mechanisms.accounting.figures import (
+    NO_BOUND,
+    POSITIONS_PER_DOCUMENT,
+    RANDOMIZED_RESPONSE,
+    PolicyFigures,
+)
 from rag_audit.mechanisms.accounting.values import count, text
 from rag_audit.mechanisms.base import Mechanism
 
@@ -28,7 +33,7 @@ def window_figures(
     eps = max(by_tenant.values())
     figures: PolicyFigures = {
         "eps_audit": text(eps),
-        "eps_audit_by": NO_BOUND if math.isinf(eps) else LISTING,
+        "eps_audit_by": NO_BOUND if math.isinf(eps) else RANDOMIZED_RESPONSE,
         "eps_one_account": text(max(one)),
         "eps_all_accounts": text(max(everyone)),
         "accounts_max": count(accounts_max, "accounts_max"),
@@ -41,15 +46,15 @@ def window_figures(
             "eps_audit_by": noise["eps_audit_by"] if by_noise else figures["eps_audit_by"],
         }
     odds = {
-        name: (t.odds_unlisted(n * k), t.odds_unlisted(n * t.tenant.accounts_max))
+        name: (t.exclusion_factor(n * k), t.exclusion_factor(n * t.tenant.accounts_max))
         for name, t in tenants.items()
     }
     figures["tenants"] = {
         name: {
             "mechanism": tenant.name,
             "eps": text(by_tenant[name]),
-            "odds_unlisted": text(odds[name][0]),
-            "odds_unlisted_all_accounts": text(odds[name][1]),
+            "exclusion_factor": text(odds[name][0]),
+            "exclusion_factor_all_accounts": text(odds[name][1]),
         }
         for name, tenant in tenants.items()
     }
@@ -57,7 +62,7 @@ def window_figures(
         figures.pop("membership", None)  # of the noise, which is not every tenant's
     coalition, all_of_them = ([pair[i] for pair in odds.values() if pair[i] is not None] for i in (0, 1))
     if coalition and all(t.protects for t in tenants.values()):
-        figures["odds_unlisted"] = text(max(o for o in coalition if o is not None))
-        figures["odds_unlisted_all_accounts"] = text(max(o for o in all_of_them if o is not None))
+        figures["exclusion_factor"] = text(max(o for o in coalition if o is not None))
+        figures["exclusion_factor_all_accounts"] = text(max(o for o in all_of_them if o is not None))
         figures["positions_per_document"] = POSITIONS_PER_DOCUMENT
     return figures

@@ -24,7 +24,7 @@ from rag_audit.mechanisms.base import (
 
 if TYPE_CHECKING:
     from rag_audit.mechanisms import accounting
-    from rag_audit.mechanisms.accounting import coins
+    from rag_audit.mechanisms.accounting import bernoulli
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,20 @@ class Noise(Mechanism):
     # -- privacy figures -------------------------------------------------------------------------------------
 
     @property
-    def sample(self) -> coins.NoisedSampling | None:
-        from rag_audit.mechanisms.accounting import coins
+    def sample(self) -> bernoulli.NoisedSampling | None:
+        from rag_audit.mechanisms.accounting import bernoulli
 
         if self.keep is None:
             return None
-        return coins.NoisedSampling(self.keep, self.tenant.top_k, self.tenant.capacity)
+        return bernoulli.NoisedSampling(self.keep, self.tenant.top_k, self.tenant.capacity)
 
     def epsilon(self, accounts: int, noise: str | None) -> float:
         return math.inf if noise is None else float(noise)
 
-    def realised(self, asked: Sequence[int], *, n: int, k: int, delta: str) -> float:
+    def realised(self, requested: Sequence[int], *, n: int, k: int, delta: str) -> float:
         from rag_audit.mechanisms import accounting
 
-        return accounting.realised(distribution(self), asked, delta, n=n, k=k).eps
+        return accounting.realised(distribution(self), requested, delta, n=n, k=k).eps
 
 
 def distribution(mechanism: Mechanism) -> accounting.Mechanism:

@@ -18,7 +18,7 @@ from rag_audit.mechanisms.base import (
 )
 
 if TYPE_CHECKING:
-    from rag_audit.mechanisms.accounting import coins
+    from rag_audit.mechanisms.accounting import bernoulli
 
 
 class Sampling(Mechanism):
@@ -26,12 +26,12 @@ class Sampling(Mechanism):
 
     >>> from rag_audit.mechanisms.base import Scores, Tenant
     >>> half = Sampling(Tenant(capacity=64, top_k=5), Scores(0, 16384, 16384), keep=1 << 39)
-    >>> half.odds_unlisted(queries=100), half.epsilon(accounts=1, noise=None)
+    >>> half.exclusion_factor(queries=100), half.epsilon(accounts=1, noise=None)
     (2.0001, inf)
     """
 
     name = "sampling"
-    limit = "max_odds_unlisted"
+    limit = "max_exclusion_factor"
     withholds_by_score = True
 
     @classmethod
@@ -45,7 +45,7 @@ class Sampling(Mechanism):
         return cls(tenant, exact_scores(part), keep)
 
     @property
-    def sample(self) -> coins.Sampling | None:
-        from rag_audit.mechanisms.accounting import coins
+    def sample(self) -> bernoulli.Sampling | None:
+        from rag_audit.mechanisms.accounting import bernoulli
 
-        return None if self.keep is None else coins.Sampling(self.keep)
+        return None if self.keep is None else bernoulli.Sampling(self.keep)

@@ -36,8 +36,8 @@ def _real(value: object) -> float:
 
 
 def _share(value: object) -> object:
-    found = _real(value)
-    return min(1.0, found) if found <= 1 + _ROUNDING else found
+    result = _real(value)
+    return min(1.0, result) if result <= 1 + _ROUNDING else result
 
 
 def _epsilon(value: object) -> object:
@@ -65,7 +65,7 @@ class AttackedMechanism(Model):
     hi: Count | None = None
     keep: Positive | None = None
     """Pi over 2^40"""
-    chance: Positive | None = None
+    flip_probability: Positive | None = None
     """Q over 2^40"""
     threshold: Positive | None = None
     listed_max: Positive | None = None
@@ -134,7 +134,7 @@ class AttackRun(Model):
     results: Annotated[list[AttackResult], Field(max_length=MAX_RESULTS)]
     certified: Text | None = None
     """of a service elsewhere: the certified guarantee, in words"""
-    opening: Hex32 | None = None
+    header: Hex32 | None = None
     """of a window: the digest of its entry 0"""
     tenant: Identifier | None = None
     """of a window: the tenant of the accounts that asked"""

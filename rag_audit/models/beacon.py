@@ -56,7 +56,7 @@ def members_of(source: WitnessBeacon, *, field: str = "beacon") -> tuple[BeaconM
             raise SchemaError(
                 "the key is not the named witness's cosignature key",
                 field=f"{field}.witnesses[{i}]",
-                found=w.vkey,
+                actual=w.vkey,
             )
         members.append(BeaconMember(vkey, bytes.fromhex(w.commitment)))
     for what, values in (
@@ -105,18 +105,18 @@ class Reveal:
         """
         lines = text.split("\n")
         if lines[0] != HEADER:
-            raise VersionError("the note is not a beacon note", field=field, expected=HEADER, found=lines[0])
+            raise VersionError("the note is not a beacon note", field=field, expected=HEADER, actual=lines[0])
         if len(lines) != 8:
             raise EncodingError(
                 "the beacon note has the wrong number of lines",
                 field=field,
                 expected="7",
-                found=f"{len(lines) - 1}",
+                actual=f"{len(lines) - 1}",
             )
         origin, window, size, root, nonce, ts = lines[1:7]
         for name, number in (("size", size), ("ts", ts)):
             if not number.isascii() or not number.isdigit() or str(int(number[:20])) != number:
-                raise EncodingError("not a canonical number", field=f"{field}, {name}", found=number[:40])
+                raise EncodingError("not a canonical number", field=f"{field}, {name}", actual=number[:40])
         reveal = cls(
             origin,
             window,
@@ -158,7 +158,7 @@ def witness_beacon(
 
     :param source: the beacon source that the window header or enrolment names
     :param notes: the signed reveals, in any order
-    :param signed: the cosigned checkpoint that contains the entry (size 1 for an opening)
+    :param signed: the cosigned checkpoint that contains the entry (size 1 for a window header)
     :param trusted: the cosignature keys that the relying party accepts; it must be exactly the named set
     :param quorum: how many of `signed`'s cosignatures make it published
     :returns: the value, 32 bytes, and the time of the last reveal in ms
@@ -173,7 +173,7 @@ def witness_beacon(
             "the beacon's witnesses differ from the trusted witnesses",
             field=field,
             expected=", ".join(sorted(k.name for k in trusted)),
-            found=", ".join(sorted(k.name for k in named)),
+            actual=", ".join(sorted(k.name for k in named)),
         )
     not_before = 1000 * signed.quorum_time(quorum)
     by_signer = {m.vkey.with_algorithm(ALG_ED25519): m for m in members}
@@ -187,7 +187,7 @@ def witness_beacon(
         member = by_signer[signers[0].key]
         reveal = Reveal.parse(note.text, field=place)
         if member.vkey.name in reveals:
-            raise InvalidProof("a witness revealed twice", field=place, found=member.vkey.name)
+            raise InvalidProof("a witness revealed twice", field=place, actual=member.vkey.name)
         _check_reveal(reveal, member, window, signed.checkpoint, not_before, place)
         reveals[member.vkey.name] = reveal
     if missing := sorted({m.vkey.name for m in members} - reveals.keys()):
@@ -201,27 +201,27 @@ def witness_beacon(
 def _check_reveal(
     reveal: Reveal, member: BeaconMember, window: str, head: Checkpoint, not_before: int, field: str
 ) -> None:
-    for name, expected, found in (
+    for name, expected, actual in (
         ("window", window, reveal.window),
         ("origin", head.origin, log_origin(reveal.origin, reveal.window)),
         ("size", head.size, reveal.size),
         ("root", head.root, reveal.root),
     ):
-        if expected != found:
+        if expected != actual:
             raise InvalidProof(
                 "the beacon note covers another checkpoint",
                 field=f"{field}, {name}",
                 expected=expected,
-                found=found,
+                actual=actual,
             )
     if nonce_commitment(reveal.nonce) != member.commitment:
-        raise InvalidProof("the nonce does not open its commitment", field=field, found=member.vkey.name)
+        raise InvalidProof("the nonce does not open its commitment", field=field, actual=member.vkey.name)
     if reveal.ts < not_before:
         raise InvalidProof(
             "the nonce was revealed before the quorum was complete",
             field=field,
             expected=f">= {not_before} ms",
-            found=f"{reveal.ts} ms",
+            actual=f"{reveal.ts} ms",
         )
 
 
@@ -251,7 +251,7 @@ def drand_beacon(
             "the drand chain differs from the pinned chain",
             field=field,
             expected=chain.hash.hex(),
-            found=source.chain,
+            actual=source.chain,
         )
     due = chain.round_time(source.round)
     earliest = signed.quorum_time(quorum) + DRAND_LEAD_SECONDS
@@ -260,7 +260,7 @@ def drand_beacon(
             "the drand round was due too soon after the quorum",
             field=field,
             expected=f"due from {earliest} s on",
-            found=f"round {source.round} at {due} s",
+            actual=f"round {source.round} at {due} s",
         )
     expected = 2 if chain.scheme == SCHEME_CHAINED else 1
     if len(notes) != expected:
@@ -272,7 +272,7 @@ def drand_beacon(
         raise InvalidProof(
             "the signature is not a signature of the drand chain on this round",
             field=field,
-            found=f"round {source.round}",
+            actual=f"round {source.round}",
         )
     return hashlib.sha256(signature).digest(), 1000 * due
 

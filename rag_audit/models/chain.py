@@ -21,13 +21,13 @@ from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.models import repeated
 from rag_audit.models.records import (
     BeaconEntry,
-    Closing,
     ColumnEntry,
     Enrolment,
     Entry,
-    Opening,
     PreviousWindow,
     QueryRecord,
+    WindowHeader,
+    WindowTrailer,
     parse_entry,
 )
 from rag_audit.models.windowfile import WindowFile
@@ -47,16 +47,19 @@ class Outcome(StrEnum):
 def outcome_of(entries: Sequence[Entry]) -> Outcome:
     """A window's outcome, from all its entries.
 
-    If its entries contradict its trailer, a window fails `ledger.sequence`, `ledger.closing`, `ledger.beacons` or
-    `ledger.kept`. Such a window counts as abandoned, so a false trailer gains its provider no advantage.
+    If its entries contradict its trailer, a window fails `ledger.sequence`, `ledger.trailer`, `ledger.beacons` or
+    `ledger.sample`. Such a window counts as abandoned, so a false trailer gains its provider no advantage.
 
     :param entries: the entries of the final tree, in the log's order
     """
     first, last = (entries[0], entries[-1]) if entries else (None, None)
-    if not isinstance(first, Opening) or not isinstance(last, Closing) or last.abandoned:
+    if not isinstance(first, WindowHeader) or not isinstance(last, WindowTrailer) or last.abandoned:
         return Outcome.ABANDONED
     between = entries[1:-1]
-    if any(isinstance(entry, Opening | Closing) or entry.seq != at for at, entry in enumerate(between, 1)):
+    if any(
+        isinstance(entry, WindowHeader | WindowTrailer) or entry.seq != at
+        for at, entry in enumerate(between, 1)
+    ):
         return Outcome.ABANDONED
     queries = sum(isinstance(entry, QueryRecord) for entry in between)
     enrolled = {entry.seq for entry in between if isinstance(entry, Enrolment)}
@@ -79,7 +82,7 @@ def outcome_of(entries: Sequence[Entry]) -> Outcome:
 
 @dataclass(frozen=True)
 class Unanswered:
-    """The windows of an origin since its last complete one, as an opening counts them.
+    """The windows of an origin since its last complete one, as a window header counts them.
 
     :param abandoned: windows that were dropped, or that can never pass
     :param empty: windows that were closed properly without a query
@@ -89,9 +92,9 @@ class Unanswered:
     empty: int = 0
 
     @classmethod
-    def before(cls, opening: Opening) -> Unanswered:
-        """The counts that an opening states; an origin's first opening states none."""
-        return cls.stated(opening.previous)
+    def before(cls, header: WindowHeader) -> Unanswered:
+        """The counts that a window header states; an origin's first header states none."""
+        return cls.stated(header.previous)
 
     @classmethod
     def stated(cls, previous: PreviousWindow | None) -> Unanswered:
@@ -111,12 +114,12 @@ class Unanswered:
         )
 
 
-def ended_at(closes_at: int, closing: Closing) -> int:
+def ended_at(closes_at: int, trailer: WindowTrailer) -> int:
     """The end of a closed window's interval: its date, or the time of its trailer, after which it has no entry.
 
     :param closes_at: the window header's date
     """
-    return min(closes_at, closing.ts)
+    return min(closes_at, trailer.ts)
 
 
 @dataclass(frozen=True)
@@ -128,9 +131,9 @@ class ClosedWindow:
     :param outcome: the window's outcome (`outcome_of`)
     """
 
-    opening: Opening
+    header: WindowHeader
     digest: str
-    closing: Closing
+    trailer: WindowTrailer
     head: Checkpoint
     outcome: Outcome
 
@@ -144,11 +147,11 @@ class ClosedWindow:
         values = file.entries
         first = parse_entry(values[0] if values else None, field=f"{field}[0]")
         last = parse_entry(values[-1] if values else None, field=f"{field}[{len(values) - 1}]")
-        if not isinstance(first, Opening):
-            raise SchemaError("the window has no header", field=f"{field}[0]", found=first.type)
-        if not isinstance(last, Closing):
+        if not isinstance(first, WindowHeader):
+            raise SchemaError("the window has no header", field=f"{field}[0]", actual=first.type)
+        if not isinstance(last, WindowTrailer):
             raise SchemaError(
-                "the window is not closed", field=f"{field}[{len(values) - 1}]", found=last.type
+                "the window is not closed", field=f"{field}[{len(values) - 1}]", actual=last.type
             )
         tree = HashTree(leaf_hash(jcs(value)) for value in values)
         head = file.final_head()
@@ -157,7 +160,7 @@ class ClosedWindow:
                 "the window's entries do not match its final checkpoint",
                 field=field,
                 expected=f"{head.size} entries, root {head.root.hex()}",
-                found=f"{tree.size} entries, root {tree.root().hex()}",
+                actual=f"{tree.size} entries, root {tree.root().hex()}",
             )
         entries = [parse_entry(value, field=f"{field}[{at}]") for at, value in enumerate(values)]
         return cls(first, digest_hex(values[0]), last, head, outcome_of(entries))
@@ -165,25 +168,25 @@ class ClosedWindow:
     @property
     def ended_at(self) -> int:
         """When the window's interval ended (`ended_at`)."""
-        return ended_at(self.opening.closes_at, self.closing)
+        return ended_at(self.header.closes_at, self.trailer)
 
     @property
     def unanswered(self) -> Unanswered:
         """The counts that the next window header has to state."""
-        return Unanswered.before(self.opening).after(self.outcome)
+        return Unanswered.before(self.header).after(self.outcome)
 
     def as_previous(self) -> PreviousWindow:
-        """The reference to this window that the next opening carries."""
+        """The reference to this window that the next window header carries."""
         return reference(self.digest, self.head.root, self.unanswered)
 
 
 def reference(digest: str, root: bytes, unanswered: Unanswered) -> PreviousWindow:
-    """The reference to a closed window that the next opening carries.
+    """The reference to a closed window that the next window header carries.
 
-    :param digest: digest of the window's opening
+    :param digest: digest of the window header
     :param root: its final root
     :param unanswered: the counts that the next window header has to state
     """
     return PreviousWindow(
-        opening=digest, root=root.hex(), abandoned=unanswered.abandoned, empty=unanswered.empty
+        header=digest, root=root.hex(), abandoned=unanswered.abandoned, empty=unanswered.empty
     )

@@ -66,13 +66,13 @@ class Challenge:
         """
         lines = text.split("\n")
         if lines[0] != DOMAIN:
-            raise VersionError("the note is not a challenge", field=field, expected=DOMAIN, found=lines[0])
+            raise VersionError("the note is not a challenge", field=field, expected=DOMAIN, actual=lines[0])
         if len(lines) != 8 or lines[7] != "":
             raise SchemaError(
                 "the challenge note has the wrong number of lines",
                 field=field,
                 expected=7,
-                found=len(lines) - 1,
+                actual=len(lines) - 1,
             )
         words = lines[6].split(" ")
         if words == ["full"]:
@@ -81,7 +81,7 @@ class Challenge:
             sample = _natural(words[1], f"{field}.mode")
         else:
             raise SchemaError(
-                "unknown challenge mode", field=field, expected="full | sampled <count>", found=lines[6]
+                "unknown challenge mode", field=field, expected="full | sampled <count>", actual=lines[6]
             )
         return cls(
             origin=lines[1],
@@ -102,7 +102,7 @@ class Challenge:
 def _natural(text: str, field: str) -> int:
     if not text.isascii() or not text.isdigit() or (len(text) > 1 and text[0] == "0") or len(text) > 15:
         raise SchemaError(
-            "not a decimal count", field=field, expected="digits without a leading zero", found=text
+            "not a decimal count", field=field, expected="digits without a leading zero", actual=text
         )
     return int(text)
 
@@ -117,7 +117,7 @@ def sample_size(beta: Decimal, eta: Decimal, count: int) -> int:
     """
     if not (0 < beta < 1 and 0 < eta < 1):
         raise SchemaError("beta and eta are not probabilities", field="beta, eta", expected="both in (0, 1)",
-                          found=f"{beta}, {eta}")  # fmt: skip
+                          actual=f"{beta}, {eta}")  # fmt: skip
     # In decimals, since floats have no 1e-999; rounded up, so that the sample is never too small.
     with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
         wanted = -eta.ln() / beta

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.base import KEPT
+from rag_audit.mechanisms.base import SAMPLE
 
 STATEMENTS = ("retrieve", "embed")
 """The statements about a record in the order of work and report: `retrieve` is claims A2 to A4, `embed` claim A1. A
@@ -31,7 +31,7 @@ class Constants:
     :param query_tokens: the number of a query's tokens that are embedded
     :param norm_factor: factor of the embedder's integer normalisation; None if it has none, and A1 cannot be proved
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
-    :param chance: for a tenant with randomized response, Q over 2^40
+    :param flip_probability: for a tenant with randomized response, Q over 2^40
     :param threshold: for a tenant with randomized response, the minimum raw score of a relevant position
     """
 
@@ -45,7 +45,7 @@ class Constants:
     query_tokens: int
     norm_factor: int | None
     columns: tuple[str, ...] = ()
-    chance: int | None = None
+    flip_probability: int | None = None
     threshold: int | None = None
 
     @classmethod
@@ -64,16 +64,16 @@ class Constants:
             query_tokens=query_tokens,
             norm_factor=norm_factor,
             columns=mechanism.columns,
-            chance=mechanism.chance,
+            flip_probability=mechanism.flip_probability,
             threshold=mechanism.threshold,
         )
 
     @property
     def sampled(self) -> bool:
         """Whether positions are sampled once a window."""
-        return KEPT in self.columns
+        return SAMPLE in self.columns
 
     @property
-    def listing(self) -> bool:
+    def uses_randomized_response(self) -> bool:
         """Whether lists are made by randomised response; K is then the longest list."""
-        return self.chance is not None
+        return self.flip_probability is not None

@@ -40,7 +40,7 @@ class DrandChain:
                 "the number is not the number of a drand round",
                 field="round",
                 expected="1..2^53-1",
-                found=str(number),
+                actual=str(number),
             )
         return self.genesis + (number - 1) * self.period
 
@@ -61,16 +61,16 @@ class DrandChain:
                 "the drand scheme is unknown",
                 field=field,
                 expected=f"{SCHEME_QUICKNET} or {SCHEME_CHAINED}",
-                found=self.scheme,
+                actual=self.scheme,
             )
         try:
             return signed(self.public_key, message, signature)
         except ValueError as exc:
-            place, _, found = str(exc).partition(": ")
+            place, _, actual = str(exc).partition(": ")
             raise EncodingError(
                 "not a compressed BLS12-381 point",
                 field="drand public key" if place == "public key" else field,
-                found=found,
+                actual=actual,
             ) from exc
 
 

@@ -23,7 +23,7 @@ class ReadTiles(Model):
 
     tiles: Count
     names: Hex32
-    """the digest of the window's opening, and of names and counts of those tiles in order"""
+    """the digest of the window header, and of names and counts of those tiles in order"""
     entries: Count
     """how many entries they have"""
     peaks: list[Hex32]
@@ -32,7 +32,7 @@ class ReadTiles(Model):
         """The number of a window file's tiles to skip: all tiles that were read, if the file begins with exactly
         these, else 0."""
         tiles = parts.entries.tiles[: self.tiles]
-        return self.tiles if self.names == _names(parts.opening, tiles) else 0
+        return self.tiles if self.names == _names(parts.header, tiles) else 0
 
     def before(self) -> Peaks:
         """The peaks of the entries that were read.
@@ -80,9 +80,12 @@ def read_ending(path: Path, read: ReadTiles = NOTHING, since: int | None = None)
     if read.entries and (since is None or read.entries <= since):
         file, parts = WindowFile.load_after(path, read.skip)
         if parts is not None and read.skip(parts) and file.entries:
-            found = _ending(file, parts, read)
-            if read.entries < found.size <= found.tree.size and found.tree.root(found.size) == found.root:
-                return found
+            result = _ending(file, parts, read)
+            if (
+                read.entries < result.size <= result.tree.size
+                and result.tree.root(result.size) == result.root
+            ):
+                return result
     file, parts = WindowFile.load_after(path, lambda _: 0)
     if not file.entries:
         raise SchemaError("the window file has no entries", field=path.name)
@@ -108,12 +111,12 @@ def _read(tree: HashTree, parts: TiledParts) -> ReadTiles:
     """The tiles that stay as they are: all but the last, to which entries may come."""
     tiles = parts.entries.tiles[:-1]
     peaks = tree.peaks(sum(tile.count for tile in tiles))
-    return ReadTiles(tiles=len(tiles), names=_names(parts.opening, tiles), entries=peaks.size,
+    return ReadTiles(tiles=len(tiles), names=_names(parts.header, tiles), entries=peaks.size,
                      peaks=[root.hex() for root in peaks.roots])  # fmt: skip
 
 
-def _names(opening: str, tiles: list[EntryTile]) -> str:
-    names: list[Json] = [opening]
+def _names(header: str, tiles: list[EntryTile]) -> str:
+    names: list[Json] = [header]
     for tile in tiles:
         names += [tile.sha256, tile.count]
     return digest_hex(names)

@@ -79,10 +79,10 @@ class EnrolmentRequest(Model):
         :raises SchemaError: the request is for another provider or window
         :raises SignatureError: a signature is missing or wrong
         """
-        for name, wanted, found in (("origin", origin, self.origin), ("window", window, self.window)):
-            if wanted != found:
+        for name, wanted, actual in (("origin", origin, self.origin), ("window", window, self.window)):
+            if wanted != actual:
                 raise SchemaError(f"the request is for another {name}", field=self.account, expected=wanted,
-                                  found=found)  # fmt: skip
+                                  actual=actual)  # fmt: skip
         message = self.message()
         _verify(self.key, self.sig, message, f"{self.account}.sig")
         if self.previous is not None or self.previous_sig is not None:
@@ -154,7 +154,7 @@ class EnrolmentAnswer(Model):
         mine = (request.origin, request.window, request.account, request.digest())
         if (self.origin, self.window, self.account, self.request) != mine:
             raise SchemaError("the answer is about another request", field="answer.request", expected=request.digest(),
-                              found=self.request)  # fmt: skip
+                              actual=self.request)  # fmt: skip
 
 
 class EnrolmentOffer(Model):

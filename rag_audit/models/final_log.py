@@ -42,7 +42,7 @@ class FinalLog:
         closed = ClosedWindow.of(file, field="entries")
         note = parse_note(file.final_checkpoint, field="final_checkpoint")
         if log_key is not None:
-            open_checkpoint(note, origin=closed.opening.log, log_key=log_key, field="final_checkpoint")
+            open_checkpoint(note, origin=closed.header.log, log_key=log_key, field="final_checkpoint")
             if all((s.name, s.key_id) == (log_key.name, log_key.key_id) for s in note.signatures):
                 raise WindowStateError(
                     "no witness has cosigned the final checkpoint yet",
@@ -58,7 +58,7 @@ class FinalLog:
         :raises InvalidProof: the ledger does not contain the record
         """
         data = record.canonical()
-        found = self.entries[record.seq] if record.seq < len(self.entries) else b""
-        if found != data:
+        result = self.entries[record.seq] if record.seq < len(self.entries) else b""
+        if result != data:
             raise InvalidProof("the window does not contain the record", field=f"entries[{record.seq}]")
         return TlogProof(record.seq, tuple(self.tree.inclusion_path(record.seq)), self.note)

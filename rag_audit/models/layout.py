@@ -31,7 +31,7 @@ class PublicFolder:
 
     folder: Path
 
-    opening = Named("opening.json")
+    header = Named("header.json")
     """The file that accounts and witnesses need of the window (`models.publication`)."""
     window = Named("window.json")
     """The file that a verifier needs (`models.windowfile`)."""
@@ -76,7 +76,7 @@ class Layout:
     secrets = Named("secrets.json")
     """The window's secrets: seed, blindings and the retention key."""
     unfinished = Named("unfinished.json")
-    """The inputs of an unfinished opening. The file exists until the first entry is durable."""
+    """The inputs of an unfinished window header. The file exists until the first entry is durable."""
     prepared = Named("prepared.json")
     """The contents of a prepared window that has no dates yet (`commit.preparing`)."""
     commitment = Named("commitment.json")
@@ -102,7 +102,7 @@ class Layout:
         """A scan tenant's index commitment."""
         return self.indices / f"{tenant}.points"
 
-    certificates = Named("certificates")
+    noise_proofs = Named("noise-proofs")
     """The folder of precomputed noise proofs."""
 
     def column(self, name: str, tenant: str) -> Path:

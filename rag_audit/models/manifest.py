@@ -121,7 +121,7 @@ def check_manifest(value: dict[str, Json]) -> Manifest:
             part = part.get(name) if isinstance(part, dict) else None
         if type(part) is not kind:
             raise SchemaError("the embedder manifest is not well-formed", field=f"embedder.{place}",
-                              expected=kind_of(kind()), found=kind_of(part))  # fmt: skip
+                              expected=kind_of(kind()), actual=kind_of(part))  # fmt: skip
     manifest = cast(Manifest, value)
     for name, digest in manifest["embedder"]["artefacts"].items():
         parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")

@@ -67,7 +67,7 @@ def check_line(text: str, *, field: str) -> str:
     """
     if not is_line(text) or len(text) > MAX_LINE:
         raise SchemaError("not a name", field=field,
-                          expected=f"one line of 1 to {MAX_LINE} visible characters", found=text)  # fmt: skip
+                          expected=f"one line of 1 to {MAX_LINE} visible characters", actual=text)  # fmt: skip
     return text
 
 
@@ -113,13 +113,13 @@ class Model(BaseModel):
         try:
             return cls.model_validate(value)
         except ValidationError as exc:
-            found = complaint(cls, value, exc)
+            actual = complaint(cls, value, exc)
             raise SchemaError(
                 f"the {words_of(cls)} is not well-formed",
-                field=f"{field}{found.place}",
-                expected=found.expected,
-                found=found.found,
-                hint=found.hint,
+                field=f"{field}{actual.place}",
+                expected=actual.expected,
+                actual=actual.actual,
+                hint=actual.hint,
             ) from exc
 
     def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:

@@ -55,13 +55,13 @@ class Passage:
         except EncodingError as exc:
             exc.field = f"{field}.metadata{(exc.field or '').removeprefix('$[0][0][0]')}"
             raise
-        for size, most, unit in (
+        for size, maximum, unit in (
             (len(written), MAX_METADATA_BYTES, "bytes"),
             (count_values(written), MAX_METADATA_VALUES, "values"),
         ):
-            if size > most:
+            if size > maximum:
                 raise SizeError("a document's metadata is too large", field=f"{field}.metadata",
-                                expected=f"at most {most} {unit}", found=f"{size}",
+                                expected=f"at most {maximum} {unit}", actual=f"{size}",
                                 hint="move data into the text, or omit a part of the metadata")  # fmt: skip
         return cls(text, written)
 

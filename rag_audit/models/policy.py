@@ -16,7 +16,7 @@ from pydantic import Field
 from rag_audit._internal.errors import PolicyError, VersionError
 from rag_audit.mechanisms import Mechanism, of_policy
 from rag_audit.mechanisms.base import Tenant
-from rag_audit.mechanisms.listing import MAX_LISTED
+from rag_audit.mechanisms.randomized_response import MAX_LISTED
 from rag_audit.models.constants import STATEMENTS, Constants
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
 from rag_audit.models.tenants import (
@@ -40,8 +40,8 @@ MAX_TOKENS = 1 << 16
 """Maximum tokens of a text. Within it, the sum of squares that normalises the text's vector fits into 64 bits."""
 
 
-class CertificatePolicy(Model):
-    """The coalition proof that the window trailer must name (docs/estimator.md, "Certificate")."""
+class CoalitionProofPolicy(Model):
+    """The coalition proof that the window trailer must name (docs/estimator.md, "Coalition proof")."""
 
     system: SystemName
     records: Positive
@@ -58,7 +58,7 @@ class EstimatorPolicy(Model):
     tau: Count
     """span between two queries; 0 means the whole window"""
     tau_unit: Literal["positions", "seconds"]
-    certificate: CertificatePolicy | None
+    coalition_proof: CoalitionProofPolicy | None
     """the coalition proof; null if the estimate is only declared"""
 
 
@@ -117,7 +117,7 @@ class Policy(Model):
         for name in ("eps_acc", "delta_acc", "calibration", "sigma"):
             if ((value := getattr(self, name)) is None) != (noise is None):
                 raise PolicyError(
-                    "the policy is not well-formed", field=f"policy.{name}", expected=expected, found=value
+                    "the policy is not well-formed", field=f"policy.{name}", expected=expected, actual=value
                 )
         for tenant in self.tenants:
             self.mechanism(tenant)
@@ -131,10 +131,10 @@ class Policy(Model):
 
     def mechanism_of(self, tenant: str) -> Mechanism:
         """`mechanism` of the named tenant, which the policy has."""
-        found = self._mechanisms.get(tenant)
-        if found is None:
-            found = self._mechanisms[tenant] = self.mechanism(self._by_name[tenant])
-        return found
+        result = self._mechanisms.get(tenant)
+        if result is None:
+            result = self._mechanisms[tenant] = self.mechanism(self._by_name[tenant])
+        return result
 
     def tenant(self, tenant: str) -> TenantPolicy | None:
         """The named tenant's part of the policy, or None."""
@@ -214,17 +214,17 @@ class Policy(Model):
         """
         from rag_audit.mechanisms.accounting.exact import MAX_COMPOSITIONS
 
-        def need(ok: bool, field: str, expected: str, found: object) -> None:
+        def need(ok: bool, field: str, expected: str, actual: object) -> None:
             if not ok:
                 raise PolicyError(
-                    "the policy is not well-formed", field=f"policy.{field}", expected=expected, found=found
+                    "the policy is not well-formed", field=f"policy.{field}", expected=expected, actual=actual
                 )
 
         need(self.opens_at < self.closes_at, "closes_at", "later than opens_at", self.closes_at)
         need(self.delete_after >= self.closes_at, "delete_after", "not before closes_at", self.delete_after)
         components = MAX_DIMENSION if dimension is None else dimension
         need(1 <= components <= MAX_DIMENSION, "dimension", f"an embedder of 1..{MAX_DIMENSION}", components)
-        most = LARGEST_PRODUCT * components
+        maximum = LARGEST_PRODUCT * components
         if self.noise is not None:
             _check_table(self.noise)
         for place, scores in [("noise", self.noise), *((f"tenants.{t.tenant}.scores", t.scores)
@@ -239,11 +239,11 @@ class Policy(Model):
                 f"a power of two up to {MAX_LATTICE}",
                 lattice,
             )
-            need(scores.hi <= most, f"{place}.hi", f"at most {most}, the largest score", scores.hi)
+            need(scores.hi <= maximum, f"{place}.hi", f"at most {maximum}, the largest score", scores.hi)
         mechanisms = {tenant.tenant: self.mechanism(tenant) for tenant in self.tenants}
         for name, mechanism in mechanisms.items():
-            for ok, field, expected, found in mechanism.limits(components):
-                need(ok, f"tenants.{name}.{field}", expected, found)
+            for ok, field, expected, actual in mechanism.limits(components):
+                need(ok, f"tenants.{name}.{field}", expected, actual)
         for name, limit in (("query", self.tokens.query), ("document", self.tokens.document)):
             need(limit <= MAX_TOKENS, f"tokens.{name}", f"at most {MAX_TOKENS}", limit)
         names = [t.tenant for t in self.tenants]
@@ -315,7 +315,7 @@ def _check_table(part: NoisePolicy) -> None:
             "the noise table is unknown to this release",
             field="policy.noise.table",
             expected=noise.table_digest(),
-            found=part.table,
+            actual=part.table,
         )
 
 

@@ -1,4 +1,4 @@
-"""public/opening.json: the documents that accounts and witnesses need before a window is closed."""
+"""public/header.json: the documents that accounts and witnesses need before a window is closed."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Self
 
 from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.errors import InvalidProof, VersionError
+from rag_audit.models.header import compared
 from rag_audit.models.models import Model
-from rag_audit.models.opening import compared
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import Opening, RosterEntry, TenantEntry
+from rag_audit.models.records import RosterEntry, TenantEntry, WindowHeader
 
-PUBLICATION = "application/vnd.rag-audit.opening+json;version=1"
+PUBLICATION = "application/vnd.rag-audit.header+json;version=1"
 MAX_PUBLICATION_BYTES = 64 << 20
 
 
 class Publication(Model):
-    """The content of public/opening.json."""
+    """The content of public/header.json."""
 
     mediaType: str
-    opening: dict[str, Json]
+    header: dict[str, Json]
     policy: dict[str, Json]
     embedder: dict[str, Json]
     roster: list[Json]
@@ -30,8 +30,8 @@ class Publication(Model):
 
     @classmethod
     def load(cls, path: Path) -> Publication:
-        """Read and check a publication from its file, or from the opening.json of a folder."""
-        path = path / "opening.json" if path.is_dir() else path
+        """Read and check a publication from its file, or from the header.json of a folder."""
+        path = path / "header.json" if path.is_dir() else path
         return cls.of(read_json(path, max_bytes=MAX_PUBLICATION_BYTES), field=path.name)
 
     @classmethod
@@ -41,7 +41,9 @@ class Publication(Model):
         :raises VersionError: the value is something else, or of another version
         """
         if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
-            raise VersionError("the file is not an opening publication", field=field, expected=PUBLICATION)
+            raise VersionError(
+                "the file is not the publication of a window header", field=field, expected=PUBLICATION
+            )
         return cls.parse(value, field=field)
 
     def check(self) -> None:
@@ -52,9 +54,9 @@ class Publication(Model):
         """
         _ = self._checked
 
-    def parsed_opening(self) -> Opening:
+    def parsed_header(self) -> WindowHeader:
         """The window header, entry 0 of the ledger."""
-        return self._opening
+        return self._header
 
     def parsed_tenants(self) -> Sequence[TenantEntry]:
         """The tenants' commitments."""
@@ -64,7 +66,7 @@ class Publication(Model):
         """The policy."""
         return self._policy
 
-    def opening_digest(self) -> str:
+    def header_digest(self) -> str:
         """SHA-256 over the canonical JSON of entry 0. Requests and receipts name the window by this digest."""
         return self._digest
 
@@ -72,24 +74,24 @@ class Publication(Model):
         """A copy without the cached values, which are derived from the documents, so that a document of the copy may
         be replaced."""
         copied = super().__copy__()
-        for name in ("_checked", "_opening", "_tenants", "_policy", "_digest"):
+        for name in ("_checked", "_header", "_tenants", "_policy", "_digest"):
             copied.__dict__.pop(name, None)
         return copied
 
     @cached_property
     def _checked(self) -> bool:
         roster = [RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(self.roster)]
-        for name, committed, found in compared(
-            self._opening, policy=self.policy, embedder=self.embedder, roster=roster, tenants=self._tenants
+        for name, committed, actual in compared(
+            self._header, policy=self.policy, embedder=self.embedder, roster=roster, tenants=self._tenants
         ):
-            if committed != found:
-                raise InvalidProof("a published document differs from the committed document", field=f"opening.{name}",
-                                   expected=committed, found=found)  # fmt: skip
+            if committed != actual:
+                raise InvalidProof("a published document differs from the committed document", field=f"header.{name}",
+                                   expected=committed, actual=actual)  # fmt: skip
         return True
 
     @cached_property
-    def _opening(self) -> Opening:
-        return Opening.parse(self.opening, field="opening")
+    def _header(self) -> WindowHeader:
+        return WindowHeader.parse(self.header, field="header")
 
     @cached_property
     def _tenants(self) -> Sequence[TenantEntry]:
@@ -101,4 +103,4 @@ class Publication(Model):
 
     @cached_property
     def _digest(self) -> str:
-        return digest_hex(self.opening)
+        return digest_hex(self.header)

@@ -46,7 +46,7 @@ class OpenedReceipt:
 
 
 def open_receipt(
-    text: str, *, origin: str, opening_digest: str, log_key: VerifierKey, field: str
+    text: str, *, origin: str, header_digest: str, log_key: VerifierKey, field: str
 ) -> OpenedReceipt:
     """Check a receipt's own signatures and its inclusion path.
 
@@ -65,7 +65,7 @@ def open_receipt(
     body = signed.body
     leaf = leaf_hash(body.record.canonical())
     opened = proof.extra[len(BODY) : -len(SIGNATURE + signed.sig.encode() + END)]  # as canonical as the whole
-    if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, opened)):
+    if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, header_digest, leaf, opened)):
         raise SignatureError("the receipt is not signed by the provider for this window", field=field)
     log = log_origin(origin, body.record.window)
     head: SignedCheckpoint = proof.verify(leaf, origin=log, log_key=log_key, field=field)
@@ -74,7 +74,7 @@ def open_receipt(
             "the receipt's index differs from its record's index",
             field=field,
             expected=body.record.seq,
-            found=proof.index,
+            actual=proof.index,
         )
     return OpenedReceipt(body.record, body, head.checkpoint)
 
@@ -97,7 +97,7 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         return [wrong_list]
     htopk = hash_elements_list(*mechanism.list_elements(salt, body.positions))
     wrong = []
-    if (record.held is not None) != mechanism.remembers:
+    if (record.disclosed_set is not None) != mechanism.remembers:
         wrong.append("the record belongs to another mechanism than the tenant's mechanism")
     if to_hex(htopk) != record.htopk:
         wrong.append("the positions do not open htopk")
@@ -158,14 +158,14 @@ def withheld_once(receipts: Sequence[OpenedReceipt], policy: Policy) -> dict[int
         for position, document in zip(receipt.body.positions, receipt.body.documents, strict=False):
             if compared and document.salt is not None:
                 returned.setdefault((receipt.record.tenant, position), receipt.record.seq)
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     for index, (receipt, compared) in enumerate(zip(receipts, shared, strict=True)):
         for position, document in zip(receipt.body.positions, receipt.body.documents, strict=False):
             seq = returned.get((receipt.record.tenant, position))
             if compared and document.salt is None and seq is not None:
-                found.setdefault(
+                result.setdefault(
                     index,
                     f"position {position} has a null salt, and a salt in the receipt of record {seq}: the provider"
                     " withholds its text",
                 )
-    return found
+    return result

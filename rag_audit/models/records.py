@@ -33,7 +33,7 @@ MAX_ENTRY_BYTES = 65_535
 MAX_CHECKPOINT_BYTES = 16_384
 """Maximum bytes of a checkpoint with its cosignatures, in the form that a ledger stores."""
 EMPTY_LEDGER = sha256(b"").hex()
-"""The root of the empty ledger that an opening commits to."""
+"""The root of the empty ledger that a window header commits to."""
 
 
 def log_origin(origin: str, window: str) -> str:
@@ -48,7 +48,7 @@ def log_origin(origin: str, window: str) -> str:
 class PreviousWindow(Model):
     """The window before this one in the provider's chain."""
 
-    opening: Hex32
+    header: Hex32
     root: Hex32
     abandoned: Count
     """abandoned windows of this origin since the last complete one, the previous window included"""
@@ -109,10 +109,10 @@ class RosterEntry(Model):
     custody: Literal["account", "provider"]
 
 
-class Opening(Model):
+class WindowHeader(Model):
     """The window header, entry 0 of the ledger."""
 
-    type: Literal["opening"]
+    type: Literal["header"]
     v: One
     origin: Line
     window: Identifier
@@ -179,10 +179,10 @@ class ColumnEntry(Model):
     commitment: Hex32
 
 
-class KeptEntry(ColumnEntry):
+class SampleEntry(ColumnEntry):
     """The commitment to a tenant's sample for the window, after entry 1 and before the tenant's first query."""
 
-    type: Literal["kept"]
+    type: Literal["sample"]
 
 
 class QueryRecord(Model):
@@ -201,19 +201,19 @@ class QueryRecord(Model):
     cq: FieldHex
     htopk: FieldHex
     hans: Hex32
-    held: Hex32 | None
+    disclosed_set: Hex32 | None
     """the commitment to the account's disclosed set after the record; null without randomised response"""
     sig: Hex64
     proof: Hex32 | None
 
-    def context(self, opening_digest: str) -> bytes:
+    def context(self, header_digest: str) -> bytes:
         """The bytes that the proof's `ctx` input binds: the window and every field except `seq`, `ts` and `proof`.
 
         These are omitted because an eager proof is made before the record is appended; (account, i) names the record,
         and `verify` refuses a second record with the same pair.
         """
         body = {k: v for k, v in self.dump().items() if k not in ("seq", "ts", "proof")}
-        return b"rag-audit/proof/v1" + jcs({"opening": opening_digest, "record": body})
+        return b"rag-audit/proof/v1" + jcs({"header": header_digest, "record": body})
 
 
 @dataclass(frozen=True)
@@ -239,14 +239,14 @@ class CoalitionEstimate(Model):
     theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
     tau: Count
     tau_unit: Literal["positions", "seconds"]
-    certificate: Hex32 | None
+    coalition_proof: Hex32 | None
     """SHA-256 of the coalition proof; null where the estimate is only declared"""
 
 
-class Closing(Model):
+class WindowTrailer(Model):
     """The window trailer, the last entry of the ledger."""
 
-    type: Literal["closing"]
+    type: Literal["trailer"]
     v: One
     seq: Positive
     ts: Millis
@@ -258,15 +258,15 @@ class Closing(Model):
     abandoned: bool
 
 
-Entry: TypeAlias = Opening | BeaconEntry | ColumnEntry | Enrolment | QueryRecord | Closing
+Entry: TypeAlias = WindowHeader | BeaconEntry | ColumnEntry | Enrolment | QueryRecord | WindowTrailer
 _ENTRY_TYPES: dict[str, type[Entry]] = {
-    "opening": Opening,
+    "header": WindowHeader,
     "beacon": BeaconEntry,
     **dict.fromkeys(COLUMNS, ColumnEntry),
-    "kept": KeptEntry,
+    "sample": SampleEntry,
     "enrolment": Enrolment,
     "query": QueryRecord,
-    "closing": Closing,
+    "trailer": WindowTrailer,
 }
 
 
@@ -283,11 +283,11 @@ def parse_entry(value: Json, *, field: str) -> Entry:
             "the type of a ledger entry is unknown",
             field=f"{field}.type",
             expected=sorted(_ENTRY_TYPES),
-            found=kind,
+            actual=kind,
         )
     if value.get("v") != 1:
         raise VersionError(
-            "the version of a ledger entry is unknown", field=f"{field}.v", expected=1, found=value.get("v")
+            "the version of a ledger entry is unknown", field=f"{field}.v", expected=1, actual=value.get("v")
         )
     entry = _ENTRY_TYPES[kind].parse(value, field=field)
     if (size := len(jcs(value))) > MAX_ENTRY_BYTES:
@@ -295,7 +295,7 @@ def parse_entry(value: Json, *, field: str) -> Entry:
             "a ledger entry is too large",
             field=field,
             expected=f"<= {MAX_ENTRY_BYTES} bytes",
-            found=str(size),
+            actual=str(size),
         )
     return entry
 
@@ -330,20 +330,20 @@ class SignedReceiptBody(Model):
     sig: Hex64
 
 
-def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
+def request_message(origin: str, header: str, tenant: str, account: str, i: int, hq: str) -> bytes:
     """The bytes that an account signs: "rag-audit/request/v1" || JCS of the named fields."""
     body: Json = {
-        "origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq,
+        "origin": origin, "header": header, "tenant": tenant, "account": account, "i": i, "hq": hq,
     }  # fmt: skip
     return b"rag-audit/request/v1" + jcs(body)
 
 
-def receipt_message(origin: str, opening: str, leaf: bytes, body: bytes) -> bytes:
-    """The bytes that the provider signs on a receipt: the digest of the JCS of {body, leaf, opening, origin}.
+def receipt_message(origin: str, header: str, leaf: bytes, body: bytes) -> bytes:
+    """The bytes that the provider signs on a receipt: the digest of the JCS of {body, header, leaf, origin}.
 
     :param body: canonical JSON of the openings, which can be hundreds; its key sorts first
     """
-    rest = jcs({"leaf": leaf.hex(), "opening": opening, "origin": origin})
+    rest = jcs({"leaf": leaf.hex(), "header": header, "origin": origin})
     return b"rag-audit/receipt/v1" + sha256(b'{"body":' + body + b"," + rest[1:])
 
 
@@ -383,5 +383,5 @@ def answer_digest(salt_a: bytes, digests: list[bytes]) -> bytes:
 def verifies(key: bytes, message: bytes, signature: str) -> bool:
     """Whether `signature` (128 hex digits) is a valid Ed25519 signature (RFC 8032) by the 32-byte public `key`."""
     if len(key) != 32:
-        raise EncodingError("not an Ed25519 public key", found=key.hex())
+        raise EncodingError("not an Ed25519 public key", actual=key.hex())
     return signed_by(key, message, bytes.fromhex(signature))

@@ -42,7 +42,7 @@ class SignedRequest(Model):
     type: Literal["request"]
     v: One
     origin: str
-    opening: Hex32
+    header: Hex32
     tenant: Identifier
     account: Identifier
     i: Positive
@@ -53,7 +53,7 @@ class SignedRequest(Model):
 
     def message(self) -> bytes:
         """The bytes under `sig`."""
-        return request_message(self.origin, self.opening, self.tenant, self.account, self.i, self.hq)
+        return request_message(self.origin, self.header, self.tenant, self.account, self.i, self.hq)
 
 
 MAX_ANSWER_BYTES = 256 << 20
@@ -94,7 +94,7 @@ class Refusal(Model):
     type: Literal["refusal"]
     v: One
     origin: str
-    opening: Hex32
+    header: Hex32
     account: str
     i: Count
     hq: str

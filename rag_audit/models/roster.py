@@ -61,18 +61,18 @@ class RosterFile:
         """
         with self._lock:
             try:
-                found = self._path.stat()
+                result = self._path.stat()
             except FileNotFoundError:
                 return None
             except OSError as exc:
                 raise StoreError.of_os_error(exc, "the roster cannot be read", field=self._path) from exc
-            state = (found.st_ino, found.st_size, found.st_mtime_ns)
+            state = (result.st_ino, result.st_size, result.st_mtime_ns)
             if state != self._state:
                 try:
                     self._lines = {line.account: line for line in load_roster(self._path)}
                 except RagAuditError as exc:
                     raise StoreError(
-                        "the roster cannot be read", field=str(self._path), found=str(exc)
+                        "the roster cannot be read", field=str(self._path), actual=str(exc)
                     ) from exc
                 self._state = state
             return self._lines.get(account)
@@ -89,8 +89,8 @@ def add_to_roster(path: Path, *entries: RosterEntry) -> list[RosterEntry]:
         ids, keys = {line.account for line in roster}, {line.key: line.account for line in roster}
         for entry in entries:
             if entry.account in ids or entry.key in keys:
-                found = entry.account if entry.account in ids else keys[entry.key]
-                raise SchemaError("the account is already on the roster", field=str(path), found=found)
+                actual = entry.account if entry.account in ids else keys[entry.key]
+                raise SchemaError("the account is already on the roster", field=str(path), actual=actual)
             ids.add(entry.account)
             keys[entry.key] = entry.account
             roster.append(entry)
@@ -129,12 +129,12 @@ def _admit(
         if old == line:
             continue  # admitted already
         if (owner := owners.get(line.key)) is not None:
-            raise SchemaError("the key is already on the roster", field=request.account, found=owner)
+            raise SchemaError("the key is already on the roster", field=request.account, actual=owner)
         if old is None:
             added.append(line.account)
         elif old.tenant != line.tenant:
             raise SchemaError("the account belongs to another tenant", field=request.account, expected=old.tenant,
-                              found=line.tenant)  # fmt: skip
+                              actual=line.tenant)  # fmt: skip
         elif request.previous == old.key or line.account in lost:
             replaced.append(line.account)
             del owners[old.key]
@@ -151,6 +151,6 @@ def _save(path: Path, roster: Sequence[RosterEntry]) -> None:
     data = jcs([line.dump() for line in roster]) + b"\n"
     if len(data) > MAX_ROSTER_BYTES:
         raise SizeError("the roster would exceed its limit", field=str(path),
-                        expected=f"at most {MAX_ROSTER_BYTES} bytes", found=f"{len(data)}",
+                        expected=f"at most {MAX_ROSTER_BYTES} bytes", actual=f"{len(data)}",
                         hint="remove accounts that left, or serve some accounts in another window")  # fmt: skip
     replace_file(path, data)

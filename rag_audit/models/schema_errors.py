@@ -63,12 +63,12 @@ class Complaint:
     """The first fault of a document.
 
     :param place: steps from the document's name, such as ``.require.mode`` or ``[3].seq``
-    :param found: None where the field is missing
+    :param actual: None where the field is missing
     """
 
     place: str
     expected: str
-    found: str | None
+    actual: str | None
     hint: str | None = None
 
 

@@ -59,14 +59,14 @@ class TenantPolicy(Model):
     system: SystemName
     circuits: dict[str, Hex32]
     """circuit (or protocol) digest of each statement that a record's proofs prove (`models.constants.STATEMENTS`)"""
-    mechanism: Literal["top-k", "listing"]
+    mechanism: Literal["top-k", "randomized-response"]
     noise: bool
     """whether scores get the policy's noise"""
     scores: ScoresPolicy | None
     """the score window without noise; null with a threshold, and with noise, because then the noise's window counts"""
     keep: Positive | None
     """Pi: a position is sampled for the window with probability Pi / 2^40; null samples all positions"""
-    chance: Positive | None
+    flip_probability: Positive | None
     """Q: randomized response only, a position is listed at a query whatever its content with probability Q / 2^40"""
     listed_max: Positive | None
     """M: randomized response only, the maximum positions of a list"""

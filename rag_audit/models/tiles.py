@@ -81,7 +81,7 @@ class ReceiptTiles(Model):
     """receipts.json: countersigned receipts of one window in tiles, as a verifier collects them."""
 
     mediaType: str
-    opening: Hex32
+    header: Hex32
     """SHA-256 over entry 0 of the window"""
     tiles: Annotated[list[EntryTile], Field(max_length=MAX_TILES)]
 
@@ -90,7 +90,7 @@ class Tile(Model):
     """A tile's content."""
 
     mediaType: str
-    opening: Hex32
+    header: Hex32
     """SHA-256 over entry 0 of the window"""
     part: PartName
     number: Count
@@ -104,13 +104,13 @@ class Part:
     """One part of a window in its tiles.
 
     :param folder: the tiles' folder
-    :param opening: SHA-256 over the window's entry 0, in hexadecimal
+    :param header: SHA-256 over the window's entry 0, in hexadecimal
     :param digests: the tiles in order
     """
 
     name: PartName
     folder: Path
-    opening: str
+    header: str
     digests: Sequence[str]
 
     def require(self, first: int = 0) -> None:
@@ -122,7 +122,7 @@ class Part:
         if lost:
             raise MissingTile(
                 f"{len(lost)} of {len(self.digests)} tiles are missing", field=self.name,
-                expected=", ".join(f"{digest}.json" for digest in lost[:3]), found=f"no such files in {self.folder}",
+                expected=", ".join(f"{digest}.json" for digest in lost[:3]), actual=f"no such files in {self.folder}",
                 hint="copy the folder `tiles` from the provider's public folder into the folder of window.json",
             )  # fmt: skip
 
@@ -139,25 +139,25 @@ class Part:
         path, field = self._path(digest), f"{self.name}.tiles[{number}]"
         if not path.exists():
             raise MissingTile(
-                "a tile is missing", field=field, expected=path.name, found=f"no such file in {self.folder}"
+                "a tile is missing", field=field, expected=path.name, actual=f"no such file in {self.folder}"
             )
         data = read_bytes(path, max_bytes=MAX_TILE_BYTES)
-        if (found := sha256(data).hex()) != digest:
+        if (actual := sha256(data).hex()) != digest:
             raise AlteredTile(
-                "the content of a tile does not match its name", field=field, expected=digest, found=found
+                "the content of a tile does not match its name", field=field, expected=digest, actual=actual
             )
         value = parse_json(data, source=path.name)
         if not isinstance(value, dict) or value.get("mediaType") != TILE:
             found_type = value.get("mediaType") if isinstance(value, dict) else None
-            raise VersionError("the tile's format is unknown", field=field, expected=TILE, found=found_type)
+            raise VersionError("the tile's format is unknown", field=field, expected=TILE, actual=found_type)
         tile = Tile.parse(value, field=field)
-        if tile.opening != self.opening:
+        if tile.header != self.header:
             raise ForeignTile(
-                "a tile belongs to another window", field=field, expected=self.opening, found=tile.opening
+                "a tile belongs to another window", field=field, expected=self.header, actual=tile.header
             )
         if (tile.part, tile.number) != (self.name, number):
             raise ReorderedTile("a tile is at the place of another tile", field=field,
-                                expected=f"{self.name} {number}", found=f"{tile.part} {tile.number}")  # fmt: skip
+                                expected=f"{self.name} {number}", actual=f"{tile.part} {tile.number}")  # fmt: skip
         return tile.values
 
     def _path(self, digest: str) -> Path:
@@ -177,23 +177,23 @@ def check_counts(entries: EntryTiles, proofs: Json, folder: Path, *, field: str)
         size = 0
         with suppress(OSError):
             size = (folder / f"{tile.sha256}.json").stat().st_size
-        most = size // MIN_ENTRY_BYTES
-        held, unseen = held + min(tile.count, most), unseen + max(0, tile.count - most)
+        maximum = size // MIN_ENTRY_BYTES
+        held, unseen = held + min(tile.count, maximum), unseen + max(0, tile.count - maximum)
     # A missing or truncated tile gets its own error. Its declared number of entries counts here within a limit.
-    most = held + min(unseen, UNSEEN_ENTRIES)
+    maximum = held + min(unseen, UNSEEN_ENTRIES)
     tiles = proofs.get("tiles") if isinstance(proofs, dict) else None
     if isinstance(tiles, list):
         named = (tile.get("seqs") for tile in tiles if isinstance(tile, dict))
-        found = sum(len(seqs) for seqs in named if isinstance(seqs, list))
-        if found > most:
+        actual = sum(len(seqs) for seqs in named if isinstance(seqs, list))
+        if actual > maximum:
             raise SchemaError("the window file names more proofs than its ledger has entries",
-                              field=f"{field}.proofs.tiles", expected=f"at most {most}", found=found)  # fmt: skip
+                              field=f"{field}.proofs.tiles", expected=f"at most {maximum}", actual=actual)  # fmt: skip
 
 
 def read_entries(
     tiles: EntryTiles,
     folder: Path,
-    opening: str,
+    header: str,
     first: int = 0,
     unreadable: list[RagAuditError] | None = None,
 ) -> list[Json]:
@@ -205,29 +205,29 @@ def read_entries(
     :raises SchemaError: a tile's number of entries differs from the declared number
     :raises RagAuditError: as `Part.read`
     """
-    part = Part("entries", folder, opening, [tile.sha256 for tile in tiles.tiles])
+    part = Part("entries", folder, header, [tile.sha256 for tile in tiles.tiles])
     if unreadable is None:
         part.require(first)
     entries: list[Json] = []
     total = values = 0
     for number, tile in enumerate(tiles.tiles[first:], first):
         try:
-            made = part.read(number)
-            if len(made) != tile.count:
+            result = part.read(number)
+            if len(result) != tile.count:
                 raise SchemaError("a tile has another number of entries", field=f"entries.tiles[{number}]",
-                                  expected=tile.count, found=len(made))  # fmt: skip
+                                  expected=tile.count, actual=len(result))  # fmt: skip
         except RagAuditError as exc:
             if unreadable is None:
                 raise
             unreadable.append(exc)
             break
-        data = jcs(made)
+        data = jcs(result)
         total, values = total + len(data), values + count_values(data)
         if total > MAX_ENTRIES_BYTES or values > MAX_VALUES:
             raise SizeError("the entries are too large in total", field="entries",
                             expected=f"at most {MAX_ENTRIES_BYTES} bytes and {MAX_VALUES} JSON values",
-                            found=f"more by tile {number}")  # fmt: skip
-        entries += made
+                            actual=f"more by tile {number}")  # fmt: skip
+        entries += result
     return entries
 
 
@@ -237,8 +237,8 @@ class TiledProofs(Mapping[str, Json]):
     :raises SchemaError: a `seq` occurs twice
     """
 
-    def __init__(self, tiles: ProofTiles, folder: Path, opening: str) -> None:
-        self._part = Part("proofs", folder, opening, [tile.sha256 for tile in tiles.tiles])
+    def __init__(self, tiles: ProofTiles, folder: Path, header: str) -> None:
+        self._part = Part("proofs", folder, header, [tile.sha256 for tile in tiles.tiles])
         self._seqs = [tile.seqs for tile in tiles.tiles]
         self._places = {
             str(seq): (number, place)
@@ -248,7 +248,7 @@ class TiledProofs(Mapping[str, Json]):
         if len(self._places) != sum(map(len, self._seqs)):
             twice = repeated(str(seq) for seqs in self._seqs for seq in seqs)
             raise SchemaError(
-                "the proofs of an entry are in two places", field="proofs.tiles", found=twice[:5]
+                "the proofs of an entry are in two places", field="proofs.tiles", actual=twice[:5]
             )
         self._at_hand: OrderedDict[int, list[Json]] = OrderedDict()
         self._unreadable: dict[int, RagAuditError] = {}
@@ -277,10 +277,10 @@ class TiledProofs(Mapping[str, Json]):
         return seq in self._places
 
     def _tile(self, number: int) -> list[Json]:
-        found = self._at_hand.get(number)
-        if found is not None:
+        result = self._at_hand.get(number)
+        if result is not None:
             self._at_hand.move_to_end(number)
-            return found
+            return result
         values: list[Json] = []
         expected = self._seqs[number]
         for place, value in enumerate(read := self._part.read(number)):
@@ -297,7 +297,7 @@ class TiledProofs(Mapping[str, Json]):
             values.append(value[1])
         if len(read) != len(expected):
             raise SchemaError("a tile has other proofs than the window file states", field=f"proofs.tiles[{number}]",
-                              expected=len(expected), found=len(read))  # fmt: skip
+                              expected=len(expected), actual=len(read))  # fmt: skip
         self._at_hand[number] = values
         if len(self._at_hand) > _AT_HAND:
             self._at_hand.popitem(last=False)
@@ -312,14 +312,14 @@ def read_receipts(value: Json, path: Path) -> Iterator[tuple[str, Json] | RagAud
     :raises SchemaError: the file has other fields
     """
     index = ReceiptTiles.parse(value, field=path.name)
-    part = Part("receipts", path.parent / FOLDER, index.opening, [tile.sha256 for tile in index.tiles])
+    part = Part("receipts", path.parent / FOLDER, index.header, [tile.sha256 for tile in index.tiles])
     for number, tile in enumerate(index.tiles):
         field = f"receipts.tiles[{number}]"
         try:
             values = part.read(number)
             if len(values) != tile.count:
                 raise SchemaError("a tile has another number of receipts", field=field,
-                                  expected=tile.count, found=len(values))  # fmt: skip
+                                  expected=tile.count, actual=len(values))  # fmt: skip
         except RagAuditError as exc:
             yield exc
             continue

@@ -32,8 +32,8 @@ from rag_audit.models.models import (
 )
 
 MAX_TRUST_BYTES = 1 << 20
-A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
-D1_LEVELS = ("declared", "re-executed", "proved")
+QUERY_EMBEDDING_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
+DOCUMENT_EMBEDDING_LEVELS = ("declared", "re-executed", "proved")
 CHALLENGE_LEVELS = ("published", "own", "full")
 COALITION_LEVELS = ("not-checked", "checked")
 MAX_EMPTY = 7
@@ -150,8 +150,8 @@ class Require(Model):
     mechanisms: list[MechanismName] = Field(default_factory=lambda: [NOISE])
     """the allowed mechanisms of tenants; `none` accepts windows that prove only integrity"""
     max_epsilon: DecimalText | None = None
-    max_odds_unlisted: DecimalText | None = None
-    """the largest odds_unlisted, of tenants that sample"""
+    max_exclusion_factor: DecimalText | None = None
+    """the largest exclusion_factor, of tenants that sample"""
     min_keep: DecimalText | None = None
     """the minimum share of positions that a sample must contain, also for a tenant with noise"""
     max_delta: DecimalText | None = None
@@ -165,8 +165,8 @@ class Require(Model):
     """maximum upper end of the score window, raw units: above the embedder's scores, answers consist of noise only"""
     min_score_width: Positive | None = None
     """least hi - lo, raw units: a narrow window makes scores yes or no, at a threshold that the provider chose"""
-    a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
-    d1: Literal["declared", "re-executed", "proved"] = "declared"
+    query_embedding: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
+    document_embedding: Literal["declared", "re-executed", "proved"] = "declared"
     coalition: Literal["not-checked", "checked"] = "checked"
     max_abandoned: Count | None = None
     """the maximum number of abandoned windows of the origin since the last complete one"""
@@ -218,14 +218,14 @@ class Trust(Model):
                 "the quorum cannot be met",
                 field=f"{source}.quorum",
                 expected=f"at most {len(trust.witness)} witnesses",
-                found=trust.quorum,
+                actual=trust.quorum,
             )
         if trust.minority_quorum and not trust.require.allow_minority_quorum:
             raise SchemaError(
                 "two quorums may have no common witness, so honest witnesses could cosign two different ledgers",
                 field=f"{source}.quorum",
                 expected=f"more than half of {len(trust.witness)} witnesses, or allow_minority_quorum = true",
-                found=trust.quorum,
+                actual=trust.quorum,
             )
         unknown = sorted(set(trust.beacon.witnesses) - {w.name for w in trust.witness})
         if unknown:
@@ -233,7 +233,7 @@ class Trust(Model):
                 "the beacon names a witness without a key in this file",
                 field=f"{source}.beacon.witnesses",
                 expected=[w.name for w in trust.witness],
-                found=unknown,
+                actual=unknown,
             )
         trust._check_keys(source)
         trust._check_shares(source)
@@ -272,7 +272,7 @@ class Trust(Model):
             if share is not None and not 0 < share < 1:
                 raise SchemaError(
                     f"{name} is not a share", field=f"{source}.require.{name}",
-                    expected="a decimal above 0 and below 1", found=getattr(self.require, name),
+                    expected="a decimal above 0 and below 1", actual=getattr(self.require, name),
                 )  # fmt: skip
 
     @property
@@ -296,7 +296,7 @@ def _once(what: str, names: Sequence[str], place: str) -> None:
     """
     if twice := repeated(names):
         raise SchemaError(
-            f"{what} is named twice", field=place, expected="each once", found=", ".join(twice[:3])
+            f"{what} is named twice", field=place, expected="each once", actual=", ".join(twice[:3])
         )
 
 

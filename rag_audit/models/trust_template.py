@@ -15,7 +15,7 @@ Element = TypeVar("Element", bound=Item)
 _ADVICE = {
     "max_theta": ": what `rag-audit provider estimate calibrate` says of public questions at the policy's size",
     "min_tau": f": {TAU_FORMS}",
-    "max_odds_unlisted": " where tenants sample",
+    "max_exclusion_factor": " where tenants sample",
     "min_keep": " where tenants sample",
 }
 
@@ -44,22 +44,22 @@ def trust_template(trust: Trust, remarks: Mapping[str, str] | None = None) -> st
         tomlkit.comment("What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.")
     )
     document.add("version", tomlkit.item(trust.version))
-    cosigned = "witnesses that must have cosigned the opening before the window opened"
+    cosigned = "witnesses that must have cosigned the window header before the window opened"
     document.add("quorum", remarked(tomlkit.item(trust.quorum), cosigned))
 
     def table(values: Mapping[str, object], remark: str = "") -> Table:
-        made = tomlkit.table()
+        result = tomlkit.table()
         if remark:
-            remarked(made, remark)
+            remarked(result, remark)
         for key, value in values.items():
-            made.add(key, value)
-        return made
+            result.add(key, value)
+        return result
 
     def tables(items: Sequence[Table]) -> AoT:
-        made = tomlkit.aot()
+        result = tomlkit.aot()
         for item in items:
-            made.append(item)
-        return made
+            result.append(item)
+        return result
 
     document.add("provider", table(trust.provider.model_dump()))
     drawn = "the noise depends on a value nobody knew when the provider committed to its seed"

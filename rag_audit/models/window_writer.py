@@ -75,7 +75,7 @@ def _small(file: WindowFile) -> bool:
 def _tiles(file: WindowFile, folder: Path) -> TiledParts:
     """Write the tiles. The proofs are in the order of a verifier's requests, by tenant, independent of the order of
     the records."""
-    opening = digest_hex(file.entries[0])
+    header = digest_hex(file.entries[0])
 
     def of(seq: int) -> tuple[str, int]:
         entry = file.entries[seq] if seq < len(file.entries) else None
@@ -84,9 +84,9 @@ def _tiles(file: WindowFile, folder: Path) -> TiledParts:
 
     order = sorted(map(int, file.proofs), key=of)
     return TiledParts(
-        opening=opening,
-        entries=write_entries(file.entries, folder, opening),
-        proofs=write_proofs(file.proofs, order, folder, opening),
+        header=header,
+        entries=write_entries(file.entries, folder, header),
+        proofs=write_proofs(file.proofs, order, folder, header),
     )
 
 
@@ -102,7 +102,7 @@ def stray_siblings(path: Path) -> list[Path]:
         else set()
     )
     folder = path.parent / FOLDER
-    if isinstance(value, dict) and "opening" in value:
+    if isinstance(value, dict) and "header" in value:
         value.update(windowfile.read_siblings(path, value))
         parts = TiledParts.parse(
             {n: value[n] for n in TiledParts.model_fields if n in value}, field=path.name
@@ -114,7 +114,7 @@ def stray_siblings(path: Path) -> list[Path]:
 
 
 def write_entries(
-    entries: Iterable[Json], folder: Path, opening: str, *, number: int = 0, tile_bytes: int | None = None
+    entries: Iterable[Json], folder: Path, header: str, *, number: int = 0, tile_bytes: int | None = None
 ) -> EntryTiles:
     """Write the tiles of a ledger's entries, as far as they are not there.
 
@@ -123,12 +123,12 @@ def write_entries(
     :raises StoreError: a tile cannot be written
     :raises SizeError: a single entry is larger than a tile may be
     """
-    made = [EntryTile(sha256=digest, count=count)
-            for digest, count in _written("entries", entries, folder, opening, number, tile_bytes)]  # fmt: skip
-    return EntryTiles(tiles=made)
+    result = [EntryTile(sha256=digest, count=count)
+            for digest, count in _written("entries", entries, folder, header, number, tile_bytes)]  # fmt: skip
+    return EntryTiles(tiles=result)
 
 
-def write_proofs(proofs: Mapping[str, Json], order: Iterable[int], folder: Path, opening: str) -> ProofTiles:
+def write_proofs(proofs: Mapping[str, Json], order: Iterable[int], folder: Path, header: str) -> ProofTiles:
     """Write the tiles of proofs, as `write_entries`.
 
     :param order: the `seq` of all that have proofs, in the order of the tiles
@@ -136,22 +136,22 @@ def write_proofs(proofs: Mapping[str, Json], order: Iterable[int], folder: Path,
     seqs = list(order)
     values: Iterator[Json] = ([seq, proofs[str(seq)]] for seq in seqs)
     tiles, start = [], 0
-    for digest, count in _written("proofs", values, folder, opening):
+    for digest, count in _written("proofs", values, folder, header):
         tiles.append(ProofTile(sha256=digest, seqs=seqs[start : start + count]))
         start += count
     return ProofTiles(tiles=tiles)
 
 
-def write_receipts(receipts: Iterable[tuple[str, Json]], folder: Path, opening: str) -> Path:
+def write_receipts(receipts: Iterable[tuple[str, Json]], folder: Path, header: str) -> Path:
     """Write receipts.json and its tiles, as `write_entries`.
 
     :param receipts: names and receipts
     """
     values: Iterator[Json] = ([name, receipt] for name, receipt in receipts)
-    made = [EntryTile(sha256=digest, count=count)
-            for digest, count in _written("receipts", values, folder / FOLDER, opening)]  # fmt: skip
+    result = [EntryTile(sha256=digest, count=count)
+            for digest, count in _written("receipts", values, folder / FOLDER, header)]  # fmt: skip
     path = folder / "receipts.json"
-    replace_file(path, ReceiptTiles(mediaType=RECEIPTS, opening=opening, tiles=made).canonical())
+    replace_file(path, ReceiptTiles(mediaType=RECEIPTS, header=header, tiles=result).canonical())
     return path
 
 
@@ -159,7 +159,7 @@ def _written(
     part: PartName,
     values: Iterable[Json],
     folder: Path,
-    opening: str,
+    header: str,
     number: int = 0,
     tile_bytes: int | None = None,
 ) -> Iterator[tuple[str, int]]:
@@ -167,15 +167,15 @@ def _written(
     try:
         folder.mkdir(exist_ok=True)
     except OSError as exc:
-        raise StoreError("cannot be written", field=str(folder), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be written", field=str(folder), actual=exc.strerror or str(exc)) from exc
     size = 0
     waiting: list[Json] = []
 
     def finished() -> tuple[str, int]:
-        data = jcs({"mediaType": TILE, "opening": opening, "part": part, "number": number, "values": waiting})
+        data = jcs({"mediaType": TILE, "header": header, "part": part, "number": number, "values": waiting})
         if len(data) > tiles_.MAX_TILE_BYTES:
             raise SizeError("a value is larger than a tile", field=f"{part}.tiles[{number}]",
-                            expected=f"at most {tiles_.MAX_TILE_BYTES} bytes", found=f"{len(data)}")  # fmt: skip
+                            expected=f"at most {tiles_.MAX_TILE_BYTES} bytes", actual=f"{len(data)}")  # fmt: skip
         digest = sha256(data).hex()
         path = folder / f"{digest}.json"
         # Tiles of a growing ledger stay as they are but for the last.

@@ -52,7 +52,7 @@ class WindowFile(Model):
     mediaType: str
     entries: list[Json]
     """every ledger entry, in order"""
-    opening_checkpoint: Annotated[str, Field(max_length=65_536)]
+    header_checkpoint: Annotated[str, Field(max_length=65_536)]
     """the size-1 checkpoint with the witnesses' cosignatures"""
     final_checkpoint: Annotated[str, Field(max_length=65_536)]
     policy: dict[str, Json]
@@ -65,7 +65,7 @@ class WindowFile(Model):
     proofs: Mapping[str, Json]
     """proofs by the record's seq; of a window in tiles they are read as they are asked for"""
     challenges: Annotated[list[str], Field(max_length=MAX_CHALLENGES)]
-    certificate: Json
+    coalition_proof: Json
 
     @classmethod
     def load(cls, path: Path) -> WindowFile:
@@ -128,7 +128,7 @@ class WindowFile(Model):
                 "the window file's format is unknown",
                 field=f"{path.name}.mediaType",
                 expected=MEDIA_TYPE,
-                found=value.get("mediaType"),
+                actual=value.get("mediaType"),
             )
         siblings = {name: name[:64] for _, name in named_siblings(value, path)}
         # `read_siblings` checks sizes first, so a window that is refused for its size costs no hashing.
@@ -156,16 +156,16 @@ class WindowFile(Model):
             field=path.name,
         )
         head = TiledParts.parse(own, field=path.name)
-        proofs = TiledProofs(head.proofs, folder, head.opening)
+        proofs = TiledProofs(head.proofs, folder, head.header)
         if unreadable is None:
             proofs.require()
         first = known(head)
-        entries = read_entries(head.entries, folder, head.opening, first, unreadable)
+        entries = read_entries(head.entries, folder, head.header, first, unreadable)
         if unreadable and not entries:
             raise unreadable[0]
-        if not first and (not entries or digest_hex(entries[0]) != head.opening):
-            raise SchemaError("the window header is not entry 0", field=f"{path.name}.opening",
-                              expected=head.opening, found=digest_hex(entries[0]) if entries else None)  # fmt: skip
+        if not first and (not entries or digest_hex(entries[0]) != head.header):
+            raise SchemaError("the window header is not entry 0", field=f"{path.name}.header",
+                              expected=head.header, actual=digest_hex(entries[0]) if entries else None)  # fmt: skip
         file = cls.parse({**value, "entries": entries, "proofs": {}}, field=path.name)
         return file.model_copy(update={"proofs": proofs}), head
 
@@ -189,7 +189,7 @@ class WindowFile(Model):
 class TiledParts(Model):
     """The fields that replace entries and proofs in a window.json with tiles."""
 
-    opening: Hex32
+    header: Hex32
     """SHA-256 over entry 0, which every tile names"""
     entries: EntryTiles
     proofs: ProofTiles
@@ -200,7 +200,7 @@ def read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
     named = named_siblings(value, path)
     if lost := [f"{key}: {name}" for key, name in named if not (path.parent / name).exists()]:
         raise EncodingError("parts of the window file are missing", field=str(path), expected=", ".join(lost),
-                            found=f"no such files in {path.parent}",
+                            actual=f"no such files in {path.parent}",
                             hint="copy the parts from the provider's public folder into the folder of the window"
                                  " file")  # fmt: skip
     try:
@@ -214,7 +214,7 @@ def read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
         data = read_bytes(path.parent / name, max_bytes=MAX_SIBLINGS_BYTES - total)
         if sha256(data).hex() != name[:64]:
             raise EncodingError("a sibling file does not match its name", field=f"{path.name}.{key}",
-                                expected=name[:64], found=sha256(data).hex())  # fmt: skip
+                                expected=name[:64], actual=sha256(data).hex())  # fmt: skip
         total, values = total + len(data), values + count_values(data)
         limit(values, MAX_SIBLINGS_VALUES, "JSON values", path)
         raw[key] = data
@@ -235,10 +235,10 @@ def _in_tiles(value: Mapping[str, Json]) -> bool:
     return isinstance(value.get("entries"), dict)
 
 
-def limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:
-    if found > most:
-        raise SizeError("the siblings are too large in total", field=path.name, expected=f"at most {most} {unit}",
-                        found=f"{found}", hint=hint)  # fmt: skip
+def limit(actual: int, maximum: int, unit: str, path: Path, hint: str | None = None) -> None:
+    if actual > maximum:
+        raise SizeError("the siblings are too large in total", field=path.name, expected=f"at most {maximum} {unit}",
+                        actual=f"{actual}", hint=hint)  # fmt: skip
 
 
 def _sibling_name(name: Json, *, field: str) -> str:
@@ -247,6 +247,6 @@ def _sibling_name(name: Json, *, field: str) -> str:
             "the name of a sibling is not valid",
             field=field,
             expected="<sha256>.json beside window.json",
-            found=name,
+            actual=name,
         )
     return name

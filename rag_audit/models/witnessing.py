@@ -15,7 +15,7 @@ from rag_audit.models.models import Count, Hex32, Identifier, Line, Model
 from rag_audit.models.records import MAX_ENTRY_BYTES
 
 PREFIX = "/rag-audit/v1"
-NONCE, OPENING, CLOSING, REVEAL = (f"{PREFIX}/{name}" for name in ("nonce", "opening", "closing", "reveal"))
+NONCE, HEADER, TRAILER, REVEAL = (f"{PREFIX}/{name}" for name in ("nonce", "header", "trailer", "reveal"))
 MAX_REQUEST_BYTES = 2 * MAX_SUBMISSION_BYTES + 16 * MAX_ENTRY_BYTES
 """JSON escapes a note's line ends and dashes, and control characters within an entry by up to six bytes each."""
 NONCE_HEADER = "rag-audit/nonce-request/v1"
@@ -44,17 +44,17 @@ class NonceRequest(Model):
         """
         lines = note.text.split("\n")
         if lines[0] != NONCE_HEADER:
-            raise VersionError("not a nonce request", field=field, expected=NONCE_HEADER, found=lines[0])
+            raise VersionError("not a nonce request", field=field, expected=NONCE_HEADER, actual=lines[0])
         if len(lines) != 4:
-            raise EncodingError("a nonce request has three lines", field=field, found=len(lines) - 1)
+            raise EncodingError("a nonce request has three lines", field=field, actual=len(lines) - 1)
         return cls.parse({"origin": lines[1], "window": lines[2]}, field=field)
 
 
-class OpeningRequest(Model):
-    """An opening to be cosigned: the checkpoint of size 1, and entry 0."""
+class HeaderRequest(Model):
+    """A window header to be cosigned: the checkpoint of size 1, and entry 0."""
 
     checkpoint: NoteText
-    opening: dict[str, Json]
+    header: dict[str, Json]
 
 
 class QueryShown(Model):
@@ -70,17 +70,17 @@ class QueryShown(Model):
     path: Path
 
 
-class ClosingRequest(Model):
+class TrailerRequest(Model):
     """A window's end to be cosigned.
 
     :param submission: the final checkpoint with its proof, as `add-checkpoint` takes it
-    :param closing: the window trailer
+    :param trailer: the window trailer
     :param path: its inclusion path as the last entry
     :param query: a query record, if the window trailer counts any
     """
 
     submission: Annotated[str, Field(max_length=MAX_SUBMISSION_BYTES)]
-    closing: dict[str, Json]
+    trailer: dict[str, Json]
     path: Path
     query: QueryShown | None = None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Item = TypeVar("Item", bound="Value")
 Given = TypeVar("Given", contravariant=True)
-Refusals = dict[int, RagAuditError]
+Failures = dict[int, RagAuditError]
 """The reasons for refusing proofs, by the proof's number: `InvalidProof` for a false proof, another error (exit code
 2) for bytes that are malformed or unreadable."""
 
@@ -57,17 +57,17 @@ class Checker(Protocol[Given]):
     def slow(self) -> bool:
         """Whether one proof takes seconds."""
 
-    def refusals(self, items: Sequence[Given], /) -> Refusals:
+    def failures(self, items: Sequence[Given], /) -> Failures:
         """The reasons for refusing proofs, by number; an error on reading an item is its outcome."""
 
 
-def at_once(checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
+def at_once(checker: Checker[Item], items: Sequence[Item], /) -> Failures:
     """Verify proofs as they are, in this process."""
-    return checker.refusals(items)
+    return checker.failures(items)
 
 
 class Check(Protocol):
     """How items are verified: `at_once`, or `proofs.checking.Checking`."""
 
-    def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
+    def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Failures:
         """The reasons for refusing proofs, by number; an error on reading an item is its outcome."""

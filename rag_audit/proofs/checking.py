@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
 
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.proofs.batch import Checker, Item, Refusals
+from rag_audit.proofs.batch import Checker, Failures, Item
 from rag_audit.proofs.interface import Job
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ class PortionJob(Generic[Item]):
     checker: Checker[Item]
     items: tuple[Item, ...]
 
-    def run(self) -> Refusals:
+    def run(self) -> Failures:
         """The reasons for refusing proofs of the portion, by number."""
-        return self.checker.refusals(self.items)
+        return self.checker.failures(self.items)
 
 
-Portions: TypeAlias = Iterator[tuple[tuple[list[int], list[bytes]], Job[Refusals]]]
+Portions: TypeAlias = Iterator[tuple[tuple[list[int], list[bytes]], Job[Failures]]]
 """Portions, each with the numbers and the names of its proofs."""
-Outcomes: TypeAlias = Iterator[tuple[tuple[list[int], list[bytes]], Refusals]]
+Outcomes: TypeAlias = Iterator[tuple[tuple[list[int], list[bytes]], Failures]]
 
 
 def one_by_one(portions: Portions) -> Outcomes:
@@ -98,14 +98,14 @@ class Checking:
             self._done, self._members = self._done + proofs, 0
             self._tell(1, 1)
 
-    def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Refusals:
+    def __call__(self, checker: Checker[Item], items: Sequence[Item], /) -> Failures:
         """The reasons for refusing proofs, by number, ascending.
 
         :param items: the checker's items, read on demand, and a second time if the sum of their portion is false; an
             error on reading is the outcome of that item
         :raises ExecutorError: the executor lost the same portion twice, or accepts no more
         """
-        bad: Refusals = {}
+        bad: Failures = {}
         through = 0
         for (numbers, names), refused in self._run(self._portions(checker, items, bad)):
             bad.update((numbers[i], reason) for i, reason in refused.items())
@@ -115,12 +115,12 @@ class Checking:
             self._tell(through, len(items))
         return dict(sorted(bad.items()))
 
-    def _portions(self, checker: Checker[Item], items: Sequence[Item], bad: Refusals) -> Portions:
+    def _portions(self, checker: Checker[Item], items: Sequence[Item], bad: Failures) -> Portions:
         name_of = None if self._remembered is None else self._remembered.names(checker)
         numbers: list[int] = []
         names: list[bytes] = []
         portion: list[Item] = []
-        size, most = 0, SLOW_PORTION if checker.slow else PORTION
+        size, maximum = 0, SLOW_PORTION if checker.slow else PORTION
         for number in range(len(items)):
             try:
                 item = items[number]
@@ -136,7 +136,7 @@ class Checking:
             numbers.append(number)
             portion.append(item)
             size += size_of(item)
-            if len(portion) == most or size >= PORTION_BYTES:
+            if len(portion) == maximum or size >= PORTION_BYTES:
                 yield (numbers, names), PortionJob(checker, tuple(portion))
                 numbers, names, portion, size = [], [], [], 0
         if portion:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol, TypeVar
 
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.proofs.batch import Lazy, Refusals
+from rag_audit.proofs.batch import Failures, Lazy
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -28,13 +28,13 @@ def narrowed(kind: type[T], statements: Sequence[Item]) -> Sequence[T]:
     return Lazy(len(statements), one)
 
 
-def readable(items: Sequence[T], kept: Callable[[T], Item]) -> tuple[dict[int, Item], Refusals]:
+def readable(items: Sequence[T], kept: Callable[[T], Item]) -> tuple[dict[int, Item], Failures]:
     """The retained part of each readable item, by its number, and the errors of the others.
 
     :param kept: extracts the part of an item that a later step needs
     """
     read: dict[int, Item] = {}
-    bad: Refusals = {}
+    bad: Failures = {}
     for i in range(len(items)):
         try:
             read[i] = kept(items[i])
@@ -63,14 +63,14 @@ def in_chunks(
     count: int,
     record: Callable[[int], Item],
     refused: Callable[[str], RagAuditError],
-) -> Refusals:
-    """Verify proofs in one sum, with only one chunk of records in memory at a time, and return the refusals by number.
+) -> Failures:
+    """Verify proofs in one sum, with only one chunk of records in memory at a time, and return the failures by number.
     If the sum does not vanish, the function rebuilds each chunk to find its false proofs.
 
     :param record: makes the native core's record with a given number; an error that it raises is that record's outcome
     :param refused: makes the error for a reason from the native core
     """
-    bad: Refusals = {}
+    bad: Failures = {}
 
     def of_chunk(start: int, step: Callable[[list[Item]], list[tuple[int, str]]]) -> None:
         """Apply a step to one chunk. Its records are freed when the call returns."""

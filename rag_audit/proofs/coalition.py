@@ -57,7 +57,7 @@ class CoalitionSteps(Protocol[Key]):
         """See `CoalitionProofs.prove`."""
 
     def verify(
-        self, statement: CoalitionStatement, certificate: Json, *, key: Key, engine: str = "native"
+        self, statement: CoalitionStatement, coalition_proof: Json, *, key: Key, engine: str = "native"
     ) -> None:
         """See `OpenedCoalition.verify`."""
 
@@ -91,10 +91,10 @@ class Coalition(Generic[Key]):
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Json]:
         """See `CoalitionProofs.prove`."""
-        made = self.steps.make(statement, witness, Run(executor, progress or (lambda done, total: None)))
+        result = self.steps.make(statement, witness, Run(executor, progress or (lambda done, total: None)))
         # Workers are not trusted, and a damaged proving key makes false proofs, but the window trailer is final.
-        self.steps.verify(statement, made, key=self.steps.own_key(statement.size))
-        return made
+        self.steps.verify(statement, result, key=self.steps.own_key(statement.size))
+        return result
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,9 @@ class _Opened(Decides[Key]):
         self.steps.verify(statement, proof, key=self.opened.key, engine=self.engine)
 
 
-def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, object]:
+def coalition_proof_policy(
+    system: str, records: int, dimension: int, theta: tuple[int, int]
+) -> dict[str, object]:
     """The policy's part that asks for a coalition proof of this release.
 
     :raises PolicyError: the system has no coalition proof for these parameters

@@ -15,9 +15,9 @@ class Description:
 
     :param title: its name in sentences
     :param use: its use case, for the help of `--system`
-    :param example: the size of a coalition proof in the syntax of `--certificate`
+    :param example: the size of a coalition proof in the syntax of `--coalition-proof`
     :param second: its verifiers other than the native one, for the help of `--engine`
-    :param batches: the needs of `provider prove --together` in this system; empty if it has none
+    :param batches: the needs of `provider prove --batch` in this system; empty if it has none
     :param keyed: whether its circuits have keys, and so a setup
     """
 
@@ -31,11 +31,11 @@ class Description:
 
 def described() -> dict[str, Description]:
     """The words about each proof system by its name, first those without keys."""
-    found: dict[str, Description] = {
+    result: dict[str, Description] = {
         name: importlib.import_module(f"{backends.__name__}.{name}.about").DESCRIPTION
         for name in backends.SYSTEMS
     }
-    return dict(sorted(found.items(), key=lambda item: item[1].keyed))
+    return dict(sorted(result.items(), key=lambda item: item[1].keyed))
 
 
 def default_system() -> str:

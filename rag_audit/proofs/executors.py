@@ -114,7 +114,7 @@ def run_sealed(blob: bytes) -> bytes:
     release, call = _open(key, blob, _JOB)
     if release != __version__:
         raise VersionError(
-            "a worker has another release than the provider", expected=release, found=__version__
+            "a worker has another release than the provider", expected=release, actual=__version__
         )
     fn, args, kwargs = pickle.loads(call)
     outcome: tuple[Any, RagAuditError | None]
@@ -123,7 +123,7 @@ def run_sealed(blob: bytes) -> bytes:
     except RagAuditError as exc:
         outcome = (None, exc)
     except Exception as exc:
-        outcome = (None, ExecutorError("a job failed on its worker", found=type(exc).__name__))
+        outcome = (None, ExecutorError("a job failed on its worker", actual=type(exc).__name__))
     return _seal(key, outcome, _RESULT + sha256(blob))
 
 
@@ -233,7 +233,7 @@ def open_executor(address: str | None = None, *, workers: int = 1) -> Iterator[E
     if scheme not in ("dask", "ray") or not separator or not place:
         raise ExecutorError(
             "the address is not an executor's", field="--executor", expected="dask://host:port or ray://host:port",
-            found=address,
+            actual=address,
         )  # fmt: skip
     key = worker_key()
     if scheme == "dask":
@@ -267,7 +267,7 @@ def _answering(address: str) -> Iterator[None]:
         yield
     except Exception as exc:
         raise ExecutorError(
-            "no cluster answers at the address", field=address, found=type(exc).__name__
+            "no cluster answers at the address", field=address, actual=type(exc).__name__
         ) from exc
 
 
@@ -307,10 +307,10 @@ def run_jobs(jobs: Iterable[tuple[K, Job[T]]], executor: Executor | None) -> Ite
     source = iter(jobs)
 
     def room() -> bool:
-        most = limit
+        maximum = limit
         if isinstance(executor, SealedExecutor):
-            most = min(limit, max(FEWEST_IN_FLIGHT, IN_FLIGHT_BYTES // executor.largest))
-        return len(waiting) < most
+            maximum = min(limit, max(FEWEST_IN_FLIGHT, IN_FLIGHT_BYTES // executor.largest))
+        return len(waiting) < maximum
 
     def send(name: K, job: Job[T], *, again: bool) -> None:
         nonlocal failure
@@ -318,7 +318,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job[T]]], executor: Executor | None) -> Ite
             waiting[executor.submit(run_job, job)] = (name, job, again)
         except Exception as exc:
             failure = failure or ExecutorError(
-                "no job can be sent to the executor", found=f"{type(exc).__name__}: {exc}"
+                "no job can be sent to the executor", actual=f"{type(exc).__name__}: {exc}"
             )
 
     try:
@@ -345,7 +345,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job[T]]], executor: Executor | None) -> Ite
                 elif again:
                     failure = failure or ExecutorError(
                         "a job was lost twice with its worker", field=str(name),
-                        found="cancelled" if error is None else f"{type(error).__name__}: {error}",
+                        actual="cancelled" if error is None else f"{type(error).__name__}: {error}",
                         hint="finished proofs are stored: repeat the command",
                     )  # fmt: skip
                 elif failure is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, Type
 
 from rag_audit._internal.canonical import Json
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.batch import Check, Refusals, at_once
+from rag_audit.proofs.batch import Check, Failures, at_once
 from rag_audit.proofs.statements.coalition import CoalitionSize, CoalitionStatement
 from rag_audit.proofs.statements.column import ColumnPublic, OpenedColumn
 from rag_audit.proofs.statements.retrieve import RecordPublic
@@ -87,7 +87,7 @@ class OpenedProofs(Protocol):
         every: Sequence[RecordPublic],
         *,
         check: Check = at_once,
-    ) -> Refusals:
+    ) -> Failures:
         """The reasons why proofs do not hold for the records that carry them, by index, ascending: `InvalidProof` for a
         false proof, another error (exit code 2) for malformed bytes. Each proof has its own outcome. A record that
         spoils a batch proof is refused as false, and the other records of that proof as undecided.

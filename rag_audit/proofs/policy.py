@@ -22,4 +22,4 @@ def check_policy(policy: Policy, dimension: int | None) -> None:
         except PolicyError as exc:
             raise PolicyError(f"the policy is not well-formed: {exc.message}",
                               field=f"policy.tenants.{tenant.tenant} ({exc.field})",
-                              expected=exc.expected, found=exc.found) from exc  # fmt: skip
+                              expected=exc.expected, actual=exc.actual) from exc  # fmt: skip

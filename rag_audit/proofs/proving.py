@@ -27,7 +27,7 @@ from rag_audit.proofs.statements.private import (
     CoalitionPrivate,
     ColumnPrivate,
     CommittedColumn,
-    NoiseCertificate,
+    NoiseProof,
     RecordPrivate,
 )
 from rag_audit.proofs.statements.retrieve import RecordPublic
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MOST_TOGETHER = 64
+MAX_BATCH = 64
 """Maximum records of one proof, in any system and for any tenant."""
 
 
@@ -171,13 +171,13 @@ class Backend(ProofSystem, Protocol):
         :param places: the number of records that a proof is for (`batch`)
         """
 
-    def certificate_job(
+    def slot_proof_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
-    ) -> Job[NoiseCertificate] | None:
+    ) -> Job[NoiseProof] | None:
         """The job that precomputes a slot's noise proof, or the proof of the Bernoulli bits for a tenant with
         randomized response; None if the slot has neither."""
 
-    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
+    def commit_disclosed(self, constants: Constants, held: bytes, secret: bytes) -> str:
         """The commitment to the disclosed set of an account with randomized response, for its record, 64 hexadecimal
         digits.
 
@@ -201,5 +201,5 @@ def backend(name: str) -> Backend:
 
     :raises VersionError: this release does not have the system
     """
-    found: Backend = load(name).SYSTEM
-    return found
+    result: Backend = load(name).SYSTEM
+    return result

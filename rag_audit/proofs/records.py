@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import InvalidProof, SchemaError
-from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once
+from rag_audit.proofs.batch import Check, Failures, Lazy, at_once
 from rag_audit.proofs.chunks import readable
 from rag_audit.proofs.interface import FileProof, OpenedProofs, Pins, Setup
 from rag_audit.proofs.proving import RecordJob
@@ -32,7 +32,7 @@ SharedProof = TypeVar("SharedProof")
 class OpenedKey(Generic[Opened]):
     """A key that a verifier needs in addition to proofs and statements, checked against its pins.
 
-    :param key: the key for `OneRecord.refusals` or `ManyRecords.verify`
+    :param key: the key for `OneRecord.failures` or `ManyRecords.verify`
     :param digest: the compared digest, for the report
     :param setup: the kind of setup that made the key
     """
@@ -67,14 +67,14 @@ class Verifies(Protocol[Checked]):
     def ENGINES(self) -> tuple[str, ...]:
         """See `Backend.ENGINES`."""
 
-    def refusals(
+    def failures(
         self,
         key: Checked,
         proofs: Sequence[bytes],
         statements: Sequence[PublicValues],
         *,
         engine: str = "native",
-    ) -> Refusals:
+    ) -> Failures:
         """As `OpenedProofs.verify`, for parsed proofs and their statements."""
 
 
@@ -125,11 +125,11 @@ class OwnProofs(Generic[Key]):
         """See `Checker.slow`: the native core takes milliseconds."""
         return self.engine != "native" and self.engine in self.system.ENGINES
 
-    def refusals(self, items: Sequence[tuple[bytes, PublicValues]], /) -> Refusals:
-        """See `Checker.refusals`."""
+    def failures(self, items: Sequence[tuple[bytes, PublicValues]], /) -> Failures:
+        """See `Checker.failures`."""
         proofs = Lazy(len(items), lambda i: items[i][0])
         statements = Lazy(len(items), lambda i: items[i][1])
-        return self.system.refusals(self.key, proofs, statements, engine=self.engine)
+        return self.system.failures(self.key, proofs, statements, engine=self.engine)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class _OpenedSingle(Decides[Key]):
         every: Sequence[RecordPublic],
         *,
         check: Check = at_once,
-    ) -> Refusals:
+    ) -> Failures:
         system, name = self.proofs.system, self.proofs.name
         circuit = system.circuit(name, self.proofs.tenant)
 
@@ -217,7 +217,7 @@ class ManyRecords(Protocol[Key, SharedProof]):
         *,
         engine: str = "native",
         check: Check = at_once,
-    ) -> Refusals:
+    ) -> Failures:
         """See `OpenedProofs.verify`."""
 
 
@@ -235,7 +235,7 @@ class Several(Generic[Key, SharedProof]):
     def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
         """See `RecordProofs.prove`. A column that was drawn ahead belongs to one slot, and helps no proof for several
         records."""
-        alone = [replace(private, certificate=lambda: None) for private in witness]
+        alone = [replace(private, noise_proof=lambda: None) for private in witness]
         pairs = zip(statement.values(), alone, strict=True)
         return self.steps.job(dict(zip(statement, pairs, strict=True)))
 
@@ -263,7 +263,7 @@ class _OpenedSeveral(Decides[Key], Generic[Key, SharedProof]):
         every: Sequence[RecordPublic],
         *,
         check: Check = at_once,
-    ) -> Refusals:
+    ) -> Failures:
         steps = self.steps
         parsed = Lazy(len(proofs), lambda i: steps.parse_proof(proofs[i].value, field=proofs[i].field))
         own, stated = ([steps.statement(record) for record in records] for records in (statements, every))
@@ -289,8 +289,8 @@ def verify_groups(
     proofs: Sequence[Group],
     own: Sequence[bytes],
     known: Container[bytes],
-    check: Callable[[Sequence[Group], Container[tuple[bytes, bytes]]], Refusals],
-) -> Refusals:
+    check: Callable[[Sequence[Group], Container[tuple[bytes, bytes]]], Failures],
+) -> Failures:
     """The reasons why batch proofs do not hold for the records that carry them, by index.
 
     :param proofs: the part that each record carries; each is read once for its names, and a second time for its
@@ -311,12 +311,12 @@ def verify_groups(
     )
     reasons = {read[whole[i]][1]: reason for i, reason in wrong.items()}
     for number, (records, digest, _) in read.items():
-        found = places.get(digest)
+        result = places.get(digest)
         if own[number] not in records:
             bad[number] = InvalidProof("the proof is for other records")
-        elif found is None:
+        elif result is None:
             bad[number] = SchemaError("no record carries the proof that this one names")
-        elif read[found][0] != records:
+        elif read[result][0] != records:
             bad[number] = InvalidProof("the proof covers other records than it states")
         elif digest in reasons:
             bad[number] = reasons[digest]

@@ -86,7 +86,7 @@ class VerifiedProofs:
             with open(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as log:
                 log.write(b"".join(name + self._mac(name, self._where) for name in new))
         except OSError as exc:
-            raise StoreError("cannot be written", field=str(self._path), found=exc.strerror,
+            raise StoreError("cannot be written", field=str(self._path), actual=exc.strerror,
                              hint="--no-cache verifies without it") from exc  # fmt: skip
 
     def _read(self) -> set[bytes]:

@@ -13,11 +13,11 @@ from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.poseidon import hash_elements, hash_list
 from rag_audit.relation.tags import (
-    TAG_HELD,
+    TAG_DISCLOSED,
     TAG_INDEX,
-    TAG_KEPT,
     TAG_NOISE,
     TAG_QUERY,
+    TAG_SAMPLE,
     TAG_SEED,
     TAG_SLOT,
     TAG_TOPK,
@@ -38,7 +38,7 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
     :raises EncodingError: i < 1
     """
     if i < 1:
-        raise EncodingError("the query number i is out of range", field="i", expected="1, 2, ..", found=i)
+        raise EncodingError("the query number i is out of range", field="i", expected="1, 2, ..", actual=i)
     names = (digest_to_field(name.encode()) for name in (window, tenant, account))
     return hash_elements(TAG_SLOT, *names, i)
 
@@ -83,15 +83,15 @@ def list_commitment(salt: int, listed: Sequence[bool]) -> int:
     return hash_list(TAG_TOPK, [salt, len(listed), *pack_bits(listed)])
 
 
-def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
+def sample_commitment(salt: int, kept: Sequence[bool]) -> int:
     """C_kept as a circuit commits to it: HL(12, [salt, packed bits of the sampled positions])."""
-    return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])
+    return hash_list(TAG_SAMPLE, [salt, *pack_bits(kept)])
 
 
-def held_commitment(salt: int, held: Sequence[bool]) -> int:
+def disclosed_commitment(salt: int, held: Sequence[bool]) -> int:
     """Commitment of a circuit to an account's disclosed set: HL(13, [salt, packed bits]). All bits are 0
     before the account's first record."""
-    return hash_list(TAG_HELD, [salt, *pack_bits(held)])
+    return hash_list(TAG_DISCLOSED, [salt, *pack_bits(held)])
 
 
 def index_commitment(salt: int, rows: Sequence[Sequence[int]]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from rag_audit.relation.coins import check_coin
+from rag_audit.relation.bernoulli import check_probability
 from rag_audit.relation.noise import DRAW_BYTES, alias_table, check_gains
 from rag_audit.relation.poseidon import permute
 from rag_audit.relation.tags import TAG_NOISE_BLOCK, WIDTH
@@ -58,10 +58,10 @@ def uniforms(kappa: int, count: int) -> list[int]:
     return [int.from_bytes(draw, "little") for draw in islice(stream_bytes(kappa), count)]
 
 
-def coins(kappa: int, count: int, bound: int) -> list[bool]:
+def bernoulli_bits(kappa: int, count: int, bound: int) -> list[bool]:
     """Whether each of the first draws is below the bound; draw i belongs to position i, empty positions included.
 
     :raises PolicyError: the bound is not in 1..2^40 - 1
     """
-    check_coin(bound, "coin")
+    check_probability(bound, "coin")
     return [draw < bound for draw in uniforms(kappa, count)]

@@ -27,7 +27,7 @@ def to_bytes(x: int) -> bytes:
     :raises EncodingError: x is not in 0..r-1
     """
     if not 0 <= x < MODULUS:
-        raise EncodingError("not a field element", expected="0..r-1", found=str(x))
+        raise EncodingError("not a field element", expected="0..r-1", actual=str(x))
     return x.to_bytes(ELEMENT_BYTES, "big")
 
 
@@ -42,12 +42,12 @@ def from_bytes(data: bytes, *, field: str) -> int:
             "a field element has the wrong length",
             field=field,
             expected=f"{ELEMENT_BYTES} bytes",
-            found=len(data),
+            actual=len(data),
         )
     x = int.from_bytes(data, "big")
     if x >= MODULUS:
         raise EncodingError(
-            "a field element is not canonical", field=field, expected="below r", found=data.hex()
+            "a field element is not canonical", field=field, expected="below r", actual=data.hex()
         )
     return x
 

@@ -75,7 +75,7 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
     :raises EncodingError: i < 1
     """
     if i < 1:
-        raise EncodingError("the query number i is out of range", field="i", expected="1, 2, ..", found=i)
+        raise EncodingError("the query number i is out of range", field="i", expected="1, 2, ..", actual=i)
     names = (digest_to_field(name.encode()) for name in (window, tenant, account))
     return hash_elements(TAG_SLOT, *names, i)
 

@@ -15,7 +15,7 @@ from rag_audit.relation.native import (
     packed,
     topk_elements,
 )
-from rag_audit.relation.tags import TAG_HELD, TAG_KEPT, TAG_NOISE, TAG_SEED, TAG_VECTOR
+from rag_audit.relation.tags import TAG_DISCLOSED, TAG_NOISE, TAG_SAMPLE, TAG_SEED, TAG_VECTOR
 from rag_audit.relation.vectors import (
     NIBBLE_BITS,
     NIBBLE_OFFSET,
@@ -79,12 +79,12 @@ def _nibbles(vector: Sequence[int]) -> list[bytes]:
     ]
 
 
-def held_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """Commitment to the disclosed set in a circuit's account (`relation.commitments.held_commitment`), from
+def disclosed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
+    """Commitment to the disclosed set in a circuit's account (`relation.commitments.disclosed_commitment`), from
     positions."""
-    return hash_list(TAG_HELD, [salt, *packed(positions, capacity)])
+    return hash_list(TAG_DISCLOSED, [salt, *packed(positions, capacity)])
 
 
-def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
+def sample_commitment(salt: int, kept: Sequence[bool]) -> int:
     """C_kept as a circuit commits to it."""
-    return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])
+    return hash_list(TAG_SAMPLE, [salt, *pack_bits(kept)])

@@ -126,15 +126,15 @@ def check_gains(gains: Sequence[int]) -> None:
     """
     if not 1 <= len(gains) <= MAX_GAINS:
         raise PolicyError(
-            "wrong number of gains", field="gains", expected=f"1..{MAX_GAINS}", found=len(gains)
+            "wrong number of gains", field="gains", expected=f"1..{MAX_GAINS}", actual=len(gains)
         )
     if gains[0] != 1:
-        raise PolicyError("the first gain is not 1", field="gains[0]", expected=1, found=gains[0])
+        raise PolicyError("the first gain is not 1", field="gains[0]", expected=1, actual=gains[0])
     for c, (below, gain) in enumerate(pairwise(gains), start=1):
         if not 1 <= gain <= MAX_GAIN_RATIO * below:
             raise PolicyError(
                 "a gain is out of range",
                 field=f"gains[{c}]",
                 expected=f"1..{MAX_GAIN_RATIO * below}",
-                found=gain,
+                actual=gain,
             )

@@ -53,14 +53,14 @@ class ScoreWindow:
                 "the score window is not well-formed",
                 field="window",
                 expected="0 <= lo < hi",
-                found=f"{self.lo}..{self.hi}",
+                actual=f"{self.lo}..{self.hi}",
             )
         if not 1 <= self.lattice <= MAX_LATTICE or self.lattice & (self.lattice - 1):
             raise PolicyError(
                 "the score lattice is not well-formed",
                 field="lattice",
                 expected=f"a power of two up to {MAX_LATTICE}",
-                found=self.lattice,
+                actual=self.lattice,
             )
 
     def check_reach(self, dimension: int) -> None:
@@ -73,14 +73,14 @@ class ScoreWindow:
         """
         if not 1 <= dimension <= MAX_DIMENSION:
             raise PolicyError(
-                "dimension out of range", field="dimension", expected=f"1..{MAX_DIMENSION}", found=dimension
+                "dimension out of range", field="dimension", expected=f"1..{MAX_DIMENSION}", actual=dimension
             )
         if self.hi > LARGEST_PRODUCT * dimension:
             raise PolicyError(
                 "the score window is beyond every score",
                 field="hi",
                 expected=f"at most {LARGEST_PRODUCT * dimension}, the largest score of {dimension} components",
-                found=self.hi,
+                actual=self.hi,
             )
 
     @classmethod

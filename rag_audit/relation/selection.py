@@ -13,41 +13,41 @@ def top_k(y: Sequence[int], k: int) -> list[int]:
     :raises PolicyError: k is not in 1..len(y)
     """
     if not 1 <= k <= len(y):
-        raise PolicyError("K out of range", field="K", expected=f"1..{len(y)}", found=k)
+        raise PolicyError("K out of range", field="K", expected=f"1..{len(y)}", actual=k)
     return sorted(range(len(y)), key=lambda i: (-y[i], i))[:k]
 
 
 def winners(
-    relevant: Sequence[bool], kept: Sequence[bool], held: Sequence[bool], chance: Sequence[bool]
+    relevant: Sequence[bool], kept: Sequence[bool], held: Sequence[bool], flips: Sequence[bool]
 ) -> list[bool]:
     """The positions that may be listed: positions drawn by chance, and relevant sampled positions that the account has
     not received yet.
 
     :raises EncodingError: the numbers of positions differ
     """
-    if not len(relevant) == len(kept) == len(held) == len(chance):
+    if not len(relevant) == len(kept) == len(held) == len(flips):
         raise EncodingError(
             "the numbers of positions differ",
             field="winners",
             expected=len(relevant),
-            found=[len(kept), len(held), len(chance)],
+            actual=[len(kept), len(held), len(flips)],
         )
-    return [c or (r and k and not h) for r, k, h, c in zip(relevant, kept, held, chance, strict=True)]
+    return [c or (r and k and not h) for r, k, h, c in zip(relevant, kept, held, flips, strict=True)]
 
 
-def first_winners(winning: Sequence[bool], most: int) -> list[bool]:
+def first_winners(winning: Sequence[bool], maximum: int) -> list[bool]:
     """The listed positions: the first winners by position, at most as many as the policy lists.
 
     :raises PolicyError: most is not in 1..positions
     """
-    if not 1 <= most <= len(winning):
+    if not 1 <= maximum <= len(winning):
         raise PolicyError(
             "the length of lists is out of range",
             field="listed_max",
             expected=f"1..{len(winning)}",
-            found=most,
+            actual=maximum,
         )
-    left, listed = most, []
+    left, listed = maximum, []
     for bit in winning:
         listed.append(bit and left > 0)
         left -= bit

@@ -53,7 +53,7 @@ class TableTree:
         places = ARITY**depth
         if not 0 < len(rows) < places:
             raise EncodingError(
-                "the table does not fit its tree", expected=f"1..{places - 1} rows", found=len(rows)
+                "the table does not fit its tree", expected=f"1..{places - 1} rows", actual=len(rows)
             )
         empty = leaf([0] * len(rows[0]))
         self.levels = [[*map(leaf, rows), *[empty] * (places - len(rows))]]

@@ -21,7 +21,7 @@ def pack_tokens(tokens: Iterable[int]) -> list[int]:
     for place, token in enumerate(words):
         if not 0 <= token < 1 << TOKEN_BITS:
             raise EncodingError(
-                "a token is out of range", field=f"token {place}", expected="0..32767", found=token
+                "a token is out of range", field=f"token {place}", expected="0..32767", actual=token
             )
     return pack(words, TOKEN_BITS, TOKENS_PER_ELEMENT)
 

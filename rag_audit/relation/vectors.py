@@ -25,7 +25,7 @@ def pack_nibbles(values: Iterable[int]) -> list[int]:
                 "a vector component is out of range",
                 field=f"component {place}",
                 expected="-8..7",
-                found=nibble - NIBBLE_OFFSET,
+                actual=nibble - NIBBLE_OFFSET,
             )
     nibbles += [NIBBLE_OFFSET] * (-len(nibbles) % NIBBLES_PER_ELEMENT)
     return pack(nibbles, NIBBLE_BITS, NIBBLES_PER_ELEMENT)
@@ -38,7 +38,7 @@ def unpack_nibbles(elements: Sequence[int], count: int) -> list[int]:
     """
     needed = -(-count // NIBBLES_PER_ELEMENT)
     if len(elements) != needed:
-        raise EncodingError("wrong number of packed elements", expected=needed, found=len(elements))
+        raise EncodingError("wrong number of packed elements", expected=needed, actual=len(elements))
     nibbles: list[int] = []
     for place, element in enumerate(elements):
         if not 0 <= element < 1 << NIBBLE_BITS * NIBBLES_PER_ELEMENT:
@@ -57,7 +57,7 @@ def pack_bits(bits: Iterable[bool]) -> list[int]:
     digits = [int(bit) for bit in bits]
     for place, digit in enumerate(digits):
         if digit not in (0, 1):
-            raise EncodingError("not a bit", field=f"bit {place}", expected="0 or 1", found=digit)
+            raise EncodingError("not a bit", field=f"bit {place}", expected="0 or 1", actual=digit)
     return pack(digits, 1, BITS_PER_ELEMENT)
 
 
@@ -68,13 +68,13 @@ def unpack_bits(elements: Sequence[int], count: int) -> list[bool]:
     """
     needed = -(-count // BITS_PER_ELEMENT)
     if len(elements) != needed:
-        raise EncodingError("wrong number of packed elements", expected=needed, found=len(elements))
+        raise EncodingError("wrong number of packed elements", expected=needed, actual=len(elements))
     for place, element in enumerate(elements):
-        most = min(BITS_PER_ELEMENT, count - place * BITS_PER_ELEMENT)
-        if not 0 <= element < 1 << most:
+        maximum = min(BITS_PER_ELEMENT, count - place * BITS_PER_ELEMENT)
+        if not 0 <= element < 1 << maximum:
             raise EncodingError(
                 "a packed element has bits beyond the last position",
                 field=f"element {place}",
-                expected=f"{most} bits",
+                expected=f"{maximum} bits",
             )
     return [bool(elements[i // BITS_PER_ELEMENT] >> i % BITS_PER_ELEMENT & 1) for i in range(count)]

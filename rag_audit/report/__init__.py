@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rag_audit.report.verification import ReportedVerdict
 
 
-def face(
+def render_report(
     report: Report | ShortReport,
     name: str,
     *,
@@ -64,7 +64,7 @@ def render(verdict: ReportedVerdict, *, every_check: bool = True) -> str:
     """
     from rag_audit.report.build import report_of
 
-    return face(report_of(verdict), "text", checks=every_check)
+    return render_report(report_of(verdict), "text", checks=every_check)
 
 
 def as_json(verdict: ReportedVerdict) -> dict[str, Json]:

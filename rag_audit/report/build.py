@@ -32,7 +32,7 @@ from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.inputs import Inputs, printable_name
 from rag_audit.verify.standing import base_id
 
-_PAST = ("opening-quorum", "beacon", "opens", "first-query", "last-query", "closing", "final-quorum")
+_PAST = ("header-quorum", "beacon", "opens", "first-query", "last-query", "trailer", "final-quorum")
 """The checks of events that precede a verification."""
 
 
@@ -135,7 +135,7 @@ def _levels(figures: model.Figures, established: bool) -> model.Figures:
     """The figures with the levels that proofs reach, which a window that is not established does not have."""
     if established:
         return figures
-    names = ("a1", "coalition", "proofs", "setup")
+    names = ("query_embedding", "coalition", "proofs", "setup")
     return figures.model_copy(update=dict.fromkeys(names, NOT_ESTABLISHED))
 
 
@@ -182,7 +182,7 @@ def _line(
         outcome=check.status.value,
         decides=verdict.decides(check),
         expected=check.expected,
-        found=check.found,
+        actual=check.actual,
         at=check.at,
         explanation=explanation,
     )
@@ -223,8 +223,8 @@ def _figures(verdict: ReportedVerdict) -> model.Figures:
         accounts_max=f.get("accounts_max"),
         eps_realised=realised,
         realised_above=above,
-        odds_unlisted=f.get("odds_unlisted"),
-        odds_unlisted_all_accounts=f.get("odds_unlisted_all_accounts"),
+        exclusion_factor=f.get("exclusion_factor"),
+        exclusion_factor_all_accounts=f.get("exclusion_factor_all_accounts"),
         positions_per_document=f.get("positions_per_document"),
         auc=membership.get("auc_bound"),
         tpr_at_fpr_1pct=membership.get("tpr_at_fpr_1pct"),
@@ -243,8 +243,8 @@ def _figures(verdict: ReportedVerdict) -> model.Figures:
         eta=f["eta"] if sampled else None,
         challenge=f.get("challenge"),
         sampled=f.get("sampled"),
-        a1=f.get("a1", "declared"),
-        d1=f.get("d1", "declared"),
+        query_embedding=f.get("query_embedding", "declared"),
+        document_embedding=f.get("document_embedding", "declared"),
         coalition=f.get("coalition", "not-checked"),
         largest_cluster=cluster.get("all"),
         largest_cluster_in_a_tenant=cluster.get("tenant"),
@@ -273,8 +273,8 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
         condition=_condition(len(policies) - 1),
         eps=text(total.bound.eps),
         delta=text(total.bound.delta),
-        odds_unlisted=text(total.odds_unlisted),
-        odds_unlisted_all_accounts=text(total.odds_unlisted_all_accounts),
+        exclusion_factor=text(total.exclusion_factor),
+        exclusion_factor_all_accounts=text(total.exclusion_factor_all_accounts),
     )
 
 

@@ -17,25 +17,25 @@ from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, TenantRepo
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.standing import RULES, Kind, base_id
 
-_OPENED = ("opening.signature", "opening.quorum", "opening.root", "opening.published", "opening.complete",
-           "opening.indices", "opening.policy")  # fmt: skip
+_OPENED = ("header.signature", "header.quorum", "header.root", "header.published", "header.complete",
+           "header.indices", "header.policy")  # fmt: skip
 _END = ("ledger.checkpoint", "ledger.size", "ledger.root")
-_LEDGER = (*_END, "ledger.quorum", "ledger.consistency", "ledger.sequence", "ledger.closing", "ledger.timestamps",
+_LEDGER = (*_END, "ledger.quorum", "ledger.consistency", "ledger.sequence", "ledger.trailer", "ledger.timestamps",
            "ledger.clock", "ledger.accounts", "ledger.requests", "ledger.slots", "ledger.limit")  # fmt: skip
-_RANDOMNESS = ("opening.signature", "opening.quorum", "opening.root", "opening.complete", "opening.beacon",
-               "ledger.root", "ledger.enrolment", "ledger.beacons", "ledger.kept")  # fmt: skip
+_RANDOMNESS = ("header.signature", "header.quorum", "header.root", "header.complete", "header.beacon",
+               "ledger.root", "ledger.enrolment", "ledger.beacons", "ledger.sample")  # fmt: skip
 _PROOFS = ("proof.present", "proof.records", "proof.pinned", "proof.system", "proof.circuit", "proof.key",
-           "proof.valid", "proof.kept", "proof.chain", "ledger.held", "trust.setup", "trust.records",
+           "proof.valid", "proof.sample", "proof.chain", "ledger.disclosed_set", "trust.setup", "trust.records",
            "trust.noise_table")  # fmt: skip
 _ANSWERS = tuple(dict.fromkeys((*_OPENED, *_LEDGER, *_RANDOMNESS, *_PROOFS)))
 _DRAW = ("proof.challenge", "trust.challenge")
 _EMBED = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid")
-_COALITION = ("coalition.parameters", "coalition.count", "coalition.circuit", "coalition.key", "coalition.certificate",
+_COALITION = ("coalition.parameters", "coalition.count", "coalition.circuit", "coalition.key", "coalition.proof",
               "coalition.cap")  # fmt: skip
 _RECEIPTS = ("receipt.accepted", "receipt.consistent", *_END)
 _FIGURES = tuple(check for check, rule in RULES.items() if rule.kind is Kind.EVIDENCE)
 """Every check that the figures of a window rest on."""
-_POLICY = ("opening.signature", "opening.root", "opening.complete", "opening.policy")
+_POLICY = ("header.signature", "header.root", "header.complete", "header.policy")
 
 
 @dataclass(frozen=True)
@@ -58,24 +58,25 @@ SENTENCES: Mapping[str, Claim] = {
     "randomness": Claim(_RANDOMNESS),
     "provider": Claim(_END),
     "ledger": Claim(
-        ("opening.signature", "opening.quorum", "opening.root", "ledger.quorum", "ledger.consistency", *_END)
+        ("header.signature", "header.quorum", "header.root", "ledger.quorum", "ledger.consistency", *_END)
     ),
     "receipts": Claim(_RECEIPTS),
     "receipts-independent": Claim((*_RECEIPTS, "receipt.independent")),
     "coalition": Claim((*_COALITION, *_END, "ledger.accounts", "trust.setup"), ran=_COALITION),
     "questions": Claim((*_EMBED, *_ANSWERS, "trust.embedder", "trust.manifest"), ran=_EMBED),
     "questions-again": Claim(
-        ("proof.a1", "receipt.accepted", "receipt.disclosed", "trust.embedder", *_END), ran=("proof.a1",)
+        ("proof.query_embedding", "receipt.accepted", "receipt.disclosed", "trust.embedder", *_END),
+        ran=("proof.query_embedding",),
     ),
-    "chain": Claim(("opening.chain", "opening.abandoned", "opening.empty", *_POLICY)),
+    "chain": Claim(("header.chain", "header.abandoned", "header.empty", *_POLICY)),
     "next": Claim(
         (
-            "opening.signature",
-            "opening.root",
-            "opening.chain",
-            "opening.abandoned",
-            "opening.empty",
-            "ledger.closing",
+            "header.signature",
+            "header.root",
+            "header.chain",
+            "header.abandoned",
+            "header.empty",
+            "ledger.trailer",
             *_END,
         )
     ),
@@ -84,13 +85,13 @@ SENTENCES: Mapping[str, Claim] = {
 """The sentences of `report.claims`, in their order."""
 
 INSTANTS: Mapping[str, Claim] = {
-    "opening-quorum": Claim(("opening.signature", "opening.quorum", "opening.root")),
-    "beacon": Claim(("opening.beacon",)),
-    "opens": Claim(("opening.signature", "opening.root", "opening.complete")),
+    "header-quorum": Claim(("header.signature", "header.quorum", "header.root")),
+    "beacon": Claim(("header.beacon",)),
+    "opens": Claim(("header.signature", "header.root", "header.complete")),
     "first-query": Claim(("ledger.timestamps", "ledger.clock", *_END)),
     "last-query": Claim(("ledger.timestamps", "ledger.clock", *_END)),
-    "closing": Claim(("ledger.closing", "ledger.clock", *_END)),
-    "closes": Claim(("opening.signature", "opening.root", "opening.complete")),
+    "trailer": Claim(("ledger.trailer", "ledger.clock", *_END)),
+    "closes": Claim(("header.signature", "header.root", "header.complete")),
     "final-quorum": Claim(("ledger.quorum", *_END)),
     "delete-after": Claim(_POLICY),
 }
@@ -98,16 +99,16 @@ INSTANTS: Mapping[str, Claim] = {
 inputs."""
 
 WITNESSED: Mapping[str, Claim] = {
-    "opening": Claim(("opening.signature", "opening.root")),
+    "header": Claim(("header.signature", "header.root")),
     "end": Claim(_END),
-    "beacon": Claim(("opening.beacon",)),
+    "beacon": Claim(("header.beacon",)),
 }
 """The claims that a witness's signature supports."""
 
 REQUIREMENTS: Mapping[str, Claim] = {
     "mechanisms": Claim(("trust.mechanisms", *_POLICY)),
     "max_epsilon": Claim(("trust.max_epsilon", *_FIGURES)),
-    "max_odds_unlisted": Claim(("trust.max_odds_unlisted", *_FIGURES)),
+    "max_exclusion_factor": Claim(("trust.max_exclusion_factor", *_FIGURES)),
     "max_delta": Claim(("trust.max_delta", *_POLICY)),
     "min_k_max": Claim(("trust.min_k_max", *_POLICY)),
     "max_theta": Claim(("trust.max_theta", *_POLICY)),
@@ -116,15 +117,24 @@ REQUIREMENTS: Mapping[str, Claim] = {
     "max_score_hi": Claim(("trust.max_score_hi", *_POLICY)),
     "min_score_width": Claim(("trust.min_score_width", *_POLICY)),
     "min_keep": Claim(("trust.min_keep", *_POLICY)),
-    "max_abandoned": Claim(("trust.max_abandoned", "opening.chain", "opening.abandoned", *_POLICY)),
-    "max_empty": Claim(("trust.max_empty", "opening.chain", "opening.empty", *_POLICY)),
+    "max_abandoned": Claim(("trust.max_abandoned", "header.chain", "header.abandoned", *_POLICY)),
+    "max_empty": Claim(("trust.max_empty", "header.chain", "header.empty", *_POLICY)),
     "min_receipts": Claim(("receipt.independent", *_RECEIPTS)),
-    "a1": Claim(("trust.a1", *_EMBED, "proof.a1", "receipt.disclosed", "trust.embedder", *_ANSWERS)),
-    "d1": Claim(("trust.d1", "opening.complete")),
+    "query_embedding": Claim(
+        (
+            "trust.query_embedding",
+            *_EMBED,
+            "proof.query_embedding",
+            "receipt.disclosed",
+            "trust.embedder",
+            *_ANSWERS,
+        )
+    ),
+    "document_embedding": Claim(("trust.document_embedding", "header.complete")),
     "coalition": Claim(("trust.coalition", *_COALITION, *_END)),
     "challenge": Claim(("trust.challenge", "proof.challenge", *_END)),
     "setup": Claim(("trust.setup", "proof.key", "proof.embed.key", "coalition.key")),
-    "quorum": Claim(("opening.signature", "opening.quorum", "opening.root", "ledger.quorum", *_END)),
+    "quorum": Claim(("header.signature", "header.quorum", "header.root", "ledger.quorum", *_END)),
 }
 """The checks that must pass for a requirement of trust.toml to count as met, in addition to the requirement's own
 check."""
@@ -250,7 +260,7 @@ def _provider(w: Window) -> str | None:
 
 def _ledger(w: Window) -> str | None:
     v = w.vouching
-    start, end = ([k.name for k in v.witnesses if getattr(k, part)] for part in ("opening", "end"))
+    start, end = ([k.name for k in v.witnesses if getattr(k, part)] for part in ("header", "end"))
     if not start or not end:
         return None
     both = (
@@ -290,15 +300,15 @@ def _coalition(w: Window) -> str | None:
 
 
 def _questions(w: Window) -> str | None:
-    if w.figures.a1 != "proved":
+    if w.figures.query_embedding != "proved":
         return None
     return "The published method computed the vector of each question, and the vector does not depend on the index."
 
 
 def _questions_again(w: Window) -> str | None:
-    if not w.figures.a1.startswith("re-executed"):
+    if not w.figures.query_embedding.startswith("re-executed"):
         return None
-    return f"This verifier recomputed the vectors of the disclosed questions ({w.figures.a1})."
+    return f"This verifier recomputed the vectors of the disclosed questions ({w.figures.query_embedding})."
 
 
 def _chain(w: Window) -> str | None:
@@ -309,7 +319,7 @@ def _chain(w: Window) -> str | None:
     came = f"; {lost} abandoned since the last complete one" if before.abandoned else ""
     if before.empty:
         came += f"; {counted(before.empty, 'window')} without a query since the last complete one"
-    named = f"{before.opening[:16]}.."
+    named = f"{before.header[:16]}.."
     words = w.chain.words.removeprefix(f"header {named}, ")
     return f"The window header names the previous window, {named} ({words}){came}."
 
@@ -318,7 +328,7 @@ def _next(w: Window) -> str | None:
     after = w.chain.after
     if after is None:
         return None
-    return f"The next window has to name header {after.opening[:16]}.., root {after.root[:16]}.."
+    return f"The next window has to name header {after.header[:16]}.., root {after.root[:16]}.."
 
 
 def _cumulative(w: Window) -> str | None:

@@ -16,8 +16,8 @@ from typing import TypedDict
 from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.errors import PolicyError, SchemaError
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.bernoulli import exclusion_factor_over_windows
 from rag_audit.mechanisms.accounting.bounds import BoundJson
-from rag_audit.mechanisms.accounting.coins import odds_over_windows
 from rag_audit.mechanisms.accounting.cumulative import cumulative
 from rag_audit.mechanisms.accounting.values import Real, text
 from rag_audit.mechanisms.descriptions import description
@@ -47,8 +47,8 @@ class CumulativeJson(TypedDict):
     delta: str
     bound: BoundJson
     tenants: list[str]
-    odds_unlisted: str | None
-    odds_unlisted_all_accounts: str | None
+    exclusion_factor: str | None
+    exclusion_factor_all_accounts: str | None
     windows: list[dict[str, Json]]
 
 
@@ -58,17 +58,17 @@ class Cumulative:
 
     :param alone: the exact eps of each single window at the same delta
     :param tenants: the tenants that every window serves; the bound applies to them
-    :param odds_unlisted: the maximum factor by which the absence of a document of one position becomes more likely for
-        k_max accounts that received it in none of the windows; None without samples
-    :param odds_unlisted_all_accounts: the same factor for all accounts that the tenant may have in each window
+    :param exclusion_factor: the maximum factor by which the absence of a document of one position becomes more likely
+        for k_max accounts that received it in none of the windows; None without samples
+    :param exclusion_factor_all_accounts: the same factor for all accounts that the tenant may have in each window
     """
 
     windows: Sequence[WindowPart]
     bound: accounting.Bound
     alone: Sequence[float]
     tenants: Sequence[str]
-    odds_unlisted: float | None = None
-    odds_unlisted_all_accounts: float | None = None
+    exclusion_factor: float | None = None
+    exclusion_factor_all_accounts: float | None = None
 
     def as_json(self) -> CumulativeJson:
         """JSON form, reals as decimal strings."""
@@ -77,8 +77,8 @@ class Cumulative:
             "delta": text(self.bound.delta),
             "bound": self.bound.as_json(),
             "tenants": list(self.tenants),
-            "odds_unlisted": text(self.odds_unlisted),
-            "odds_unlisted_all_accounts": text(self.odds_unlisted_all_accounts),
+            "exclusion_factor": text(self.exclusion_factor),
+            "exclusion_factor_all_accounts": text(self.exclusion_factor_all_accounts),
             "windows": [
                 {
                     "window": part.policy.window,
@@ -108,14 +108,14 @@ def load_window(path: Path) -> WindowPart:
         policy = Policy.parse(file.policy, field=f"{path.name}.policy")
         schema = file.embedder.get("schema")
         dimension = schema.get("dimension") if isinstance(schema, dict) else None
-        opening = file.entries[0] if file.entries else None
-        committed = opening.get("c_policy") if isinstance(opening, dict) else None
+        header = file.entries[0] if file.entries else None
+        committed = header.get("c_policy") if isinstance(header, dict) else None
         if digest_hex(file.policy) != committed:
             raise SchemaError(
                 "the policy differs from the committed policy of the window",
                 field=f"{path.name}.policy",
                 expected=committed,
-                found=digest_hex(file.policy),
+                actual=digest_hex(file.policy),
             )
     else:
         policy = Policy.parse(value, field=path.name)
@@ -133,7 +133,7 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
     names = [part.policy.window for part in windows]
     if twice := repeated(names):
         raise PolicyError(
-            "the same window is supplied twice", field="windows", expected="each window once", found=twice[0]
+            "the same window is supplied twice", field="windows", expected="each window once", actual=twice[0]
         )
     shared = [{t.tenant for t in part.policy.tenants} for part in windows]
     tenants = sorted(set.intersection(*shared)) if shared else []
@@ -142,7 +142,7 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
             "the windows have no tenant in common, so they do not share an index",
             field="windows",
             expected="a tenant that all windows have",
-            found="; ".join(", ".join(sorted(names)) for names in shared),
+            actual="; ".join(", ".join(sorted(names)) for names in shared),
         )
     total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
     bounds = [_of_tenant(windows, tenant, total) for tenant in tenants]
@@ -156,7 +156,7 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
 
 
 def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:
-    """The bound for one tenant: noise composes exactly, the closed forms of listing add to it."""
+    """The bound for one tenant: noise composes exactly, the closed forms of randomized response add to it."""
     parts: list[tuple[accounting.Mechanism, int]] = []
     listed = Decimal(0)
     for part in windows:
@@ -169,7 +169,7 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
         listed += loss.epsilon
     if not parts:
         why = "each window's closed form for randomised response, which add up"
-        return accounting.Bound(accounting.LISTING, float(listed), 0.0, True, None, (why,))
+        return accounting.Bound(accounting.RANDOMIZED_RESPONSE, float(listed), 0.0, True, None, (why,))
     composed = cumulative(parts, delta)
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
 
@@ -191,5 +191,5 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
             if sampling is None:
                 return None
             parts.append((sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max)))
-        factors.append(odds_over_windows(parts))
+        factors.append(exclusion_factor_over_windows(parts))
     return max(factors, default=None)

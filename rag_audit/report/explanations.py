@@ -16,7 +16,7 @@ from rag_audit._internal.errors import SetupError
 from rag_audit.report.model import CheckLine, Explanation
 from rag_audit.verify.standing import base_id
 
-GROUPS = ("opening", "ledger", "proof", "receipt", "coalition", "bound", "trust")
+GROUPS = ("header", "ledger", "proof", "receipt", "coalition", "bound", "trust")
 
 
 @cache
@@ -51,7 +51,7 @@ def explained(check: str) -> Explanation:
             "no check has this id",
             field="CHECK",
             expected=", ".join(near) if near else "an id of docs/protocol.md",
-            found=check,
+            actual=check,
             hint="`rag-audit verifier explain` without CHECK lists all checks",
         )
     return explanation

@@ -81,7 +81,7 @@ def _head(major: int, number: int) -> bytes:
     for info, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
         if number < 1 << 8 * size:
             return bytes([major << 5 | info]) + number.to_bytes(size, "big")
-    raise EncodingError("not a CBOR number", expected="at most 64 bits", found=f"{number.bit_length()} bits")
+    raise EncodingError("not a CBOR number", expected="at most 64 bits", actual=f"{number.bit_length()} bits")
 
 
 class CoseReceipts:
@@ -103,7 +103,7 @@ class CoseReceipts:
             {
                 ALG: ED25519,
                 KID: key.verifier.key_id,
-                CWT_CLAIMS: {ISSUER: key.name, SUBJECT: log.closed.opening.log},
+                CWT_CLAIMS: {ISSUER: key.name, SUBJECT: log.closed.header.log},
                 VDS: RFC9162_SHA256,
                 CHECKPOINT: str(log.note),
             }
@@ -137,12 +137,12 @@ def write_cose(
     log = FinalLog.of(file, log_key=key.verifier)
     receipts = CoseReceipts(log, key)
     chosen = sorted(set(only)) or list(range(log.tree.size))
-    made = [(index, receipts.receipt(index)) for index in chosen]
+    result = [(index, receipts.receipt(index)) for index in chosen]
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        raise StoreError("cannot be made", field=str(directory), found=exc.strerror or str(exc)) from exc
-    for index, receipt in made:
+        raise StoreError("cannot be made", field=str(directory), actual=exc.strerror or str(exc)) from exc
+    for index, receipt in result:
         replace_file(directory / f"{index}.entry", log.entries[index])
         replace_file(directory / f"{index}.cose", receipt)
     return chosen
@@ -162,8 +162,8 @@ def _coalition(file: WindowFile) -> CoalitionStatement | None:
     """The statement of the window's coalition proof, rebuilt from the published entries."""
     closed = ClosedWindow.of(file, field="entries")
     entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
-    wanted = Policy.parse(file.policy, field="policy").estimator.certificate
-    declared = closed.closing.coalition
+    wanted = Policy.parse(file.policy, field="policy").estimator.coalition_proof
+    declared = closed.trailer.coalition
     if wanted is None or declared is None:
         return None
     size = closed.head.size - 1
@@ -171,8 +171,8 @@ def _coalition(file: WindowFile) -> CoalitionStatement | None:
     return coalition_statement(
         [entry for entry in entries if isinstance(entry, QueryRecord)],
         declared,
-        opening_digest=closed.digest,
-        head=Checkpoint(closed.opening.log, size, tree.root(size)),
+        header_digest=closed.digest,
+        head=Checkpoint(closed.header.log, size, tree.root(size)),
         dimension=check_manifest(file.embedder)["schema"]["dimension"],
         capacity=wanted.records,
     )

@@ -19,20 +19,20 @@ from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.chain import ClosedWindow, outcome_of
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import DrandBeacon, Opening, PreviousWindow, parse_entry
+from rag_audit.models.records import DrandBeacon, PreviousWindow, WindowHeader, parse_entry
 from rag_audit.models.trust import Require
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.policy import check_policy
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report.model import (
     Activity,
     BeaconReport,
     Chain,
+    ChainLink,
     Counts,
     Event,
     InputFile,
     KeyReport,
-    Link,
     QueryCount,
     ReceiptFiles,
     TenantReport,
@@ -86,7 +86,7 @@ def facts_of(case: Case, inputs: Inputs) -> Facts:
 def facts_without(facts: Facts) -> Facts:
     """The facts of a window that is not established: tenants have no privacy figure, and no windows are added up."""
     none = dict.fromkeys(
-        ("eps", "odds_unlisted", "odds_unlisted_all_accounts", "chance_listed", "positions_listed")
+        ("eps", "exclusion_factor", "exclusion_factor_all_accounts", "chance_listed", "positions_listed")
     )
     return replace(facts, tenants=[tenant.model_copy(update=none) for tenant in facts.tenants], policies=[])
 
@@ -107,24 +107,24 @@ def _policies(case: Case) -> list[Policy]:
     """The policies of the supplied chain. Each is well-formed and matches its window header's commitment."""
     if not case.previous or case.tallies.get("chain_reached") != len(case.previous):
         return []
-    found = [case.policy]
+    result = [case.policy]
     for file in case.previous:
         with suppress(RagAuditError):
             if isinstance(file, WindowFile):
-                policy, opening = (
+                policy, header = (
                     Policy.parse(file.policy, field="policy"),
                     parse_entry(file.entries[0], field="entry"),
                 )
-                if isinstance(opening, Opening) and opening.c_policy == policy.digest():
+                if isinstance(header, WindowHeader) and header.c_policy == policy.digest():
                     schema = file.embedder.get("schema")
                     dimension = schema.get("dimension") if isinstance(schema, dict) else None
                     check_policy(policy, dimension if type(dimension) is int else None)
-                    found.append(policy)
-    return found if len(found) == len(case.previous) + 1 else []
+                    result.append(policy)
+    return result if len(result) == len(case.previous) + 1 else []
 
 
 def _window(case: Case) -> WindowReport:
-    opening, policy = case.opening, case.policy
+    header, policy = case.header, case.policy
     p, q = policy.estimator.theta
     tau = (
         "the whole window"
@@ -132,9 +132,9 @@ def _window(case: Case) -> WindowReport:
         else f"{policy.estimator.tau} {policy.estimator.tau_unit}"
     )
     return WindowReport(
-        origin=opening.origin,
-        window=opening.window,
-        opening=case.opening_digest,
+        origin=header.origin,
+        window=header.window,
+        header=case.header_digest,
         entries=len(case.entries),
         root=case.final.root.hex(),
         policy=policy.digest(),
@@ -143,8 +143,8 @@ def _window(case: Case) -> WindowReport:
         theta=f"{p}/{q}",
         tau=tau,
         query_tokens=policy.tokens.query,
-        opens_at=opening.opens_at,
-        closes_at=opening.closes_at,
+        opens_at=header.opens_at,
+        closes_at=header.closes_at,
         delete_after=policy.delete_after,
     )
 
@@ -153,18 +153,18 @@ def _tenants(case: Case) -> list[TenantReport]:
     policy, figures = case.policy, case.figures
     bounds = figures.get("bounds")
     sigma = None if bounds is None else bounds["mechanism"]["sigma_over_delta"]
-    found = []
+    result = []
     for part in policy.tenants:
         mechanism, tenant = policy.mechanism(part), part.tenant
         own = figures.get("tenants", {}).get(tenant)
-        found.append(
+        result.append(
             TenantReport(
                 tenant=tenant,
                 mechanism=mechanism.name,
                 words=description(mechanism.name).words,
                 eps=None if own is None else own["eps"],
-                odds_unlisted=None if own is None else own["odds_unlisted"],
-                odds_unlisted_all_accounts=None if own is None else own["odds_unlisted_all_accounts"],
+                exclusion_factor=None if own is None else own["exclusion_factor"],
+                exclusion_factor_all_accounts=None if own is None else own["exclusion_factor_all_accounts"],
                 chance_listed=figures.get("by_chance", {}).get(tenant),
                 positions_listed=figures.get("listable", {}).get(tenant),
                 capacity=part.capacity,
@@ -175,19 +175,19 @@ def _tenants(case: Case) -> list[TenantReport]:
                 lattice=mechanism.scores.lattice,
                 sigma_over_delta=sigma if mechanism.uses_delta else None,
                 keep=_share(mechanism.keep),
-                chance=_share(mechanism.chance),
-                keep_coin=mechanism.keep,
-                chance_coin=mechanism.chance,
+                flip_probability=_share(mechanism.flip_probability),
+                keep_over_range=mechanism.keep,
+                flip_over_range=mechanism.flip_probability,
                 threshold=mechanism.threshold,
                 score_lo=mechanism.scores.lo,
                 score_hi=mechanism.scores.hi,
             )
         )
-    return found
+    return result
 
 
 def _share(coin: int | None) -> str | None:
-    return None if coin is None else f"{coin / COIN_RANGE:.6g}"
+    return None if coin is None else f"{coin / PROBABILITY_RANGE:.6g}"
 
 
 def _key(name: str, vkey: str) -> KeyReport:
@@ -202,8 +202,8 @@ def _signers(signed: SignedCheckpoint | None) -> set[str]:
 
 
 def _vouching(case: Case) -> Vouching:
-    trust, source = case.trust, case.opening.beacon
-    opening, end = (_signers(case.signed.get(name)) for name in ("opening.signature", "ledger.checkpoint"))
+    trust, source = case.trust, case.header.beacon
+    header, end = (_signers(case.signed.get(name)) for name in ("header.signature", "ledger.checkpoint"))
     drand = isinstance(source, DrandBeacon)
     in_beacon = set() if isinstance(source, DrandBeacon) else {w.vkey for w in source.witnesses}
     return Vouching(
@@ -211,7 +211,7 @@ def _vouching(case: Case) -> Vouching:
         witnesses=[
             WitnessReport(
                 **_key(w.name, w.vkey).model_dump(),
-                opening=w.vkey in opening,
+                header=w.vkey in header,
                 end=w.vkey in end,
                 beacon=w.vkey in in_beacon,
             )
@@ -231,13 +231,13 @@ def _vouching(case: Case) -> Vouching:
 
 def _counts(case: Case) -> Counts:
     figures, tallies = case.figures, case.tallies
-    asked = Counter((q.tenant, q.account) for q in case.queries)
-    spread = Counter((tenant, queries) for (tenant, _), queries in asked.items())
+    requested = Counter((q.tenant, q.account) for q in case.queries)
+    spread = Counter((tenant, queries) for (tenant, _), queries in requested.items())
     return Counts(
         tenants=len(case.tenants),
         entries=len(case.entries),
         records=len(case.queries),
-        asked=tallies.get("asked"),
+        requested=tallies.get("requested"),
         proved=figures.get("proved", 0),
         proofs=len(case.file.proofs),
         receipts_handed_in=len(case.receipts) + len(case.unread) - tallies.get("receipts_repeated", 0),
@@ -247,7 +247,7 @@ def _counts(case: Case) -> Counts:
         receipts_other=figures.get("receipts_other", 0),
         disclosed=tallies.get("disclosed", 0),
         accounts=len(case.everyone),
-        accounts_asking=len({account for _, account in asked}),
+        accounts_asking=len({account for _, account in requested}),
         accounts_holding_their_keys=figures.get("accounts_holding_their_keys", 0),
         enrolments=len(case.enrolments),
         enrolments_void_or_unused=figures.get("enrolments_void_or_unused", 0),
@@ -267,41 +267,41 @@ def _quorum_at(case: Case, check: str) -> int | None:
 
 
 def _events(case: Case) -> list[Event]:
-    opening, closing, queries = case.opening, case.closing, case.queries
+    header, trailer, queries = case.header, case.trailer, case.queries
     names = f"{case.trust.quorum} of {len(case.trust.witness)} witnesses"
-    found: list[Event] = []
+    result: list[Event] = []
 
     def happened(kind: str, at: int | None, words: str) -> None:
         if (
             at is not None and at <= MAX_SAFE_INTEGER
         ):  # a note may bear any time, and no check reads it as a date
-            found.append(Event.parse({"kind": kind, "at": at, "words": words}, field="event"))
+            result.append(Event.parse({"kind": kind, "at": at, "words": words}, field="event"))
 
-    happened("opening-quorum", _quorum_at(case, "opening.signature"), f"{names} had cosigned the commitments")
+    happened("header-quorum", _quorum_at(case, "header.signature"), f"{names} had cosigned the commitments")
     happened("beacon", case.drawn.get(0), "the beacon for the noise was known")
-    happened("opens", opening.opens_at, "the window opens")
+    happened("opens", header.opens_at, "the window opens")
     if queries:
         times = [q.ts for q in queries]
         happened("first-query", min(times), "the first answer was recorded")
         happened("last-query", max(times), "the last answer was recorded")
-    if closing is not None:
-        happened("closing", closing.ts, "the provider closed the ledger")
-    happened("closes", opening.closes_at, "the provider may answer no query after this time")
+    if trailer is not None:
+        happened("trailer", trailer.ts, "the provider closed the ledger")
+    happened("closes", header.closes_at, "the provider may answer no query after this time")
     happened("final-quorum", _quorum_at(case, "ledger.checkpoint"), f"{names} had cosigned the end")
     happened("delete-after", case.policy.delete_after, "the provider deletes the private inputs of proofs")
-    found.sort(key=lambda event: event.at or 0)
+    result.sort(key=lambda event: event.at or 0)
     own, published = len(case.challenges), len(case.file.challenges)
     if own or published:
         words = f"{counted(own, 'challenge')} of this verifier, {published} in the window file; a challenge has no date"
-        found.append(Event(kind="challenge", at=None, words=words))
-    return found
+        result.append(Event(kind="challenge", at=None, words=words))
+    return result
 
 
 def _activity(case: Case) -> Activity | None:
-    closing = case.closing
-    start, end = case.opening.opens_at, case.opening.closes_at
-    if closing is not None:
-        end = min(end, closing.ts)
+    trailer = case.trailer
+    start, end = case.header.opens_at, case.header.closes_at
+    if trailer is not None:
+        end = min(end, trailer.ts)
     if end <= start or not case.queries:
         return None
     counts = [0] * PARTS
@@ -311,21 +311,19 @@ def _activity(case: Case) -> Activity | None:
     return Activity(start=start, end=end, counts=counts)
 
 
-def _link(previous: PreviousWindow) -> Link:
-    return Link(
-        opening=previous.opening, root=previous.root, abandoned=previous.abandoned, empty=previous.empty
+def _link(previous: PreviousWindow) -> ChainLink:
+    return ChainLink(
+        header=previous.header, root=previous.root, abandoned=previous.abandoned, empty=previous.empty
     )
 
 
 def _chain(case: Case) -> Chain:
-    previous, closing = case.opening.previous, case.closing
+    previous, trailer = case.header.previous, case.trailer
     after = None
-    if closing is not None:
-        closed = ClosedWindow(
-            case.opening, case.opening_digest, closing, case.final, outcome_of(case.entries)
-        )
+    if trailer is not None:
+        closed = ClosedWindow(case.header, case.header_digest, trailer, case.final, outcome_of(case.entries))
         after = _link(closed.as_previous())
-    said = next((c.found for c in case.checks if c.id == "opening.chain"), "not checked")
+    said = next((c.actual for c in case.checks if c.id == "header.chain"), "not checked")
     return Chain(
         before=None if previous is None else _link(previous),
         given=len(case.previous),

@@ -1,4 +1,4 @@
-"""The JUnit face: each check is a test case, as a build server's test report shows them.
+"""The JUnit format: each check is a test case, as a build server's test report shows them.
 
 A false check, a check that leaves the figures unproven, and an unmet limit are failures. An undecided check is an
 error. The form follows Jenkins's schema (junit-10.xsd).
@@ -56,7 +56,7 @@ def render(report: Report | ShortReport) -> str:
 
 
 def _properties(report: Report | ShortReport) -> list[tuple[str, str]]:
-    found = [
+    result = [
         ("verdict", report.line),
         ("outcome", report.outcome),
         ("protection", report.protection.level),
@@ -64,7 +64,7 @@ def _properties(report: Report | ShortReport) -> list[tuple[str, str]]:
         ("decided_by", " ".join(report.decided_by)),
         ("version", report.filing.version),
     ]
-    return found + [(f.role, f"{f.name} {f.sha256 or ''}".strip()) for f in report.filing.inputs]
+    return result + [(f.role, f"{f.name} {f.sha256 or ''}".strip()) for f in report.filing.inputs]
 
 
 def _case(suite: ET.Element, check: CheckLine) -> None:
@@ -72,9 +72,9 @@ def _case(suite: ET.Element, check: CheckLine) -> None:
     case = ET.SubElement(suite, "testcase", {"name": check.id, "classname": f"rag_audit.{group}"})
     if check.outcome == "pass":
         return
-    message = {"message": f"found {check.found}", "type": check.outcome}
+    message = {"message": f"actual {check.actual}", "type": check.outcome}
     element = ET.SubElement(case, _ELEMENTS[check.outcome], message)
-    lines = [f"found {check.found}", f"expected {check.expected}"]
+    lines = [f"actual {check.actual}", f"expected {check.expected}"]
     if check.at is not None:
         lines.append(f"at {check.at}")
     if (e := check.explanation) is not None:

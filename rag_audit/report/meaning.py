@@ -69,24 +69,24 @@ def privacy_words(report: Report) -> list[str]:
             "the lists of these accounts change the odds that one given document is in the index by at most"
             f" {factor(eps)} (e^eps){slack if any(named(t.mechanism).uses_delta for t in report.tenants) else ''}"
         )
-    elif any(named(t.mechanism).limit == "max_odds_unlisted" for t in report.tenants):
+    elif any(named(t.mechanism).limit == "max_exclusion_factor" for t in report.tenants):
         lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
     for tenant in report.tenants:
         own = float(tenant.eps or "inf")
         if math.isfinite(own) and (not math.isfinite(eps) or tenant.eps != f.eps):
             lines.append(f"{tenant.tenant}: eps {tenant.eps}, {strength(own).partition(':')[0]}: odds change by at most"
                          f" {factor(own)}")  # fmt: skip
-    by_odds: dict[tuple[str, str | None], list[str]] = {}
+    by_exclusion_factor: dict[tuple[str, str | None], list[str]] = {}
     for tenant in report.tenants:
-        if tenant.odds_unlisted is not None:
-            by_odds.setdefault((tenant.odds_unlisted, tenant.odds_unlisted_all_accounts), []).append(
-                tenant.tenant
-            )
-    for (odds, every), names in by_odds.items():
+        if tenant.exclusion_factor is not None:
+            by_exclusion_factor.setdefault(
+                (tenant.exclusion_factor, tenant.exclusion_factor_all_accounts), []
+            ).append(tenant.tenant)
+    for (odds, every), names in by_exclusion_factor.items():
         lines.append(
             f"accounts of {listed(names)} that never received a given document of one position may conclude its"
             f" absence, which becomes more likely by a factor of at most {odds} for {counted(f.k_max, 'account')}"
-            f" (odds_unlisted) and {every} for all accounts; a document of s positions has at least the s-th power,"
+            f" (exclusion_factor) and {every} for all accounts; a document of s positions has at least the s-th power,"
             " and the presence of a document that an account asks for has no protection"
         )
     if f.tpr_at_fpr_1pct is not None:
@@ -121,12 +121,12 @@ def privacy_words(report: Report) -> list[str]:
 def vouched_words(report: Report) -> list[str]:
     """The parties that signed the window: provider, witnesses, beacon."""
     v = report.vouching
-    both = [w.name for w in v.witnesses if w.opening and w.end]
+    both = [w.name for w in v.witnesses if w.header and w.end]
     all_of = listed(both) if both else "no witness"
     words = f"{all_of} cosigned header and end (quorum {v.quorum} of {len(v.witnesses)})"
     for part, names in (
-        ("header", [w.name for w in v.witnesses if w.opening and not w.end]),
-        ("end", [w.name for w in v.witnesses if w.end and not w.opening]),
+        ("header", [w.name for w in v.witnesses if w.header and not w.end]),
+        ("end", [w.name for w in v.witnesses if w.end and not w.header]),
     ):
         if names:
             words += f"; {listed(names)} cosigned only the {part}"
@@ -161,7 +161,7 @@ def _bare(report: Report) -> bool:
 def counted_words(report: Report) -> list[str]:
     """How many records, proofs and receipts."""
     c = report.counts
-    proved = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} required"
+    proved = "no draw counts" if c.requested is None else f"{c.proved:,} proved, {c.requested:,} required"
     if not report.shows("answers") and not report.shows("answers-drawn"):
         proved = "this report does not establish that they are proved"
     files = report.filing.receipts.files
@@ -182,7 +182,7 @@ def counted_words(report: Report) -> list[str]:
 
 def _near(r: Requirement) -> str:
     scope = "" if r.scope is None else f" ({r.scope})"
-    return f"{r.name} {r.found} of {r.kind.replace('-', ' ')} {r.limit}{scope}"
+    return f"{r.name} {r.actual} of {r.kind.replace('-', ' ')} {r.limit}{scope}"
 
 
 def nearest_words(report: Report) -> list[str]:
@@ -192,7 +192,7 @@ def nearest_words(report: Report) -> list[str]:
     missed = [r for r in report.requirements if r.outcome != "pass"]
     if missed:
         named = "; ".join(
-            f"{r.name} {r.found} ({'absent from trust.toml' if r.limit is None else _wanted(r)})"
+            f"{r.name} {r.actual} ({'absent from trust.toml' if r.limit is None else _wanted(r)})"
             for r in missed
         )
         return [f"{len(missed)} of {len(report.requirements)} requirements not met: {named}"]
@@ -237,7 +237,7 @@ def _measured(report: Report) -> list[str]:
     if not by_setting:
         return []
     shares = ", ".join(
-        f"{_range([m.found for m in ms])} % with {setting}" for setting, ms in by_setting.items()
+        f"{_range([m.actual for m in ms])} % with {setting}" for setting, ms in by_setting.items()
     )
     exact = _range([m.exact for ms in by_setting.values() for m in ms])
     return [
@@ -281,7 +281,7 @@ def chain_words(report: Report) -> list[str]:
     if not report.shows("chain"):
         if _silent(report):
             return [
-                "this report draws no conclusion about the previous window (see the check opening.chain below)"
+                "this report draws no conclusion about the previous window (see the check header.chain below)"
             ]
         return ["the previous window is not established"]
     words = (
@@ -296,7 +296,7 @@ def chain_words(report: Report) -> list[str]:
     lines = [words]
     if chain.after is not None:
         lines.append(
-            f"the next window has to name header {chain.after.opening[:16]}.., root {chain.after.root[:16]}.."
+            f"the next window has to name header {chain.after.header[:16]}.., root {chain.after.root[:16]}.."
         )
     if report.figures.cumulative is not None:
         c = report.figures.cumulative

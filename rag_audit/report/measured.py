@@ -37,7 +37,7 @@ def read_measured(path: Path, case: Case, inputs: Inputs) -> Attacks:
         run = AttackRun.load(path)
         digest = sha256(read_bytes(path, max_bytes=MAX_ATTACKS_BYTES)).hex()
         inputs.add("attacks", printable_name(path), digest)
-        return measured_of(run, case.policy, case.opening_digest, field=printable_name(path))
+        return measured_of(run, case.policy, case.header_digest, field=printable_name(path))
 
 
 def uncertified(attacks: Attacks) -> Attacks:
@@ -52,10 +52,10 @@ def uncertified(attacks: Attacks) -> Attacks:
     return attacks.model_copy(update={"parts": parts, "above_certified": []})
 
 
-def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> Attacks:
+def measured_of(run: AttackRun, policy: Policy, header: str, *, field: str) -> Attacks:
     """A run, compared with a window.
 
-    :param opening: the digest of the window's entry 0
+    :param header: the digest of the window's entry 0
     :param field: the file's name
     :raises MeasurementError: the run is of another window, or of a mechanism that the policy does not have, or of other
         n, k_max or K
@@ -64,15 +64,15 @@ def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> 
     seen = {(r.attack, r.cell.mechanism, r.cell.defence, r.cell.accounts) for r in run.results}
     if len(seen) < len(run.results):
         raise SchemaError("a cell has the result of an attack twice", field=f"{field}.results",
-                          expected=f"{len(run.results)} different ones", found=len(seen))  # fmt: skip
-    if run.opening is not None:
-        return _of_window(run, policy, opening, field)
+                          expected=f"{len(run.results)} different ones", actual=len(seen))  # fmt: skip
+    if run.header is not None:
+        return _of_window(run, policy, header, field)
     if run.target != "engine":
         raise MeasurementError(
             "the attacks were on a service that has no link to this window",
             field=f"{field}.target",
             expected=f"engine, or a service of the window {policy.window}",
-            found=run.target,
+            actual=run.target,
         )
     unnamed = sorted({r.cell.mechanism for r in run.results} - run.mechanisms.keys())
     if unnamed:
@@ -82,14 +82,14 @@ def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> 
     return _of_engine(run, policy, field)
 
 
-def _of_window(run: AttackRun, policy: Policy, opening: str, field: str) -> Attacks:
+def _of_window(run: AttackRun, policy: Policy, header: str, field: str) -> Attacks:
     """A run against the window's own service."""
-    if run.opening != opening:
-        raise MeasurementError("the attacks were on another window", field=f"{field}.opening",
-                               expected=opening, found=run.opening)  # fmt: skip
+    if run.header != header:
+        raise MeasurementError("the attacks were on another window", field=f"{field}.header",
+                               expected=header, actual=run.header)  # fmt: skip
     if run.tenant is None or policy.tenant(run.tenant) is None:
         raise MeasurementError("the attacks were on a tenant that the window does not have", field=f"{field}.tenant",
-                               expected=", ".join(t.tenant for t in policy.tenants), found=run.tenant)  # fmt: skip
+                               expected=", ".join(t.tenant for t in policy.tenants), actual=run.tenant)  # fmt: skip
     mechanism, certify = policy.mechanism_of(run.tenant), _Certified(run)
     allowed = [r for r in run.results if _allowed(r, policy)]
     rows = [
@@ -109,13 +109,15 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Attacks:
     """A run against the reference engine under the policy's mechanisms."""
     mechanisms = {t.tenant: policy.mechanism(t) for t in policy.tenants}
     had = {tenant: attacked(mechanism) for tenant, mechanism in mechanisms.items()}
-    by_mechanism = {name: [t for t, m in had.items() if m == asked] for name, asked in run.mechanisms.items()}
+    by_mechanism = {
+        name: [t for t, m in had.items() if m == requested] for name, requested in run.mechanisms.items()
+    }
     if not any(by_mechanism[r.cell.mechanism] for r in run.results):
         raise MeasurementError(
             "no attack was measured under a mechanism of the window's policy",
             field=f"{field}.results",
             expected="; ".join(f"{tenant}: {described(m)}" for tenant, m in had.items()),
-            found="; ".join(dict.fromkeys(described(run.mechanisms[r.cell.mechanism]) for r in run.results)),
+            actual="; ".join(dict.fromkeys(described(run.mechanisms[r.cell.mechanism]) for r in run.results)),
             hint=f"rag-audit lab attack run all {_options(had, policy)}",
         )
     ranked = any(mechanisms[name].ranked for names in by_mechanism.values() for name in names)
@@ -123,7 +125,7 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Attacks:
     for name, value in wanted.items():
         if getattr(run, name) != value:
             raise MeasurementError("the attacks were measured under another policy", field=f"{field}.{name}",
-                                   expected=value, found=getattr(run, name),
+                                   expected=value, actual=getattr(run, name),
                                    hint=f"rag-audit lab attack run all {_options(had, policy)}")  # fmt: skip
     certify, parts, shown = _Certified(run), [], 0
     plain = {

@@ -54,14 +54,14 @@ class TenantReport(Model):
     words: Text
     eps: Real | None
     """epsilon over all outcomes for k_max accounts; null where no check could compute it"""
-    odds_unlisted: Real | None
+    exclusion_factor: Real | None
     """the maximum factor by which the absence of a document of one position becomes more likely for k_max accounts
     that never received it; null if every position is sampled"""
-    odds_unlisted_all_accounts: Real | None
+    exclusion_factor_all_accounts: Real | None
     """the same for all accounts that the tenant may have"""
     chance_listed: Real | None
-    """for randomized response: the probability that chance without relevance lists a given position to one of k_max
-    accounts"""
+    """for randomized response: the probability that random flips without relevance list a given position to one of
+    k_max accounts"""
     positions_listed: Number | None
     """maximum number of its positions that can have been listed"""
     capacity: Number
@@ -75,11 +75,11 @@ class TenantReport(Model):
     sigma_over_delta: Real | None
     keep: Real | None
     """the share of positions in a sample; null if every position is sampled"""
-    chance: Real | None
+    flip_probability: Real | None
     """for randomized response: the probability that a position is listed at a query whatever its content"""
-    keep_coin: Number | None
+    keep_over_range: Number | None
     """`keep` over 2^40, as the policy writes it"""
-    chance_coin: Number | None
+    flip_over_range: Number | None
     threshold: Number | None
     score_lo: Number
     score_hi: Number
@@ -98,7 +98,7 @@ class KeyReport(Model):
 class WitnessReport(KeyReport):
     """A witness named in trust.toml, and the acts that it signed."""
 
-    opening: bool
+    header: bool
     end: bool
     beacon: bool
 
@@ -139,7 +139,7 @@ class Counts(Model):
     tenants: Number
     entries: Number
     records: Number
-    asked: Number | None
+    requested: Number | None
     """records that must have proofs; null if no challenge determines them"""
     proved: Number
     """records with all lists proved"""
@@ -167,12 +167,12 @@ class Event(Model):
     """An instant of the window."""
 
     kind: Literal[
-        "opening-quorum",
+        "header-quorum",
         "beacon",
         "opens",
         "first-query",
         "last-query",
-        "closing",
+        "trailer",
         "closes",
         "final-quorum",
         "challenge",
@@ -192,10 +192,10 @@ class Activity(Model):
     counts: list[Number]
 
 
-class Link(Model):
+class ChainLink(Model):
     """The data about the previous window that a header contains, or has to contain."""
 
-    opening: Hex32
+    header: Hex32
     root: Hex32
     abandoned: Number
     empty: Number
@@ -204,14 +204,14 @@ class Link(Model):
 class Chain(Model):
     """The windows before and after this one."""
 
-    before: Link | None
+    before: ChainLink | None
     """null for the origin's first window"""
     given: Number
     """number of supplied earlier windows"""
     reached: Number
     """the number of previous windows that the chain reaches"""
     words: Text
-    after: Link | None
+    after: ChainLink | None
     """the data that the next window's header has to name; null if this window has no end"""
 
 
@@ -240,7 +240,7 @@ class WindowReport(Model):
 
     origin: Text
     window: Text
-    opening: Hex32
+    header: Hex32
     """digest of entry 0, the window's name in every signature"""
     entries: Number
     root: Hex32
@@ -281,7 +281,7 @@ class CheckLine(Model):
     decides: bool
     """whether its outcome is the verdict's"""
     expected: Text
-    found: Text
+    actual: Text
     at: Text | None
     """the entry, proof or receipt that decided it"""
     explanation: Explanation | None
@@ -307,8 +307,8 @@ class Cumulative(Model):
     """a further condition of the figure: this run verified only the last of the windows"""
     eps: Real
     delta: Real
-    odds_unlisted: Real | None
-    odds_unlisted_all_accounts: Real | None
+    exclusion_factor: Real | None
+    exclusion_factor_all_accounts: Real | None
 
 
 class Figures(Model):
@@ -332,10 +332,10 @@ class Figures(Model):
     eps_realised: Real | None
     realised_above: bool
     """whether `eps_realised` exceeds `eps`, which can happen without a contradiction (docs/accounting.md)"""
-    odds_unlisted: Real | None
+    exclusion_factor: Real | None
     """the maximum factor by which the absence of a document becomes more likely for k_max accounts that never
     received it"""
-    odds_unlisted_all_accounts: Real | None
+    exclusion_factor_all_accounts: Real | None
     """the same for all accounts that a tenant may have"""
     positions_per_document: Number | None
     """the positions of a document that both figures assume"""
@@ -350,8 +350,8 @@ class Figures(Model):
     challenge: Literal["full", "own", "published"] | None
     sampled: Number | None
     """records that a challenge drew"""
-    a1: Text
-    d1: Text
+    query_embedding: Text
+    document_embedding: Text
     coalition: Text
     largest_cluster: Number | None
     """accounts of the largest cluster of the coalition estimate"""
@@ -376,7 +376,7 @@ class Requirement(Model):
     kind: Literal["at-most", "at-least", "level"]
     limit: Text | None
     """null where trust.toml leaves it out, which no window meets"""
-    found: Text
+    actual: Text
     outcome: StatusName
     """the outcome of the check; unproven if the check passed on facts that other checks left open"""
     scope: Text | None
@@ -407,7 +407,16 @@ class Weakness(Model):
     """Something that is weaker than it could be."""
 
     id: Literal[
-        "setup", "a1", "d1", "sampled", "challenge", "coalition", "quorum", "receipts", "mechanism", "chain"
+        "setup",
+        "query_embedding",
+        "document_embedding",
+        "sampled",
+        "challenge",
+        "coalition",
+        "quorum",
+        "receipts",
+        "mechanism",
+        "chain",
     ]
     words: Text
     better: Text
@@ -420,7 +429,7 @@ class Measured(Model):
     setting: Text
     exact: Real
     """per cent of questions that find their passage among five without any mechanism"""
-    found: Real
+    actual: Real
     """per cent that find it with the mechanism"""
 
 
@@ -597,13 +606,13 @@ class ShortReport(Model):
         if self.malformed is None and self.outcome not in ("INTERNAL", "UNFINISHED"):
             return self.checks
         name = "input.readable" if self.malformed is not None else "program.finished"
-        found = self.malformed
-        expected = "a verdict" if found is None else found.expected
+        actual = self.malformed
+        expected = "a verdict" if actual is None else actual.expected
         explanation = Explanation(
-            means="every file and option that verify was given can be used" if found else "verify runs to its end",
+            means="every file and option that verify was given can be used" if actual else "verify runs to its end",
             failed=self.sentence,
             honest_causes=["a file was cut, damaged or edited on its way", "a file is of another release"]
-            if found else ["the process was stopped", "rag-audit has a fault"],
+            if actual else ["the process was stopped", "rag-audit has a fault"],
             ask=self.next_steps[0],
             section="docs/report.md#runs-without-a-verdict",
         )  # fmt: skip
@@ -616,8 +625,8 @@ class ShortReport(Model):
                 outcome="undecided",
                 decides=True,
                 expected=expected,
-                found=self.line if found is None else found.words,
-                at=None if found is None else found.object,
+                actual=self.line if actual is None else actual.words,
+                at=None if actual is None else actual.object,
                 explanation=explanation,
             ),
         ]

@@ -73,14 +73,14 @@ def figures_text(figures: PolicyFigures, covered: str) -> str:
 
 
 def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
-    """The meaning of `odds_unlisted` for some tenants, in words.
+    """The meaning of `exclusion_factor` for some tenants, in words.
 
     :param odds: the factor for k_max accounts
     :param all_accounts: the factor for all accounts that a tenant may have
     """
     return (
         f"Accounts of {', '.join(tenants)} that never received a given document may conclude its absence: the absence"
-        f" becomes more likely by a factor of at most {odds} for k_max accounts (odds_unlisted), and of at most"
+        f" becomes more likely by a factor of at most {odds} for k_max accounts (exclusion_factor), and of at most"
         f" {all_accounts} for all accounts. Both figures assume {accounting.POSITIONS_PER_DOCUMENT} position for each"
         " document; a document of s positions has at least the s-th power of them. The presence of a document that an"
         " account asks for has no protection: an answer returns the document if it ranks high enough and is in the"
@@ -89,7 +89,7 @@ def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
     )
 
 
-def by_odds(tenants: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
+def by_exclusion_factor(tenants: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
     """`unlisted` once for all tenants with the same figures.
 
     :param tenants: name, factor for k_max accounts and factor for all accounts; None without a sample
@@ -106,18 +106,19 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
     lines = []
     for name, tenant in tenants.items():
         kind = description(tenant["mechanism"]).words
-        eps, odds, every = tenant["eps"], tenant["odds_unlisted"], tenant["odds_unlisted_all_accounts"]
-        factors = "" if odds is None else f"; odds_unlisted {odds}, for all accounts {every}"
+        eps, odds, every = tenant["eps"], tenant["exclusion_factor"], tenant["exclusion_factor_all_accounts"]
+        factors = "" if odds is None else f"; exclusion_factor {odds}, for all accounts {every}"
         lines.append(f"{name}: {kind}; eps {eps}{factors}")
-    for words in by_odds(
-        (n, t["odds_unlisted"], t["odds_unlisted_all_accounts"]) for n, t in tenants.items()
+    for words in by_exclusion_factor(
+        (n, t["exclusion_factor"], t["exclusion_factor_all_accounts"]) for n, t in tenants.items()
     ):
         lines += textwrap.wrap(words, _WIDTH)
-    beyond = [name for name, t in tenants.items() if _exceeds(t["odds_unlisted"], t["eps"])]
+    beyond = [name for name, t in tenants.items() if _exceeds(t["exclusion_factor"], t["eps"])]
     if beyond:
         lines += textwrap.wrap(
-            f"odds_unlisted of {', '.join(beyond)} exceeds exp(eps), because eps does not bound it: eps is about the"
-            " lists of selected positions, and odds_unlisted also counts the texts at these positions, which eps leaves"
+            f"exclusion_factor of {', '.join(beyond)} exceeds exp(eps), because eps does not bound it: eps is about the"
+            " lists of selected positions, and exclusion_factor also counts the texts at these positions, which eps"
+            " leaves"
             " out. Lists contain positions that match no question. Accounts that have received the texts of nearly all"
             " positions without the document can conclude that the document is absent.",
             _WIDTH,
@@ -248,9 +249,9 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         f"Queries of different accounts with cosine at or above theta within {span} count as queries of one"
         " coalition. A theta near 1 finds accounts that repeat a question almost word for word.",
     )
-    wanted = p.estimator.certificate
+    wanted = p.estimator.coalition_proof
     yield (
-        "estimator.certificate",
+        "estimator.coalition_proof",
         "none" if wanted is None else f"{wanted.system}, up to {wanted.records} records",
         "The provider only declares the estimate: verdicts contain coalition=not-checked."
         if wanted is None
@@ -277,7 +278,7 @@ def _length(p: Policy) -> str:
     """The relation of the tenants' list lengths to top_k. Randomized response does not use top_k."""
     mechanisms = {tenant.tenant: p.mechanism(tenant) for tenant in p.tenants}
     lengths = [f"{name} {m.longest}" for name, m in mechanisms.items() if not m.ranked]
-    own = f"With listing, a list has at most listed_max positions: {', '.join(lengths)}."
+    own = f"With randomized response, a list has at most listed_max positions: {', '.join(lengths)}."
     if len(lengths) == len(p.tenants):
         return f"Maximum number of received documents that `account search` prints. {own}"
     words = (
@@ -293,7 +294,7 @@ def _unit(mechanisms: Collection[Mechanism]) -> str:
     if any(m.limit == "max_epsilon" for m in mechanisms):
         several.append("loses up to s times epsilon")
     if any(m.sampled for m in mechanisms):
-        several.append("has at least the s-th power of odds_unlisted")
+        several.append("has at least the s-th power of exclusion_factor")
     if not several:
         return "The unit of the format: one committed position. No tenant of this policy has a figure for it."
     return (

@@ -19,7 +19,7 @@ Kind = Literal["at-most", "at-least", "level"]
 WORDS: Mapping[str, tuple[Kind, str]] = {
     "mechanisms": ("level", "the accepted mechanisms"),
     "max_epsilon": ("at-most", "epsilon for k_max accounts"),
-    "max_odds_unlisted": (
+    "max_exclusion_factor": (
         "at-most",
         "the maximum factor for the likelihood of a document's absence",
     ),
@@ -34,15 +34,15 @@ WORDS: Mapping[str, tuple[Kind, str]] = {
     "max_abandoned": ("at-most", "windows abandoned since the last complete one"),
     "max_empty": ("at-most", "windows without a query since the last complete one"),
     "min_receipts": ("at-least", "receipts from accounts that trust.toml lists"),
-    "a1": ("level", "evidence that a query's vector comes from its text"),
-    "d1": ("level", "evidence that a document's vector comes from its text"),
+    "query_embedding": ("level", "evidence that a query's vector comes from its text"),
+    "document_embedding": ("level", "evidence that a document's vector comes from its text"),
     "coalition": ("level", "evidence for the coalition estimate"),
     "challenge": ("level", "the party that drew the records to prove"),
     "setup": ("level", f"the origin of the keys of {keyed_titles()} proofs"),
     "quorum": ("at-least", "witnesses that cosigned the header, and the end"),
 }
 """Each requirement in words, in the order of a report."""
-CHECKS = {"min_receipts": "receipt.independent", "quorum": "opening.quorum"}
+CHECKS = {"min_receipts": "receipt.independent", "quorum": "header.quorum"}
 """The checks of requirements that are not named `trust.<name>`."""
 
 
@@ -64,30 +64,30 @@ def requirements_of(
     :param eps: epsilon of the whole window
     :param established: whether the window's figures are established; if not, no requirement counts as met
     """
-    found = []
+    result = []
     for name, (kind, words) in WORDS.items():
         check = checks.get(CHECKS.get(name, f"trust.{name}"))
         if name == "quorum":
-            found.append(_quorum(checks, vouching, words, passed))
+            result.append(_quorum(checks, vouching, words, passed))
         elif check is not None:
             limit = _limit(require, name, check)
-            found.append(
+            result.append(
                 Requirement(
                     name=name,
                     check=check.id,
                     words=words,
                     kind=kind,
                     limit=limit,
-                    found=check.found,
+                    actual=check.actual,
                     outcome=_outcome(check.status, name, passed),
-                    scope=_scope(name, check.found, tenants, eps),
-                    used=_used(kind, limit, check.found),
+                    scope=_scope(name, check.actual, tenants, eps),
+                    used=_used(kind, limit, check.actual),
                 )
             )
     if established:
-        return found
+        return result
     unproven: StatusName = Status.UNPROVEN.value
-    return [r.model_copy(update={"outcome": unproven}) if r.outcome == "pass" else r for r in found]
+    return [r.model_copy(update={"outcome": unproven}) if r.outcome == "pass" else r for r in result]
 
 
 def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
@@ -96,14 +96,14 @@ def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
     return Status.UNPROVEN.value if status is Status.PASS and not held else status.value
 
 
-def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) -> str | None:
+def _scope(name: str, actual: str, tenants: list[TenantReport], eps: str | None) -> str | None:
     """The tenants that a limit applies to, if not every tenant (docs/protocol.md, "Checks")."""
-    if name == "max_epsilon" and found != eps:
+    if name == "max_epsilon" and actual != eps:
         inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
         reason = "no epsilon bounds what answers of"
-    elif name == "max_odds_unlisted":
+    elif name == "max_exclusion_factor":
         inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
-        return _odds_scope(inside, [t for t in tenants if t.tenant not in inside])
+        return _exclusion_scope(inside, [t for t in tenants if t.tenant not in inside])
     else:
         return None
     outside = [t.tenant for t in tenants if t.tenant not in inside]
@@ -113,13 +113,13 @@ def _scope(name: str, found: str, tenants: list[TenantReport], eps: str | None) 
     return f"only {some(inside)}; {rest}"
 
 
-def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
+def _exclusion_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
     """The tenants without noise, and the other tenants' replacement for the limit."""
     if not inside or not outside:
         return None
     rest = [
         f"{t.tenant}, which has {t.mechanism}"
-        + ("" if t.odds_unlisted is None else f" and a factor of {t.odds_unlisted}")
+        + ("" if t.exclusion_factor is None else f" and a factor of {t.exclusion_factor}")
         for t in outside
     ]
     return f"only {some(inside)}; the limit is not applied to {some(rest)}"
@@ -127,17 +127,17 @@ def _odds_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
 
 def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed: Passed) -> Requirement:
     """The quorum of both ends, as the worse of them has it."""
-    signed = min(sum(w.opening for w in vouching.witnesses), sum(w.end for w in vouching.witnesses))
-    parts = [checks[name] for name in ("opening.quorum", "ledger.quorum") if name in checks]
+    signed = min(sum(w.header for w in vouching.witnesses), sum(w.end for w in vouching.witnesses))
+    parts = [checks[name] for name in ("header.quorum", "ledger.quorum") if name in checks]
     worse = next((c for c in parts if c.status.value != "pass"), parts[0] if parts else None)
     limit = str(vouching.quorum)
     return Requirement(
         name="quorum",
-        check="opening.quorum" if worse is None else worse.id,
+        check="header.quorum" if worse is None else worse.id,
         words=words,
         kind="at-least",
         limit=limit,
-        found=str(signed),
+        actual=str(signed),
         # Without the provider's signature there is no text that witnesses could have cosigned.
         outcome="fail" if len(parts) < 2 or worse is None else _outcome(worse.status, "quorum", passed),
         scope=None,
@@ -158,10 +158,10 @@ def _limit(require: Require, name: str, check: Check) -> str | None:
     return None if value is None else str(value)
 
 
-def _used(kind: Kind, limit: str | None, found: str) -> str | None:
+def _used(kind: Kind, limit: str | None, actual: str) -> str | None:
     """The used share of a limit, if both are numbers and the limit is not 0."""
     try:
-        bound, value = Decimal(limit or "-"), Decimal(found)
+        bound, value = Decimal(limit or "-"), Decimal(actual)
     except InvalidOperation:
         return None
     divisor = value if kind == "at-least" else bound

@@ -58,7 +58,7 @@ def value(report: Report | ShortReport, places: Mapping[str, str] | None = None)
     notifications: list[Json] = [
         {
             "level": "error",
-            "message": {"text": f"{c.id} could not be decided: found {c.found}, expected {c.expected}"},
+            "message": {"text": f"{c.id} could not be decided: actual {c.actual}, expected {c.expected}"},
             "associatedRule": {"id": c.base, "index": numbers[c.base]},
         }
         for c in failed
@@ -155,10 +155,10 @@ def _result(
         "ruleIndex": numbers[check.base],
         "kind": kind,
         "level": level,
-        "message": {"text": f"{check.id}: found {check.found}, expected {check.expected}"},
+        "message": {"text": f"{check.id}: actual {check.actual}, expected {check.expected}"},
         "locations": [where],
         "partialFingerprints": {
-            "check/v1": f"{'none' if report.window is None else report.window.opening}/{check.id}"
+            "check/v1": f"{'none' if report.window is None else report.window.header}/{check.id}"
         },
         "properties": {
             "id": check.id,

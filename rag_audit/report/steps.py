@@ -111,7 +111,7 @@ def _remedies(checks: Sequence[CheckLine], deciding: Sequence[str]) -> list[str]
             " and no file is missing"
         ]
     if "proof.challenge" in deciding and any(
-        c.found.endswith(" absent") for c in checks if c.base == "proof.challenge"
+        c.actual.endswith(" absent") for c in checks if c.base == "proof.challenge"
     ):
         return ['set beta and eta in trust.toml, or mode = "full", and repeat the verification']
     if "trust.setup" in deciding:

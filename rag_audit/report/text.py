@@ -23,7 +23,7 @@ from rag_audit.report.meaning import (
     weaker_words,
 )
 from rag_audit.report.model import AttackPoint, Attacks, CheckLine, Report, ShortReport
-from rag_audit.report.policy_text import by_odds
+from rag_audit.report.policy_text import by_exclusion_factor
 from rag_audit.report.strength import protection_words
 
 WIDTH = 100
@@ -137,7 +137,7 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
     for check in deciding[:_SHOWN]:
         place = "" if check.at is None else f", at {check.at}"
         lines.append(f"  {check.outcome} {check.id}{shortened(place, 200)}")
-        lines.append(f"    found     {shortened(check.found, 200)}")
+        lines.append(f"    actual    {shortened(check.actual, 200)}")
         lines.append(f"    expected  {shortened(check.expected, 200)}")
         if check.explanation is not None:
             lines += wrapped(check.explanation.failed, "    ")
@@ -145,7 +145,7 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
             lines += wrapped(f"Next step: {check.explanation.ask}.", "    ")
             lines.append(f"    Read: {check.explanation.section}")
     for check in deciding[_SHOWN:]:
-        lines.append(f"  {check.outcome} {check.id}: found {shortened(check.found)}")
+        lines.append(f"  {check.outcome} {check.id}: actual {shortened(check.actual)}")
     if cause_of(report.checks) is Cause.FILE and len(failed) > 1:
         lines += wrapped(CAVEAT)
     if others := len(failed) - len(deciding):
@@ -204,7 +204,7 @@ def check_lines(checks: list[CheckLine]) -> list[str]:
     lines = []
     for check in checks:
         place = "" if check.at is None else f"  at {check.at}"
-        lines.append(f"{check.outcome:9}  {check.id:24} {shortened(check.found)}{place}")
+        lines.append(f"{check.outcome:9}  {check.id:24} {shortened(check.actual)}{place}")
         if check.outcome != "pass":
             lines.append(f"{'':11}{'':24} expected {shortened(check.expected, 160)}")
     return lines
@@ -222,14 +222,16 @@ def figure_lines(report: Report) -> list[str]:
         return []
     lines = ["privacy of the list of selected positions when one committed position changes"]
     for tenant in report.tenants:
-        every = tenant.odds_unlisted_all_accounts
+        every = tenant.exclusion_factor_all_accounts
         odds = (
             ""
-            if tenant.odds_unlisted is None
-            else f"; odds_unlisted {tenant.odds_unlisted}, for all accounts {every}"
+            if tenant.exclusion_factor is None
+            else f"; exclusion_factor {tenant.exclusion_factor}, for all accounts {every}"
         )
         lines.append(f"  {tenant.tenant}: {tenant.words}; eps {tenant.eps}{odds}")
-    for words in by_odds((t.tenant, t.odds_unlisted, t.odds_unlisted_all_accounts) for t in report.tenants):
+    for words in by_exclusion_factor(
+        (t.tenant, t.exclusion_factor, t.exclusion_factor_all_accounts) for t in report.tenants
+    ):
         lines += wrapped(words)
     for tenant in report.tenants:
         if tenant.positions_listed is not None:
@@ -276,7 +278,7 @@ def requirement_lines(report: Report) -> list[str]:
         limit = "absent from trust.toml" if r.limit is None else f"{r.kind.replace('-', ' ')} {r.limit}"
         used = "" if r.used is None else f"  {100 * float(r.used):.0f} % used"
         scope = "" if r.scope is None else f"; {r.scope}"
-        lines.append(f"  {r.outcome:9}  {r.name:18} {shortened(r.found, 40)}  ({limit}){used}{scope}")
+        lines.append(f"  {r.outcome:9}  {r.name:18} {shortened(r.actual, 40)}  ({limit}){used}{scope}")
     return lines
 
 

@@ -55,9 +55,9 @@ DOES_NOT_PROVE = (
 RETURNED_TEXTS = (
     "the texts that a tenant with a sample returned: the provider returns no text of a position outside of"
     " the sample and, with mechanism sampling, no text of a position with score 0. No proof covers this rule"
-    " yet, and odds_unlisted of mechanism sampling depends on it. Receipts do not show a text that the"
+    " yet, and exclusion_factor of mechanism sampling depends on it. Receipts do not show a text that the"
     " provider withholds at the end of a list (mechanism sampling), or from every answer with a receipt that"
-    " the verifier has (noise with sampling, listing)"
+    " the verifier has (noise with sampling, randomized response)"
 )
 """An additional line, printed if a tenant samples."""
 
@@ -95,7 +95,7 @@ class ReportedVerdict(Verdict):
                 for kind in ALL
                 if kind.mechanism.name in present and kind.does_not_prove is not None
             ),
-            *([RETURNED_TEXTS] if any(t.get("odds_unlisted") for t in tenants) else []),
+            *([RETURNED_TEXTS] if any(t.get("exclusion_factor") for t in tenants) else []),
             *DOES_NOT_PROVE,
         ]
 

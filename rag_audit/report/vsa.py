@@ -40,10 +40,10 @@ begin with SLSA_, and defines FAILED for a result that did not pass. UNKNOWN is 
 
 def render(report: Report | ShortReport, key: SigningKey | None = None) -> str:
     """The statement, or the envelope around it if a key is given."""
-    made = statement(report)
+    result = statement(report)
     if key is None:
-        return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
-    payload = json.dumps(made, separators=(",", ":"), ensure_ascii=False).encode()
+        return json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    payload = json.dumps(result, separators=(",", ":"), ensure_ascii=False).encode()
     envelope = {
         "payloadType": PAYLOAD_TYPE,
         "payload": base64.b64encode(payload).decode(),
@@ -69,12 +69,12 @@ def statement(report: Report | ShortReport) -> Json:
     # A statement needs a subject with a digest; the window header's digest is the window's name in every signature. A
     # run that could not read its window has none. Such a statement matches no subject, so no policy can take it for a
     # pass.
-    opening = None if report.window is None else report.window.opening
+    header = None if report.window is None else report.window.header
     subject: list[Json] = [
         {"name": f.name, "digest": {"sha256": f.sha256}}
         for f in inputs
         if f.role in ("window", "sibling") and f.sha256 is not None
-    ] or ([] if opening is None else [{"name": "opening", "digest": {"sha256": opening}}])
+    ] or ([] if header is None else [{"name": "header", "digest": {"sha256": header}}])
     trust = next((f for f in inputs if f.role == "trust"), None)
     policy: dict[str, Json] = {"uri": "trust.toml" if trust is None else quote(trust.name)}
     if trust is not None and trust.sha256 is not None:
@@ -93,7 +93,7 @@ def statement(report: Report | ShortReport) -> Json:
         "predicate": {
             "verifier": {"id": VERIFIER, "version": {"rag-audit": report.filing.version}},
             "timeVerified": utc(report.filing.verified_at),
-            "resourceUri": f"urn:rag-audit:window:{opening or 'unknown'}",
+            "resourceUri": f"urn:rag-audit:window:{header or 'unknown'}",
             "policy": policy,
             "inputAttestations": attestations,
             "verificationResult": "PASSED" if report.exit_code == 0 else "FAILED",
@@ -130,7 +130,7 @@ def _extension(report: Report | ShortReport) -> Json:
         "figures": report.figures.dump() if stands else None,
         "claims": [c.dump() for c in report.claims],
         "counts": report.counts.dump(),
-        "requirements": [{"name": r.name, "limit": r.limit, "found": r.found} for r in report.requirements],
+        "requirements": [{"name": r.name, "limit": r.limit, "actual": r.actual} for r in report.requirements],
         "allowed": [*report.figures.allowed],
         "weaker": [w.words for w in report.weaker],
     }

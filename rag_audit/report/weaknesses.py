@@ -39,13 +39,20 @@ def weaknesses_of(
             "proofs depend on one honest contributor to their keys",
             "scan proofs, which need no keys",
         )
-    if figures.a1 != "proved":
-        weak("a1", f"the origin of query vectors is {figures.a1}: epsilon is conditional on vectors that do not"
-                   " depend on the"
-             " index", "an embedder with proofs of query vectors (A1 proved)")  # fmt: skip
-    if figures.d1 != "proved":
-        weak("d1", f"the origin of committed vectors from the documents' texts is {figures.d1}",
-             "no release proves this origin yet")  # fmt: skip
+    if figures.query_embedding != "proved":
+        weak(
+            "query_embedding",
+            f"the origin of query vectors is {figures.query_embedding}: epsilon is conditional on vectors that do not"
+            " depend on the"
+            " index",
+            "an embedder with proofs of query vectors (A1 proved)",
+        )
+    if figures.document_embedding != "proved":
+        weak(
+            "document_embedding",
+            f"the origin of committed vectors from the documents' texts is {figures.document_embedding}",
+            "no release proves this origin yet",
+        )
     if figures.mode == "sampled":
         missed = "no valid draw determines the records that need a proof"
         if figures.sampled is not None and figures.beta is not None and figures.eta is not None:
@@ -61,7 +68,7 @@ def weaknesses_of(
     if figures.coalition != "checked":
         weak("coalition", "the number of accounts that repeat a question almost word for word is unknown or only the"
                           " provider's word",
-             "a coalition proof (rag-audit provider policy new --certificate)")  # fmt: skip
+             "a coalition proof (rag-audit provider policy new --coalition-proof)")  # fmt: skip
     if 2 * vouching.quorum <= len(vouching.witnesses):
         weak("quorum", "the quorum is at most half of the witnesses: two ledgers could each have a quorum",
              "a quorum of more than half")  # fmt: skip
@@ -100,7 +107,7 @@ def _measured(tenant: TenantReport) -> list[Measured]:
     for s in near:
         at = f"{s.mechanism} at {kind.settings.plain.format(kind.setting(s))}"
         results += [
-            Measured(collection=c.name, setting=at, exact=c.exact, found=s.found[c.name][0])
+            Measured(collection=c.name, setting=at, exact=c.exact, actual=s.actual[c.name][0])
             for c in study().collections
         ]
     return results

@@ -10,7 +10,7 @@ from rag_audit._internal.errors import SetupError
 
 MAX_CHUNK = 800
 """Default maximum of characters in a chunk, well below the 512 tokens at which documents are truncated."""
-LEAST_CHUNK, MOST_CHUNK = 64, 65_536
+SHORTEST_CHUNK, LONGEST_CHUNK = 64, 65_536
 CUTS = (
     re.compile(r"\r?\n[^\S\n]*\n\s*"),
     re.compile(r"\n\s*"),
@@ -42,12 +42,12 @@ class Cutting:
     headings: bool = False
 
     def __post_init__(self) -> None:
-        if not LEAST_CHUNK <= self.size <= MOST_CHUNK:
+        if not SHORTEST_CHUNK <= self.size <= LONGEST_CHUNK:
             raise SetupError("a chunk cannot have this size", field="chunk",
-                             expected=f"{LEAST_CHUNK} .. {MOST_CHUNK} characters", found=self.size)  # fmt: skip
+                             expected=f"{SHORTEST_CHUNK} .. {LONGEST_CHUNK} characters", actual=self.size)  # fmt: skip
         if not 0 <= self.overlap <= self.size // 2:
             raise SetupError("chunks cannot overlap so far", field="overlap",
-                             expected=f"0 .. {self.size // 2}, half a chunk", found=self.overlap)  # fmt: skip
+                             expected=f"0 .. {self.size // 2}, half a chunk", actual=self.overlap)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def _cut(text: str, cutting: Cutting) -> Iterator[str]:
 def _back(text: str, start: int, end: int, overlap: int, following: int) -> int:
     """The start of a chunk that repeats at most the given number of characters before `end`, from the start of a
     word."""
-    found = _WORD.search(text, max(start + 1, following - overlap), end) if overlap else None
-    return following if found is None else found.start()
+    result = _WORD.search(text, max(start + 1, following - overlap), end) if overlap else None
+    return following if result is None else result.start()
 
 
 def _parts(

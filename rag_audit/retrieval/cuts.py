@@ -31,12 +31,12 @@ def describe_repeated_ids(documents: Mapping[str, Sequence[Passage]]) -> Iterato
     :param documents: documents by tenant
     """
     for tenant, own in documents.items():
-        if found := repeated_names(own):
+        if result := repeated_names(own):
             named = [f"{brief(name)} on {len(places)} documents, the first of them numbers {places[0]} and {places[1]}"
-                     for name, places in list(found.items())[:_SHOWN]]  # fmt: skip
-            more = f"; {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+                     for name, places in list(result.items())[:_SHOWN]]  # fmt: skip
+            more = f"; {len(result) - _SHOWN} more" if len(result) > _SHOWN else ""
             yield (
-                f"{len(found)} ids in the metadata of {tenant} stand on several documents, which programs that join"
+                f"{len(result)} ids in the metadata of {tenant} stand on several documents, which programs that join"
                 f" answers take for one: {'; '.join(named)}{more}; give each document an id of its own"
             )
 
@@ -111,7 +111,7 @@ def embeddable(
             run = list(enumerate(own[first : first + _EMBEDDED], first))
             while error := _refusal(embedder, [document.text for _, document in run]):
                 number, document = run.pop(document_number(error) or 0)
-                inventory.omit(document.name_in(tenant, number), error.message, error.found)
+                inventory.omit(document.name_in(tenant, number), error.message, error.actual)
                 inventory.documents[tenant] -= 1
             kept[tenant] += [document for _, document in run]
     return kept

@@ -105,4 +105,4 @@ class DocumentStore(Closing):
         self._connection.close()
 
     def _error(self, message: str, cause: Exception) -> StoreError:
-        return StoreError(message, field=str(self._path), found=str(cause))
+        return StoreError(message, field=str(self._path), actual=str(cause))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from rag_audit import _native
 from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError
-from rag_audit.relation.coins import check_coin
+from rag_audit.relation.bernoulli import check_probability
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import MAX_COMPONENT, ScoreWindow, dot
@@ -58,10 +58,10 @@ class SharedPasses(Generic[A, R]):
     def do(self, item: A) -> R:
         """The result of an item. Another caller's thread may compute it. An exception of `work` for the item is
         raised here."""
-        (found,) = self.do_all([item])
-        if isinstance(found, Exception):
-            raise found
-        return found
+        (result,) = self.do_all([item])
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def do_all(self, items: Sequence[A]) -> list[R | Exception]:
         """The results of several items (`do`): for each the result, or the exception of `work`."""
@@ -181,8 +181,10 @@ class TenantIndex:
         if known is None or known[0] is not kept or (kept is not None and kept.flags.writeable):
             bits = None if kept is None else kept.tobytes()
 
-            def work(asked: Sequence[tuple[bytes, bytes | None]]) -> list[list[int]]:
-                return _native.top_k(self.packed, list(asked), window.lo, window.hi, window.lattice, k, bits)
+            def work(requested: Sequence[tuple[bytes, bytes | None]]) -> list[list[int]]:
+                return _native.top_k(
+                    self.packed, list(requested), window.lo, window.hi, window.lattice, k, bits
+                )
 
             known = self._passes[key] = (kept, SharedPasses(work))
         return known[1]
@@ -204,7 +206,7 @@ def _check_query(index: TenantIndex, query: Int8Array) -> None:
             "the query vector has another dimension",
             field="query vector",
             expected=index.dimension,
-            found=len(query),
+            actual=len(query),
         )
 
 
@@ -218,7 +220,7 @@ def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
             "the array does not hold int4 components",
             field=field,
             expected=f"int8 with {dimensions} axes",
-            found=f"{array.dtype} with {array.ndim}",
+            actual=f"{array.dtype} with {array.ndim}",
         )
     if array.size and max(int(array.max()), -int(array.min())) > MAX_COMPONENT:
         raise EncodingError("a vector component is out of range", field=field, expected="-7..7")
@@ -257,14 +259,14 @@ def check_capacity(documents: int, capacity: int, *, field: str = "documents") -
     """
     if capacity < 1:
         raise PolicyError(
-            "the capacity is out of range", field="capacity", expected="at least 1", found=capacity
+            "the capacity is out of range", field="capacity", expected="at least 1", actual=capacity
         )
     if documents > capacity:
         raise CapacityError(
             "there are more documents than the tenant's capacity",
             field=field,
             expected=f"at most {capacity}",
-            found=documents,
+            actual=documents,
             hint="write the next window's policy with a larger capacity: rag-audit provider policy new --tenant NAME=N",
         )
 
@@ -285,14 +287,14 @@ def no_noise(positions: int) -> Int32Array:
     return np.broadcast_to(np.zeros(1, np.int32), positions)
 
 
-def draw_coins(kappa: int, positions: int, bound: int) -> Int8Array:
+def draw_bernoulli_bits(kappa: int, positions: int, bound: int) -> Int8Array:
     """The Bernoulli bits of a slot, shape (positions,), 0 or 1: `relation.draws.coins` by the native core.
 
     :param kappa: the key of the slot
     :param bound: the probability of 1, over 2^40
     :raises PolicyError: the bound is not in 1..2^40 - 1
     """
-    bits = _native.draw_coins(to_bytes(kappa), positions, check_coin(bound, "coin"))
+    bits = _native.draw_coins(to_bytes(kappa), positions, check_probability(bound, "coin"))
     return np.frombuffer(bits, np.int8)
 
 
@@ -312,15 +314,15 @@ def select(
     :raises EncodingError: query, noise or `kept` has another shape or type
     :raises PolicyError: k is not in 1..capacity
     """
-    (found,) = select_all(index, [(query, noise)], window, k, kept)
-    if isinstance(found, Exception):
-        raise found
-    return found
+    (result,) = select_all(index, [(query, noise)], window, k, kept)
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def select_all(
     index: TenantIndex,
-    asked: Sequence[tuple[Int8Array, Drawn]],
+    requested: Sequence[tuple[Int8Array, Drawn]],
     window: ScoreWindow,
     k: int,
     kept: Int8Array | None = None,
@@ -332,7 +334,7 @@ def select_all(
     :raises PolicyError: k is not in 1..capacity
     """
     items: list[tuple[bytes, bytes | None]] = []
-    for query, noise in asked:
+    for query, noise in requested:
         _check_selection(index, noise, k, kept)
         _check_query(index, query)
         silent = noise.strides == (0,) and not noise[0]  # as `no_noise` makes it
@@ -363,16 +365,16 @@ def _check_selection(index: TenantIndex, noise: Drawn, k: int, kept: Int8Array |
     ):
         raise EncodingError(
             "the kept positions are not a bit for each position",
-            field="kept",
+            field="sample",
             expected=f"int8 ({index.capacity},), 0 or 1",
-            found=f"{kept.dtype} {kept.shape}",
+            actual=f"{kept.dtype} {kept.shape}",
         )
     if noise.dtype != np.int32 or noise.shape != (index.capacity,):
         raise EncodingError(
             "the noise has another shape than the index",
             field="noise",
             expected=f"int32 ({index.capacity},)",
-            found=f"{noise.dtype} {noise.shape}",
+            actual=f"{noise.dtype} {noise.shape}",
         )
     if not 1 <= k <= index.capacity:
-        raise PolicyError("K out of range", field="K", expected=f"1..{index.capacity}", found=k)
+        raise PolicyError("K out of range", field="K", expected=f"1..{index.capacity}", actual=k)

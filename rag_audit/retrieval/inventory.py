@@ -22,22 +22,22 @@ class Entry:
 
     :param name: the file, with its line or page if the entry is about a part
     :param reason: the reason, in the same words for every entry of one kind
-    :param found: the actual content of this entry
+    :param actual: the actual content of this entry
     """
 
     name: str
     reason: str
-    found: str | None = None
+    actual: str | None = None
 
     def as_json(self) -> dict[str, str]:
         """The entry for programs."""
-        found = {} if self.found is None else {"found": self.found}
-        return {"name": self.name, "reason": self.reason, **found}
+        result = {} if self.actual is None else {"actual": self.actual}
+        return {"name": self.name, "reason": self.reason, **result}
 
     @property
     def shown(self) -> str:
         """The entry's name for people, with the actual content."""
-        return self.name if self.found is None else f"{self.name} ({self.found})"
+        return self.name if self.actual is None else f"{self.name} ({self.actual})"
 
 
 @dataclass
@@ -70,9 +70,9 @@ class Inventory:
             self.repeat(name, "the text of an earlier document of the tenant")
         digests.add(digest)
 
-    def omit(self, name: str, reason: str, found: object = None) -> None:
+    def omit(self, name: str, reason: str, actual: object = None) -> None:
         """Note a file or a part of it that is in no document."""
-        self.omitted.append(Entry(name, reason, None if found is None else str(found)))
+        self.omitted.append(Entry(name, reason, None if actual is None else str(actual)))
 
     def shorten(self, name: str, reason: str) -> None:
         """Note a document that is used in part."""

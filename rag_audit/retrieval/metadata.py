@@ -48,16 +48,16 @@ def plain(value: object, place: str) -> Json:
     if isinstance(value, np.ndarray):
         raise _vector(place)
     if isinstance(value, Mapping):
-        made = {str(k): plain(v, f"{place}.{k}") for k, v in value.items()}
-        if len(made) != len(value):
+        result = {str(k): plain(v, f"{place}.{k}") for k, v in value.items()}
+        if len(result) != len(value):
             raise SchemaError("two keys have the same name", field=place,
-                              expected="each name once", found=", ".join(sorted(map(str, value))))  # fmt: skip
-        return made
+                              expected="each name once", actual=", ".join(sorted(map(str, value))))  # fmt: skip
+        return result
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         if len(value) > MAX_NUMBERS and all(map(_is_number, value)):
             raise _vector(place)
         return [plain(v, f"{place}[{n}]") for n, v in enumerate(value)]
-    raise SchemaError("a value cannot be written as JSON", field=place, found=type(value).__name__,
+    raise SchemaError("a value cannot be written as JSON", field=place, actual=type(value).__name__,
                       expected="text, a number, a date, a list or an object",
                       hint="leave the column out (--drop)")  # fmt: skip
 

@@ -117,7 +117,7 @@ class NoisePool(Closing):
             self._shrink()
 
     @property
-    def held_bytes(self) -> int:
+    def stored_bytes(self) -> int:
         """The bytes that drawn slots take at the moment."""
         return self._bytes
 

@@ -44,10 +44,10 @@ def check_question(text: str) -> None:
     check_text(text, field="query")
     if len(text) > MAX_QUESTION:
         raise SizeError("the question is too long", field="query",
-                        expected=f"at most {MAX_QUESTION:,} characters", found=f"{len(text):,}")  # fmt: skip
+                        expected=f"at most {MAX_QUESTION:,} characters", actual=f"{len(text):,}")  # fmt: skip
     if (size := len(jcs(text))) > MAX_QUESTION_BYTES:
         raise SizeError("the question is too long", field="query",
-                        expected=f"at most {MAX_QUESTION_BYTES:,} bytes of JSON", found=f"{size:,}")  # fmt: skip
+                        expected=f"at most {MAX_QUESTION_BYTES:,} bytes of JSON", actual=f"{size:,}")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class FileReader(Closing):
         """
         suffix = file.suffix.lower()
         if remedy := UNSUPPORTED.get(suffix):
-            raise DocumentsError("files of this format are not supported", field=str(file), found=suffix,
+            raise DocumentsError("files of this format are not supported", field=str(file), actual=suffix,
                                  hint=f"{remedy}, or {_SKIP}")  # fmt: skip
         for package in _PACKAGES.get(suffix, ()):
             if not _installed(package):
@@ -137,19 +137,19 @@ class FileReader(Closing):
         try:
             with open_regular(file) as handle:
                 if (size := os.fstat(handle.fileno()).st_size) > MAX_DOCUMENT_BYTES:
-                    raise DocumentsError("the file is too large", field=str(file), found=f"{size} bytes",
+                    raise DocumentsError("the file is too large", field=str(file), actual=f"{size} bytes",
                                          expected=f"at most {MAX_DOCUMENT_BYTES} bytes")  # fmt: skip
                 if suffix in _PLAIN:
                     text = decode_text(handle.read(MAX_DOCUMENT_BYTES), source=str(file))
-                    found = ReadFile((Section(text.replace("\r\n", "\n")),))
+                    result = ReadFile((Section(text.replace("\r\n", "\n")),))
                 else:
-                    found = self._parsed(handle, suffix, file)
+                    result = self._parsed(handle, suffix, file)
         except OSError as exc:
             raise DocumentsError.of_os_error(exc, "the file cannot be read", field=file) from exc
-        if not any(has_letters(section.text) for section in found.sections):
+        if not any(has_letters(section.text) for section in result.sections):
             raise NoTextError("the file holds no text", field=str(file), expected="at least one letter or digit",
-                              found=f"{size} bytes without text", hint=f"remove the file, or {_SKIP}")  # fmt: skip
-        return found
+                              actual=f"{size} bytes without text", hint=f"remove the file, or {_SKIP}")  # fmt: skip
+        return result
 
     def _parsed(self, handle: BinaryIO, suffix: str, file: Path) -> ReadFile:
         """Have the child parse an open file."""
@@ -175,7 +175,7 @@ class FileReader(Closing):
             socket.send_fds(channel, [suffix.ljust(REQUEST).encode()], [handle.fileno()])
             size = int.from_bytes(self._received(8, deadline, file), "big")
             if size > MAX_DOCUMENT_BYTES:
-                raise DocumentsError("the file's text is too large", field=str(file), found=f"{size} bytes",
+                raise DocumentsError("the file's text is too large", field=str(file), actual=f"{size} bytes",
                                      expected=f"at most {MAX_DOCUMENT_BYTES} bytes")  # fmt: skip
             data = self._received(size, deadline, file)
         except (BrokenPipeError, ConnectionResetError):
@@ -237,11 +237,11 @@ class FileReader(Closing):
             with suppress(ValueError):
                 how = signal.Signals(-code).name
         raise DocumentsError("the process that reads the file ended: the file is damaged, or it takes too much memory",
-                             field=str(file), expected=f"at most {self._limits.memory >> 20} MiB", found=how,
+                             field=str(file), expected=f"at most {self._limits.memory >> 20} MiB", actual=how,
                              hint=_SKIP)  # fmt: skip
 
-    def _too_long(self, file: Path, most: str) -> NoReturn:
-        raise DocumentsError("reading the file takes too long", field=str(file), expected=f"at most {most}",
+    def _too_long(self, file: Path, maximum: str) -> NoReturn:
+        raise DocumentsError("reading the file takes too long", field=str(file), expected=f"at most {maximum}",
                              hint=_SKIP)  # fmt: skip
 
 

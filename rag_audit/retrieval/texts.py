@@ -118,7 +118,7 @@ class _Loading:
                 "the folder contains no text",
                 field=str(self.path),
                 expected=f"<tenant>{LINES}, or files ending in {', '.join(sorted(SUFFIXES))}",
-                found=_not_read(len(self.inventory.omitted)),
+                actual=_not_read(len(self.inventory.omitted)),
                 inventory=self.inventory,
             )
         for tenant, documents in tenants.items():
@@ -135,15 +135,15 @@ class _Loading:
                     "two files belong to one tenant", field=str(file), expected="one file a tenant"
                 )
             try:
-                found = list(self._lines(file))
-                if not found:
+                result = list(self._lines(file))
+                if not result:
                     self._refuse(NoTextError("the file contains no documents", field=file.name,
                                              expected='a line {"text": ".."}',
                                              hint="remove the file, or omit it with --skip-unreadable"))  # fmt: skip
             except RagAuditError as exc:
                 self._refuse(exc)
                 continue
-            tenants[tenant] = found
+            tenants[tenant] = result
             self.inventory.sources[tenant] += 1
 
     def _lines(self, file: Path) -> Iterator[Document]:
@@ -200,10 +200,10 @@ class _Loading:
                                  expected=f"<tenant>{LINES} at the top of the folder",
                                  hint="move or unpack the file, or omit it with --skip-unreadable")  # fmt: skip
         read = reader.read(file)
-        found = (
+        result = (
             (section, chunk) for section in read.sections for chunk in chunks(section.text, self.cutting)
         )
-        for number, (section, chunk) in enumerate(found, 1):
+        for number, (section, chunk) in enumerate(result, 1):
             title = f"{source}#{number}"
             parts = [f"{name} {section.fields[name]}" for name in _PARTS if name in section.fields]
             place = ", ".join([source, *parts, f"chunk {number}"])
@@ -239,7 +239,7 @@ class _Loading:
         """Raise an error, or record its subject as omitted."""
         if not self.skip_unreadable:
             raise exc
-        self.inventory.omit(name or exc.field or str(self.path), exc.message, exc.found)
+        self.inventory.omit(name or exc.field or str(self.path), exc.message, exc.actual)
 
     def _omit_kind(self, file: Path) -> None:
         kind = f"files ending in {file.suffix.lower()}" if file.suffix else "files without an ending"
@@ -353,7 +353,7 @@ def tenant_id(name: str, place: Path | str) -> str:
             "the name cannot be a tenant's id",
             field=str(place),
             expected="letters, digits and . _ @ : - only, a letter or digit first",
-            found=name,
+            actual=name,
         ) from None
     return name
 
@@ -363,7 +363,7 @@ def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> 
     text = value.pop("text", None)
     if not isinstance(text, str):
         raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}',
-                          found=f"fields {', '.join(value)}" if value else None)  # fmt: skip
+                          actual=f"fields {', '.join(value)}" if value else None)  # fmt: skip
     if not has_text(text):
         raise NoTextError("the line contains no text", field=place, expected="text with a visible character",
                           hint="remove the line, or omit it with --skip-unreadable")  # fmt: skip
@@ -379,5 +379,5 @@ def _metadata(others: dict[str, object], place: str) -> dict[str, Json]:
         raise SchemaError("a document's metadata is not an object", field=f"{place}.metadata")
     if twice := sorted(inner.keys() & others.keys()):
         raise SchemaError("a document has a field twice", field=place,
-                          expected="each field once, in `metadata` or next to it", found=", ".join(twice))  # fmt: skip
+                          expected="each field once, in `metadata` or next to it", actual=", ".join(twice))  # fmt: skip
     return {name: plain(value, f"{place}.{name}") for name, value in {**others, **inner}.items()}

@@ -31,7 +31,7 @@ from rag_audit.retrieval.embedders.base import Embedder, TokenLimits, Vectors, d
 if TYPE_CHECKING:
     from rag_audit.models.manifest import StaticTable
 
-MOST_VECTORS = 1 << 21
+MAX_VECTORS = 1 << 21
 """Maximum number of vectors in a cache. Beyond it, the cache drops an eighth, the least recently used ones."""
 _APPLICATION_ID = 0x52_41_56_43
 _SCHEMA = (
@@ -58,15 +58,15 @@ class CachedEmbedder(Closing):
 
     :param path: the cache, which is created with mode 0600 if it is missing
     :param say: called with a line for people when the cache, or a part of it, is not used
-    :param most: the maximum number of stored vectors
+    :param maximum: the maximum number of stored vectors
     :raises SetupError: users other than its owner can access the file, or replace it in its folder
     """
 
     def __init__(
-        self, embedder: Embedder, path: Path, *, say: Callable[[str], None], most: int = MOST_VECTORS
+        self, embedder: Embedder, path: Path, *, say: Callable[[str], None], maximum: int = MAX_VECTORS
     ) -> None:
         self._embedder = embedder
-        self._path, self._say, self._most = path, say, most
+        self._path, self._say, self._most = path, say, maximum
         self._prefix = bytes.fromhex(digest_hex(cast("dict[str, Json]", embedder.manifest())))
         self._lock = threading.Lock()
         self.reused = self.embedded = 0
@@ -86,7 +86,7 @@ class CachedEmbedder(Closing):
             missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
             for part in _runs(missing):
                 try:
-                    made = self._embedder.embed_documents([missing[key] for key in part])
+                    result = self._embedder.embed_documents([missing[key] for key in part])
                 except EndpointError as exc:  # the earlier vectors are stored
                     if (number := document_number(exc)) is not None:
                         exc.field = f"documents[{first + keys.index(part[number])}]"
@@ -94,7 +94,7 @@ class CachedEmbedder(Closing):
                 except RagAuditError:
                     # Once more with all of them, so that the error names the document by its own number.
                     return self._embedder.embed_documents(texts, first=first)
-                known |= (fresh := dict(zip(part, made, strict=True)))
+                known |= (fresh := dict(zip(part, result, strict=True)))
                 self._write(fresh)
             self.reused += len(texts) - len(missing)
             self.embedded += len(missing)
@@ -188,11 +188,11 @@ class CachedEmbedder(Closing):
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("PRAGMA cache_size = -65536")  # keys are digests: inserts go anywhere in the tree
             db.execute("BEGIN IMMEDIATE")
-            found = db.execute("PRAGMA application_id").fetchone()[0]
-            if found == 0 and db.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
+            result = db.execute("PRAGMA application_id").fetchone()[0]
+            if result == 0 and db.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
                 db.execute(_SCHEMA)
                 db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            elif found != _APPLICATION_ID:
+            elif result != _APPLICATION_ID:
                 raise sqlite3.DatabaseError("the file belongs to another program")
             last, self._count = db.execute("SELECT max(used), count(*) FROM vector").fetchone()
             self._generation = (last or 0) + 1
@@ -203,18 +203,18 @@ class CachedEmbedder(Closing):
         return db
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-        found: dict[bytes, Vectors] = {}
+        result: dict[bytes, Vectors] = {}
         damaged = 0
         try:
             for key, digest, components in self._rows(keys):
                 if _digest(key, components) != digest or len(components) != self.dimension:
                     damaged += 1
                     continue
-                found[key] = np.frombuffer(components, np.int8)
+                result[key] = np.frombuffer(components, np.int8)
             if self._db is not None:
                 self._db.execute("BEGIN IMMEDIATE")
                 self._db.executemany(
-                    "UPDATE vector SET used = ? WHERE key = ?", ((self._generation, key) for key in found)
+                    "UPDATE vector SET used = ? WHERE key = ?", ((self._generation, key) for key in result)
                 )
                 self._db.execute("COMMIT")
         except (sqlite3.Error, TypeError) as exc:
@@ -224,7 +224,7 @@ class CachedEmbedder(Closing):
             self._say(
                 f"{damaged} vectors in the cache {self._path} are damaged, and were embedded a second time"
             )
-        return found
+        return result
 
     def _rows(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes, bytes]]:
         for at in range(0, len(keys) if self._db is not None else 0, _ASKED):
@@ -276,16 +276,16 @@ def _check_private(path: Path) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         above = path.parent.stat()
-        found = path.lstat() if path.exists() or path.is_symlink() else None
+        actual = path.lstat() if path.exists() or path.is_symlink() else None
     except OSError as exc:
-        raise SetupError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise SetupError("cannot be read", field=str(path), actual=exc.strerror or str(exc)) from exc
     if above.st_mode & 0o022 and not above.st_mode & stat.S_ISVTX:
         raise SetupError("other users can write to the folder of the vector cache", field=str(path.parent),
-                         expected="mode 0700", found=f"mode {stat.S_IMODE(above.st_mode):04o}",
+                         expected="mode 0700", actual=f"mode {stat.S_IMODE(above.st_mode):04o}",
                          hint=f"chmod 700 {path.parent}")  # fmt: skip
-    if found is None:
+    if actual is None:
         return
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    if not stat.S_ISREG(actual.st_mode) or actual.st_uid != os.geteuid() or actual.st_mode & 0o077:
         raise SetupError("other users can access the vector cache", field=str(path),
-                         expected="a file of your own with mode 0600", found=f"mode {stat.filemode(found.st_mode)}",
+                         expected="a file of your own with mode 0600", actual=f"mode {stat.filemode(actual.st_mode)}",
                          hint=f"chmod 600 {path}; a reader of this file can recognise texts in it")  # fmt: skip

@@ -120,17 +120,17 @@ class WindowApplication(Application):
         """The current values of the gauges."""
         places = self.queries.places
         yield gauge("rag_audit_requests_in_service", "Requests that wait or are answered.", places.taken)
-        yield gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", places.most)
+        yield gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", places.maximum)
         yield gauge("rag_audit_bodies_bytes", "Bytes of bodies that are received or wait.", self.bodies.held)
         window = self._windows.newest
         status = GaugeMetricFamily("rag_audit_window_status", "1 for the window's status.", labels=["status"])
-        found = "none" if window is None else window.status
+        result = "none" if window is None else window.status
         for name in STATES:
-            status.add_metric([name], float(name == found))
+            status.add_metric([name], float(name == result))
         yield status
         if window is None:
             return
-        state, opening = window.state, window.opening
+        state, header = window.state, window.header
         yield gauge("rag_audit_ledger_entries", "Entries of the ledger.", state.tree.size)
         yield gauge(
             "rag_audit_ledger_writable", "0 after a write failed.", float(state.store.failure is None)
@@ -138,12 +138,12 @@ class WindowApplication(Application):
         yield gauge(
             "rag_audit_window_opens_timestamp_seconds",
             "Time of the first possible query.",
-            opening.opens_at / 1000,
+            header.opens_at / 1000,
         )
         yield gauge(
             "rag_audit_window_closes_timestamp_seconds",
             "Time of the last possible query.",
-            opening.closes_at / 1000,
+            header.closes_at / 1000,
         )
         counts = window.noise_pool.counts
         drawn = GaugeMetricFamily(
@@ -156,8 +156,8 @@ class WindowApplication(Application):
     def close(self) -> None:
         """End the threads once their jobs have ended."""
         self.queries.close()
-        self.enrolments.desk.close()
-        self.public.desk.close()
+        self.enrolments.queue.close()
+        self.public.queue.close()
 
 
 def unready(window: Window | None) -> str | None:
@@ -167,10 +167,10 @@ def unready(window: Window | None) -> str | None:
     status = window.status
     if status != "active":
         return f"the window is {status}"
-    opening, now = window.opening, window.state.clock()
-    if now < opening.opens_at:
+    header, now = window.header, window.state.clock()
+    if now < header.opens_at:
         return "the window is not open yet"
-    if now > opening.closes_at:
+    if now > header.closes_at:
         return "the window's time is over"
     if window.state.store.failure is not None:
         return "the ledger could not be written"

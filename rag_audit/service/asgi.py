@@ -25,7 +25,7 @@ from rag_audit.service.logs import REQUEST_ID, log, request_id
 
 RETRY_S = 1
 """Seconds after which a request may be repeated that was refused for want of time, disk or a free place."""
-LEAST_FREE_BYTES = 16 << 20
+MIN_FREE_BYTES = 16 << 20
 """Free space on a state's disk below which a service is not ready."""
 NOT_STORED = {"Cache-Control": "no-store"}
 RECEIVED = "rag_audit.received"
@@ -58,7 +58,7 @@ class Bodies:
 
     @asynccontextmanager
     async def taken(
-        self, request: Request, most: int, *, kind: str | None = "application/json"
+        self, request: Request, maximum: int, *, kind: str | None = "application/json"
     ) -> AsyncIterator[bytes]:
         """The body of a request. It counts against the memory limit until the block ends, because a request that waits
         for an answer occupies memory like a request that is being received.
@@ -71,7 +71,7 @@ class Bodies:
         held = 0
         try:
             try:
-                await self._receive(request, most, parts, kind)
+                await self._receive(request, maximum, parts, kind)
             finally:
                 held = sum(map(len, parts))
             body = b"".join(parts)
@@ -80,18 +80,18 @@ class Bodies:
         finally:
             self.held -= held
 
-    async def read(self, request: Request, most: int, *, kind: str | None = "application/json") -> bytes:
+    async def read(self, request: Request, maximum: int, *, kind: str | None = "application/json") -> bytes:
         """The body of a request. It counts against the memory limit only while it is received (`taken`)."""
-        async with self.taken(request, most, kind=kind) as body:
+        async with self.taken(request, maximum, kind=kind) as body:
             return body
 
-    async def _receive(self, request: Request, most: int, parts: list[bytes], kind: str | None) -> None:
+    async def _receive(self, request: Request, maximum: int, parts: list[bytes], kind: str | None) -> None:
         """Receive a body, and count every part that enters the list against the memory limit."""
         given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (None, given):
             raise Unreadable(415, f"the content type is not {kind}")
         # A sender that is cut off may not read the reason, so up to twice the limit is received and the excess dropped.
-        long, received = Unreadable(413, f"the request is longer than {most} bytes"), 2 * most
+        long, received = Unreadable(413, f"the request is longer than {maximum} bytes"), 2 * maximum
         length = request.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:18]) > received:
             raise long
@@ -103,7 +103,7 @@ class Bodies:
                     request.scope[RECEIVED] = size
                     if size > received:
                         raise long
-                    if size > most:
+                    if size > maximum:
                         continue
                     parts.append(part)
                     self.held += len(part)
@@ -115,7 +115,7 @@ class Bodies:
             ) from None
         except ClientDisconnect:
             raise Left from None
-        if size > most:
+        if size > maximum:
             raise long
 
 
@@ -225,7 +225,7 @@ def disk_full(folder: Path) -> bool:
     :raises OSError: the folder cannot be read
     """
     disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES
+    return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES
 
 
 def error(status: int, name: str, message: str, after: int | None = None) -> Response:

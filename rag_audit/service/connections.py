@@ -29,13 +29,13 @@ def allow_connections(limits: Limits) -> None:
     """Raise this process's limit of open files to the number that a service's connections need, up to the hard limit.
     The usual soft limit, 1,024, protects older programs. If the limit is high enough, the function changes nothing.
     """
-    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * limits.connections + RESERVED
-    if most != resource.RLIM_INFINITY:
-        wanted = min(wanted, most)
+    if maximum != resource.RLIM_INFINITY:
+        wanted = min(wanted, maximum)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
         with suppress(OSError, ValueError):  # a system may refuse a value within its hard limit
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, maximum))
 
 
 def most_connections(limits: Limits) -> int:
@@ -57,18 +57,18 @@ class Refused(h11.RemoteProtocolError):
     """A request that is refused for its header, with words for the client."""
 
 
-def checked_header(data: bytes, most: int) -> None:
+def checked_header(data: bytes, maximum: int) -> None:
     """Check the received part of the header section.
 
     :param data: received bytes that are not parsed yet
-    :param most: bytes of request line, fields and the empty line
+    :param maximum: bytes of request line, fields and the empty line
     :raises Refused: the section is too large (RFC 9110, section 5.4), a line is folded (RFC 9112, section 5.2), or
         `Transfer-Encoding` occurs with `Content-Length` or in HTTP/1.0 (RFC 9112, sections 6.1 and 6.3)
     """
     end = _END.search(data)
     size = len(data) if end is None else end.end()
-    if size > most:
-        raise Refused(f"the header is longer than {most} bytes", error_status_hint=431)
+    if size > maximum:
+        raise Refused(f"the header is longer than {maximum} bytes", error_status_hint=431)
     if end is None:
         return
     header = data[:size]
@@ -115,7 +115,7 @@ class StrictConnection(h11.Connection):
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
     """The protocol of one connection under some limits."""
 
-    most = most_connections(limits)
+    maximum = most_connections(limits)
 
     class Patient(H11Protocol):
         """A connection that ends in three cases: a request's header does not arrive, the client does not read the
@@ -131,7 +131,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if len(self.connections) > most:
+            if len(self.connections) > maximum:
                 transport.abort()
             else:
                 self._wait_for_header()

@@ -49,7 +49,7 @@ class TooMany(RagAuditError):
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredRequest:
     """A request in the book.
 
     :param seq: the index of the account's entry, once it is enrolled
@@ -80,7 +80,7 @@ class EnrolmentBook(Closing):
             path.touch(mode=PRIVATE_MODE)
         except OSError as exc:
             raise StoreError(
-                "the book of enrolments cannot be made", field=str(path), found=exc.strerror
+                "the book of enrolments cannot be made", field=str(path), actual=exc.strerror
             ) from exc
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_WAIT_S)
         try:
@@ -94,17 +94,17 @@ class EnrolmentBook(Closing):
             raise
 
     def _prepare(self) -> None:
-        found = self._db.execute("PRAGMA application_id").fetchone()[0]
-        if found == 0 and self._db.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
+        result = self._db.execute("PRAGMA application_id").fetchone()[0]
+        if result == 0 and self._db.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
             for statement in _SCHEMA.split(";")[:-1]:
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             self._db.execute(f"PRAGMA user_version = {_VERSION}")
-        elif found != _APPLICATION_ID:
+        elif result != _APPLICATION_ID:
             raise StoreError("the file is not a book of enrolments", field=str(self._path))
         elif (version := self._db.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
             raise StoreError(
-                "the book of enrolments has another version", field=str(self._path), expected=_VERSION, found=version,
+                "the book of enrolments has another version", field=str(self._path), expected=_VERSION, actual=version,
                 hint="decide its requests with the release that wrote it, and then move the file",
             )  # fmt: skip
 
@@ -112,7 +112,7 @@ class EnrolmentBook(Closing):
 
     def take(
         self, request: EnrolmentRequest, now: int, windows: Sequence[str], *, signed: bool = False
-    ) -> Kept:
+    ) -> StoredRequest:
         """Store a checked request, unless it is already stored, and return its state.
 
         Any party can send a request under any id, so no number of requests under an id may exclude the owner of the id.
@@ -139,7 +139,7 @@ class EnrolmentBook(Closing):
                 "INSERT INTO request VALUES (?, ?, ?, ?, 'pending', '', NULL, 0, ?, ?)",
                 (digest, request.window, request.account, request.canonical(), now, int(signed)),
             )
-        return Kept(request, "pending", "", None, now, signed)
+        return StoredRequest(request, "pending", "", None, now, signed)
 
     def _make_room_for_signed(self, request: EnrolmentRequest, windows: Sequence[str]) -> None:
         """Check that the account has a place for one more request that the roster's key signed.
@@ -162,8 +162,8 @@ class EnrolmentBook(Closing):
         rows = self._db.execute(
             f"{_SELECT} WHERE status = 'pending' AND signed AND account = ?", (request.account,)
         )
-        found = [_kept(row).request for row in rows]
-        return [(other.digest(), other.window) for other in found if other.previous == request.previous]
+        result = [_kept(row).request for row in rows]
+        return [(other.digest(), other.window) for other in result if other.previous == request.previous]
 
     def _make_room(self, windows: Sequence[str]) -> None:
         """Count the waiting requests at intervals of requests: a count for each request would make their cost grow
@@ -189,31 +189,31 @@ class EnrolmentBook(Closing):
     def _displace(self) -> None:
         """Delete the oldest requests under the id with the most requests, up to half of them; none if each id has
         one."""
-        found = self._db.execute(
+        result = self._db.execute(
             f"SELECT account, count(*) FROM request WHERE {_OPEN} GROUP BY account ORDER BY 2 DESC, 1 LIMIT 1"
         ).fetchone()
-        if found is not None and found[1] > 1:
+        if result is not None and result[1] > 1:
             self._db.execute(
                 f"DELETE FROM request WHERE digest IN (SELECT digest FROM request WHERE {_OPEN} AND account = ?"
                 " ORDER BY received, digest LIMIT ?)",
-                (found[0], min(RECOUNT, found[1] // 2)),
+                (result[0], min(RECOUNT, result[1] // 2)),
             )
 
-    def find(self, digest: str) -> Kept | None:
+    def find(self, digest: str) -> StoredRequest | None:
         """The request with this digest, or None."""
         with self._lock, self._failing():
             return self._find(digest)
 
-    def requests(self, status: Standing | None = "pending", window: str | None = None) -> list[Kept]:
+    def requests(self, status: Standing | None = "pending", window: str | None = None) -> list[StoredRequest]:
         """The requests of a status and a window, or of all, by account; requests signed by the roster's key come
         first."""
         return self._rows("(?1 IS NULL OR status = ?1) AND (?2 IS NULL OR window = ?2)", status, window)
 
-    def due(self, window: str, most: int) -> list[Kept]:
+    def due(self, window: str, maximum: int) -> list[StoredRequest]:
         """Approved requests without an entry in the window that they name, in the order of their arrival. The window
         may be open."""
         return self._rows(
-            "due AND window = ?", window, most, order="ORDER BY received, account, digest LIMIT ?"
+            "due AND window = ?", window, maximum, order="ORDER BY received, account, digest LIMIT ?"
         )
 
     # -- decisions -------------------------------------------------------------------------------------------
@@ -254,16 +254,16 @@ class EnrolmentBook(Closing):
 
     # -- rows ------------------------------------------------------------------------------------------------
 
-    def _find(self, digest: str) -> Kept | None:
+    def _find(self, digest: str) -> StoredRequest | None:
         row = self._db.execute(f"{_SELECT} WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else _kept(row)
 
     def _rows(
         self, where: str, *values: object, order: str = "ORDER BY account, signed DESC, digest"
-    ) -> list[Kept]:
+    ) -> list[StoredRequest]:
         with self._lock, self._failing():
-            found = self._db.execute(f"{_SELECT} WHERE {where} {order}", values).fetchall()
-        return [_kept(row) for row in found]
+            result = self._db.execute(f"{_SELECT} WHERE {where} {order}", values).fetchall()
+        return [_kept(row) for row in result]
 
     def _waiting(self) -> int:
         return self._one(f"SELECT count(*) FROM request WHERE {_OPEN}")
@@ -287,7 +287,7 @@ class EnrolmentBook(Closing):
             yield
         except sqlite3.Error as exc:
             raise StoreError(
-                "the book of enrolments cannot be used", field=str(self._path), found=str(exc)
+                "the book of enrolments cannot be used", field=str(self._path), actual=str(exc)
             ) from exc
 
 
@@ -296,10 +296,10 @@ _OPEN = "status = 'pending' AND NOT signed"
 _SELECT = "SELECT body, status, reason, seq, received, signed FROM request"
 
 
-def _kept(row: tuple[bytes, str, str, int | None, int, int]) -> Kept:
+def _kept(row: tuple[bytes, str, str, int | None, int, int]) -> StoredRequest:
     body, status, reason, seq, received, signed = row
     request = EnrolmentRequest.parse(parse_json(body, source="book of enrolments"), field="request")
-    return Kept(request, cast("Standing", status), reason, seq, received, bool(signed))
+    return StoredRequest(request, cast("Standing", status), reason, seq, received, bool(signed))
 
 
 class Intake:
@@ -344,7 +344,7 @@ class Intake:
             windows = list(self._windows())
             if request.origin == self._origin and request.window not in windows:
                 raise WindowStateError("the provider accepts no enrolment for that window", field="request.window",
-                                       expected=" or ".join(windows) or "none at the moment", found=request.window,
+                                       expected=" or ".join(windows) or "none at the moment", actual=request.window,
                                        hint="choose one of the windows that GET /v1/enrolments lists")  # fmt: skip
             if request.previous == request.key:
                 raise SchemaError("the request replaces a key with the same key", field="request.previous")

@@ -13,7 +13,7 @@ from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer
 from rag_audit.service.asgi import NOT_STORED, RETRY_S, Bodies, Left, Unreadable, error
 from rag_audit.service.enrolment_book import Intake, TooMany
 from rag_audit.service.logs import OUTCOMES
-from rag_audit.service.queue import Desk
+from rag_audit.service.queue import WorkQueue
 
 PLACES, THREADS = 128, 2
 FULL_RETRY_S = 600
@@ -33,7 +33,7 @@ class Enrolments:
     def __init__(
         self, intake: Intake | None, bodies: Bodies, on_fault: Callable[[BaseException], None]
     ) -> None:
-        self.desk = Desk("enrolments", threads=THREADS, places=PLACES)
+        self.queue = WorkQueue("enrolments", threads=THREADS, places=PLACES)
         self._intake, self._bodies, self._on_fault = intake, bodies, on_fault
 
     async def endpoint(self, request: Request) -> Response:
@@ -44,9 +44,9 @@ class Enrolments:
             return JSONResponse(self._intake.offer().dump(), headers=NOT_STORED)
         try:
             async with self._bodies.taken(request, MAX_REQUEST_BYTES) as body:
-                if not self.desk.free():
+                if not self.queue.free():
                     return error(429, "Busy", "too many requests wait for an answer", RETRY_S)
-                found = await self.desk.do(1, self._answer, self._intake, body)
+                result = await self.queue.do(1, self._answer, self._intake, body)
         except Unreadable as exc:
             response = error(
                 exc.status, "Unreadable", exc.detail, RETRY_S if exc.status in (408, 429) else None
@@ -55,11 +55,11 @@ class Enrolments:
             return response
         except Left:
             return Response(status_code=400)
-        if isinstance(found, EnrolmentAnswer):
-            request.scope[OUTCOMES] = [f"enrolment-{found.status}"]
-            status = PENDING if found.status == "pending" else 200
-            return Response(found.canonical(), status, NOT_STORED, MEDIA_TYPE)
-        return found
+        if isinstance(result, EnrolmentAnswer):
+            request.scope[OUTCOMES] = [f"enrolment-{result.status}"]
+            status = PENDING if result.status == "pending" else 200
+            return Response(result.canonical(), status, NOT_STORED, MEDIA_TYPE)
+        return result
 
     def _answer(self, intake: Intake, body: bytes) -> EnrolmentAnswer | Response:
         try:

@@ -21,7 +21,7 @@ class Limits:
     :param waiting: maximum requests that wait or are answered; a request beyond them gets 429
     :param of_account: maximum of these requests for one account, so that it cannot exclude other accounts
     :param answering: number of threads that answer batches of requests: while one waits for the disk, another computes
-    :param together: maximum requests in a batch of one thread
+    :param pass_requests: maximum requests in a batch of one thread
     :param threads: number of threads that answer one request each, if it is proved before the answer or needs an
         embedder other than a table
     :param reads: maximum requests for public files that wait or are served from memory
@@ -41,7 +41,7 @@ class Limits:
     waiting: int = 512
     of_account: int = 64
     answering: int = 2
-    together: int = 16
+    pass_requests: int = 16
     threads: int = field(default_factory=lambda: min(32, 8 + 2 * (os.cpu_count() or 1)))
     reads: int = 64
     connections: int = 4096

@@ -99,7 +99,7 @@ def listening(
         server = Server(str(address), Handler)
     except OSError as exc:
         raise SetupError("the socket cannot be made", field=field, expected="a path of at most 107 bytes in a "
-                         "folder that can be written", found=f"{address}: {exc.strerror or exc}") from exc  # fmt: skip
+                         "folder that can be written", actual=f"{address}: {exc.strerror or exc}") from exc  # fmt: skip
     finally:
         os.umask(before)
     thread = threading.Thread(
@@ -125,7 +125,7 @@ def _free(address: Path, field: str) -> None:
     if not address.exists() and not address.is_symlink():
         return
     if not address.is_socket():
-        raise SetupError("the file is not a socket", field=field, expected="a new path", found=str(address))
+        raise SetupError("the file is not a socket", field=field, expected="a new path", actual=str(address))
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         try:
@@ -134,8 +134,8 @@ def _free(address: Path, field: str) -> None:
             address.unlink(missing_ok=True)
             return
         except OSError as exc:
-            raise SetupError("the socket cannot be used", field=field, found=f"{address}: {exc}") from exc
-    raise SetupError("another process listens on the socket", field=field, found=str(address),
+            raise SetupError("the socket cannot be used", field=field, actual=f"{address}: {exc}") from exc
+    raise SetupError("another process listens on the socket", field=field, actual=str(address),
                      hint="stop that process, or choose another socket")  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def log_lines(stream: Any = None) -> logging.Handler:
     return handler
 
 
-def forget_lines(handler: logging.Handler) -> None:
+def remove_handler(handler: logging.Handler) -> None:
     """Undo `log_lines`."""
     for name in ("rag_audit", "uvicorn"):
         logger = logging.getLogger(name)

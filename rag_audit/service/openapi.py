@@ -26,7 +26,7 @@ _ERROR = {
 @cache
 def openapi(limits: Limits) -> dict[str, Any]:
     """The document (OpenAPI 3.1)."""
-    _, made = models_json_schema(
+    _, result = models_json_schema(
         [(model, "validation") for model in MODELS],
         ref_template=_REF + "{model}",
     )
@@ -48,7 +48,7 @@ def openapi(limits: Limits) -> dict[str, Any]:
             "/metrics": {"get": _get("Prometheus metrics", "200")},
             "/openapi.json": {"get": _get("This document", "200")},
         },
-        "components": {"schemas": made.get("$defs", {})},
+        "components": {"schemas": result.get("$defs", {})},
     }
 
 
@@ -124,7 +124,7 @@ def _file(summary: str, *more: str) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in (*more, "name")
     ]
-    file = {"description": "The file; opening.json is a Publication", "content": {"*/*": {}}}
+    file = {"description": "The file; header.json is a Publication", "content": {"*/*": {}}}
     return {
         "summary": summary,
         "parameters": parameters,

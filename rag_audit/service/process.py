@@ -43,29 +43,31 @@ def stopped_by_signal() -> Iterator[None]:
 
 
 @contextmanager
-def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
+def precomputing(window: Window, precompute: int, say: Say) -> Iterator[None]:
     """Run a thread during the block that precomputes noise proofs for the next slots.
 
-    :param ahead: the number of next slots of each account; 0 precomputes none
+    :param precompute: the number of next slots of each account; 0 precomputes none
     """
     stop = threading.Event()
 
     def work() -> None:
         while not stop.is_set():
             try:
-                made = window.status == "active" and window.certify_ahead(ahead, until=stop.is_set)
+                result = window.status == "active" and window.precompute_noise_proofs(
+                    precompute, until=stop.is_set
+                )
             except RagAuditError as exc:
                 say(f"the process precomputes no further noise proofs: {exc}")
                 return
-            if not made:
+            if not result:
                 stop.wait(IDLE_S)
 
     thread = threading.Thread(target=work, name="rag-audit-certificates", daemon=True)
-    if ahead:
+    if precompute:
         thread.start()
     try:
         yield
     finally:
         stop.set()
-        if ahead:
+        if precompute:
             thread.join()

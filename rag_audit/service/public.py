@@ -33,7 +33,7 @@ from rag_audit.service.asgi import RETRY_S, error
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import log
 from rag_audit.service.queries import no_window
-from rag_audit.service.queue import Desk
+from rag_audit.service.queue import WorkQueue
 from rag_audit.service.windows import Windows
 
 CHECKPOINT_S = 10.0
@@ -60,10 +60,10 @@ class LiveLog:
         """The file of a name, or None if the log has none."""
         if name == "checkpoint":
             return self.checkpoint()
-        found = _PATH.match(name)
-        if found is None:
+        result = _PATH.match(name)
+        if result is None:
             return None
-        kind, digits, part = found.groups()
+        kind, digits, part = result.groups()
         number, width = int(re.sub(r"[x/]", "", digits)), TILE_WIDTH if part is None else int(part)
         level = 0 if kind == "entries" else int(kind)
         named = entries_path(number, width) if kind == "entries" else tile_path(level, number, width)
@@ -107,7 +107,7 @@ ALWAYS = "no-cache"
 _JSON, _TEXT, _BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 _NUMBER = r"(?:x\d{3}/){0,6}\d{3}"
 FILES: tuple[tuple[str, str, str], ...] = (
-    (r"opening\.json", _JSON, ALWAYS),
+    (r"header\.json", _JSON, ALWAYS),
     (r"window\.json", _JSON, ALWAYS),
     (r"[0-9a-f]{64}\.json", _JSON, FOREVER),
     (r"tiles/[0-9a-f]{64}\.json", _JSON, FOREVER),
@@ -130,7 +130,7 @@ class Public:
     """The endpoints that publish."""
 
     def __init__(self, windows: Windows, limits: Limits) -> None:
-        self.desk = Desk("public", threads=2, places=limits.reads)
+        self.queue = WorkQueue("public", threads=2, places=limits.reads)
         self._windows = windows
         self._logs: dict[str, LiveLog] = {}
 
@@ -146,18 +146,18 @@ class Public:
         window = self._windows.newest
         if window is None:
             return no_window()  # it may be this window, which is reopened once its database answers
-        if window.opening.window != request.path_params["window"]:
+        if window.header.window != request.path_params["window"]:
             return _missing()
         return await self._published(request, window, lasting=True)
 
     async def _published(self, request: Request, window: Window, *, lasting: bool) -> Response:
         name = request.path_params["name"]
-        found = next(((kind, kept) for pattern, kind, kept in _FILES if pattern.match(name)), None)
-        if found is None:
+        result = next(((kind, kept) for pattern, kind, kept in _FILES if pattern.match(name)), None)
+        if result is None:
             return _missing()
-        if not self.desk.free():
+        if not self.queue.free():
             return error(429, "Busy", "too many files are being read", RETRY_S)
-        kind, kept = found
+        kind, kept = result
         headers = {
             "Content-Type": kind,
             "Cache-Control": kept if lasting else ALWAYS,
@@ -166,35 +166,35 @@ class Public:
         }
         try:
             if name == "checkpoint" or name.startswith("tile/"):
-                data = await self.desk.do(1, self._log(window).file, name)
+                data = await self.queue.do(1, self._log(window).file, name)
                 return _missing() if data is None else _bytes(request, data, headers)
-            opened = await self.desk.do(1, open_public, window.context.layout.public.folder, name)
+            opened = await self.queue.do(1, open_public, window.context.layout.public.folder, name)
         except (StoreError, OSError) as exc:
             return _unreadable(exc)
         return _missing() if opened is None else self._whole(request, *opened, headers)
 
     def _log(self, window: Window) -> LiveLog:
-        log = self._logs.get(window.opening_digest)
+        log = self._logs.get(window.header_digest)
         if log is None or log.window is not window:
-            self._logs = {window.opening_digest: (log := LiveLog(window))}  # only one window is cached
+            self._logs = {window.header_digest: (log := LiveLog(window))}  # only one window is cached
         return log
 
     def _whole(
-        self, request: Request, file: FileIO, found: os.stat_result, headers: dict[str, str]
+        self, request: Request, file: FileIO, actual: os.stat_result, headers: dict[str, str]
     ) -> Response:
         # Files are replaced and never modified, so inode, time and size distinguish two contents.
-        headers["ETag"] = f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"'
-        headers["Last-Modified"] = formatdate(found.st_mtime, usegmt=True)
+        headers["ETag"] = f'"{actual.st_ino:x}-{actual.st_mtime_ns:x}-{actual.st_size:x}"'
+        headers["Last-Modified"] = formatdate(actual.st_mtime, usegmt=True)
         if _same(request, headers["ETag"]) or request.method == "HEAD":
             file.close()
             if request.method == "HEAD" and not _same(request, headers["ETag"]):
-                return Response(headers={**headers, "Content-Length": str(found.st_size)})
+                return Response(headers={**headers, "Content-Length": str(actual.st_size)})
             return Response(status_code=304, headers=headers)
-        headers["Content-Length"] = str(found.st_size)
+        headers["Content-Length"] = str(actual.st_size)
         return _Streamed(file, self._parts(file), headers)
 
     async def _parts(self, file: FileIO) -> AsyncIterator[bytes]:
-        while part := await self.desk.do(0, file.read, _CHUNK):
+        while part := await self.queue.do(0, file.read, _CHUNK):
             yield part
 
 
@@ -234,10 +234,10 @@ def open_public(folder: Path, name: str) -> tuple[FileIO, os.stat_result] | None
         if place >= 0:
             with suppress(OSError):
                 os.close(place)
-    found = os.fstat(handle)
+    result = os.fstat(handle)
     # A hard link to a secret file cannot be recognised as a link, but only its owner may read the file.
-    if stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IROTH:
-        return FileIO(handle), found
+    if stat.S_ISREG(result.st_mode) and result.st_mode & stat.S_IROTH:
+        return FileIO(handle), result
     os.close(handle)
     return None
 

@@ -19,12 +19,12 @@ from rag_audit._internal.errors import RagAuditError
 from rag_audit.attest.answers import named_in
 from rag_audit.attest.query import Query
 from rag_audit.attest.window import Window
-from rag_audit.models.records import Opening
+from rag_audit.models.records import WindowHeader
 from rag_audit.models.requests import REFUSALS, Answer, Refusal
 from rag_audit.service.asgi import RETRY_S, Bodies, Left, Unreadable, error
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import OUTCOMES, span
-from rag_audit.service.queue import Desk, FairQueue, Places
+from rag_audit.service.queue import FairQueue, Places, WorkQueue
 from rag_audit.service.windows import Windows
 
 MEDIA_TYPE = "application/json"
@@ -54,13 +54,13 @@ REASONS = {408: "unavailable", 429: "unavailable"}
 MAX_RETRY_S = 3600
 
 
-def retry_after(reason: str, opening: Opening, now: int) -> int | None:
+def retry_after(reason: str, header: WindowHeader, now: int) -> int | None:
     """The seconds after which a refused request may be repeated as it is, or None if that is in vain.
 
     :param now: milliseconds since the epoch
     """
     if reason == "not-open":
-        wait = math.ceil((opening.opens_at - now) / 1000)
+        wait = math.ceil((header.opens_at - now) / 1000)
         return max(RETRY_S, min(wait, MAX_RETRY_S))
     return RETRY_S if reason in ("in-flight", "unavailable") else None
 
@@ -111,8 +111,8 @@ class Queries:
     ) -> None:
         self.places = Places(limits.waiting, limits.of_account)
         self._bodies = bodies
-        self._batches = Desk("batches", threads=2, places=limits.reads)
-        self._together: FairQueue[HttpQuery] = FairQueue(limits.together)
+        self._batches = WorkQueue("batches", threads=2, places=limits.reads)
+        self._together: FairQueue[HttpQuery] = FairQueue(limits.pass_requests)
         self._alone: FairQueue[HttpQuery] = FairQueue(1)
         self._windows = windows
         self._limits = limits
@@ -145,8 +145,8 @@ class Queries:
         return await self._answer(request, batch=True)
 
     async def _answer(self, request: Request, *, batch: bool) -> Response:
-        most = self._limits.batch if batch else 1
-        length = most * (self._limits.request_bytes + 1) + 2 if batch else self._limits.request_bytes
+        maximum = self._limits.batch if batch else 1
+        length = maximum * (self._limits.request_bytes + 1) + 2 if batch else self._limits.request_bytes
         try:
             async with self._bodies.taken(request, length) as body:
                 if batch and not self._batches.free():
@@ -175,35 +175,35 @@ class Queries:
             self.places.take(query.account)
         await self._wait(queries)
         replies = [one.reply if isinstance(one, HttpQuery) else one for one in received]
-        made = [reply for reply in replies if isinstance(reply, Reply)]
-        return self._batch_response(request, made) if batch else self._response(request, made[0])
+        result = [reply for reply in replies if isinstance(reply, Reply)]
+        return self._batch_response(request, result) if batch else self._response(request, result[0])
 
     def _received(
-        self, body: bytes, source: str, most: int
+        self, body: bytes, source: str, maximum: int
     ) -> tuple[list[Json], list[HttpQuery | Reply | None]]:
         """The requests in a body, and for each a query to answer, an immediate reply, or None.
 
         :param source: ``request`` for a single one, ``batch`` for a list
-        :param most: maximum number of requests
+        :param maximum: maximum number of requests
         :raises Unreadable: the body is not JSON, or no list of at most this number of requests
         """
         limits = self._limits
         try:
-            value = parse_json(body, source=source, max_bytes=most * (limits.request_bytes + 1) + 2,
-                               max_values=most * limits.request_values + 1)  # fmt: skip
+            value = parse_json(body, source=source, max_bytes=maximum * (limits.request_bytes + 1) + 2,
+                               max_values=maximum * limits.request_values + 1)  # fmt: skip
         except RagAuditError as exc:
             raise Unreadable(400, str(exc)) from exc
         if source == "request":
             values = [value]
-        elif isinstance(value, list) and 1 <= len(value) <= most:
+        elif isinstance(value, list) and 1 <= len(value) <= maximum:
             values = value
         else:
-            raise Unreadable(400, f"a batch is a list of 1 to {most} requests")
+            raise Unreadable(400, f"a batch is a list of 1 to {maximum} requests")
         return values, [self._receive(value) for value in values]
 
     def _receive(self, value: Json) -> HttpQuery | Reply | None:
         """A request that is well-formed and signed, with its window; the refusal of another; None without a window."""
-        window = self._windows.use(value.get("opening") if isinstance(value, dict) else None)
+        window = self._windows.use(value.get("header") if isinstance(value, dict) else None)
         if window is None:
             return None
         received = False
@@ -236,8 +236,8 @@ class Queries:
             while left:
                 query = left[0]
                 query.replied = asyncio.get_running_loop().create_future()
-                together = query.window.answers.together and not query.eager
-                (self._together if together else self._alone).put(query.account, query)
+                batch = query.window.answers.batch and not query.eager
+                (self._together if batch else self._alone).put(query.account, query)
                 del left[0]
                 await query.replied
         finally:
@@ -254,13 +254,13 @@ class Queries:
         """Answer the queries of a queue until it is closed."""
         while queries := queue.take():
             try:
-                self._answer_together(queries)
+                self._answer_batch(queries)
             except Exception as exc:
                 for query in queries:
                     query.reply = exc
             self._deliver(queries)
 
-    def _answer_together(self, queries: Sequence[HttpQuery]) -> None:
+    def _answer_batch(self, queries: Sequence[HttpQuery]) -> None:
         """Answer queries in batches, one batch for each window."""
         by_window: defaultdict[int, list[HttpQuery]] = defaultdict(list)
         for query in queries:
@@ -301,7 +301,7 @@ class Queries:
         window = self._windows.newest
         after = None
         if window is not None:
-            after = retry_after(reply.outcome, window.opening, window.state.clock())
+            after = retry_after(reply.outcome, window.header, window.state.clock())
         return _refusal(reply.data, STATUSES[reply.outcome], after)
 
     def _batch_response(self, request: Request, replies: Sequence[Reply]) -> Response:

@@ -1,4 +1,4 @@
-"""Queues of requests for threads: one request at a time (`Desk`), or in batches that take turns among accounts
+"""Queues of requests for threads: one request at a time (`WorkQueue`), or in batches that take turns among accounts
 (`FairQueue`)."""
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ class Places:
     """The places of a service. Only its event loop's thread takes them and returns them. Each account can take at most
     a share of them, so that it cannot exclude other accounts.
 
-    :param most: maximum for all accounts
+    :param maximum: maximum for all accounts
     :param share: maximum for one account
     """
 
-    def __init__(self, most: int, share: int) -> None:
-        self.most = most
+    def __init__(self, maximum: int, share: int) -> None:
+        self.maximum = maximum
         self.share = share
         self.taken = 0
         self._by_account: Counter[str] = Counter()
 
     def free(self, wanted: Mapping[str, int]) -> bool:
         """Whether these accounts may take these numbers of places."""
-        if self.taken + sum(wanted.values()) > self.most:
+        if self.taken + sum(wanted.values()) > self.maximum:
             return False
         return all(self._by_account[name] + count <= self.share for name, count in wanted.items())
 
@@ -51,11 +51,11 @@ class FairQueue(Generic[T]):
     """A queue of items for threads that take several items at a time. Accounts take turns: the second item of an
     account comes after the first items of all others.
 
-    :param together: the maximum number of items in one batch
+    :param batch: the maximum number of items in one batch
     """
 
-    def __init__(self, together: int) -> None:
-        self._together = together
+    def __init__(self, batch: int) -> None:
+        self._together = batch
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[T]] = {}
         """the items of each waiting account; the order of the keys is the order of turns"""
@@ -100,7 +100,7 @@ class FairQueue(Generic[T]):
             return dropped
 
 
-class Desk:
+class WorkQueue:
     """Threads that work for one event loop. Places are taken and given back in the loop's thread only.
 
     :param threads: the number of threads

@@ -132,25 +132,25 @@ def listen(host: str, port: int) -> socket.socket:
     """
     field = f"{host}:{port}"
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as exc:
-        raise SetupError("the host is not known", field=field, found=str(exc)) from exc
-    family, kind, protocol_number, _, address = found[0]
-    made = socket.socket(family, kind, protocol_number)
+        raise SetupError("the host is not known", field=field, actual=str(exc)) from exc
+    family, kind, protocol_number, _, address = result[0]
+    created = socket.socket(family, kind, protocol_number)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        created.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             with suppress(OSError):
-                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind(address)
-        made.listen(BACKLOG)
+                created.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        created.bind(address)
+        created.listen(BACKLOG)
     except OSError as exc:
-        made.close()
+        created.close()
         raise SetupError(
-            "the address cannot be listened on", field=field, found=exc.strerror or os.strerror(exc.errno or 0),
+            "the address cannot be listened on", field=field, actual=exc.strerror or os.strerror(exc.errno or 0),
             hint="another service has the port, or the address is not this machine's: choose another",
         ) from exc  # fmt: skip
-    return made
+    return created
 
 
 def parse_address(text: str, *, field: str) -> tuple[str, int]:
@@ -163,5 +163,5 @@ def parse_address(text: str, *, field: str) -> tuple[str, int]:
     host = host[1:-1] if bracketed else host
     wrong = not host or (":" in host) != bracketed or not (port.isascii() and port.isdigit())
     if wrong or len(port) > 5 or int(port) > 65_535:
-        raise SetupError("not an address", field=field, expected="HOST:PORT, or [IPV6]:PORT", found=text)
+        raise SetupError("not an address", field=field, expected="HOST:PORT, or [IPV6]:PORT", actual=text)
     return host, int(port)

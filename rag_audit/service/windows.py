@@ -65,21 +65,21 @@ class Windows:
         with self._changed:
             return self._windows[-1] if self._windows else None
 
-    def named(self, opening: str) -> Window | None:
-        """The window of that opening's digest, if it is here."""
+    def named(self, header: str) -> Window | None:
+        """The window of that header's digest, if it is here."""
         with self._changed:
-            return next((w for w in self._windows if w.opening_digest == opening), None)
+            return next((w for w in self._windows if w.header_digest == header), None)
 
-    def use(self, opening: Json = None, wait_s: float = 0) -> Window | None:
+    def use(self, header: Json = None, wait_s: float = 0) -> Window | None:
         """The window for a request, which is in use until it is released; None without a window.
 
-        :param opening: the digest of the window header that the request names
+        :param header: the digest of the window header that the request names
         :param wait_s: how long a window may be waited for
         """
         with self._changed:  # `unused` must count every caller that has received a window
             if not self._changed.wait_for(lambda: bool(self._windows), wait_s):
                 return None
-            named = [window for window in self._windows if window.opening_digest == opening]
+            named = [window for window in self._windows if window.header_digest == header]
             window = (named or self._windows)[-1]
             self._uses[id(window)] += 1
             return window
@@ -93,12 +93,12 @@ class Windows:
             self._changed.notify_all()
 
     @contextmanager
-    def using(self, opening: Json = None, wait_s: float = 0) -> Iterator[Window]:
+    def using(self, header: Json = None, wait_s: float = 0) -> Iterator[Window]:
         """`use` for the duration of a block.
 
         :raises NoWindow: there is no window, and none came
         """
-        window = self.use(opening, wait_s)
+        window = self.use(header, wait_s)
         if window is None:
             raise NoWindow
         try:
@@ -111,7 +111,7 @@ class Windows:
 
         :raises NoWindow: there is no window, and none came
         """
-        with self.using(value.get("opening") if isinstance(value, dict) else None, NO_WINDOW_S) as window:
+        with self.using(value.get("header") if isinstance(value, dict) else None, NO_WINDOW_S) as window:
             return window.handle(value, eager=eager)
 
     def refuse(self, reason: str, detail: str) -> Refusal:

@@ -22,15 +22,15 @@ from rag_audit.models.manifest import EmbedderManifest, Manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     BeaconEntry,
-    Closing,
     ColumnEntry,
     CountersignedReceipt,
     Enrolment,
     Entry,
-    Opening,
     QueryRecord,
     RosterEntry,
     TenantEntry,
+    WindowHeader,
+    WindowTrailer,
 )
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
@@ -70,7 +70,7 @@ class Status(StrEnum):
 def shortfall(check: str) -> Status:
     """The outcome of an unmet check if no check proved the window false (`standing.RULES`).
 
-    >>> shortfall("trust.max_epsilon").value, shortfall("opening.quorum").value
+    >>> shortfall("trust.max_epsilon").value, shortfall("header.quorum").value
     ('unmet', 'unproven')
     """
     return Status.UNMET if kind_of(check) is Kind.LIMIT else Status.UNPROVEN
@@ -92,7 +92,7 @@ class CheckJson(TypedDict):
     id: str
     outcome: str
     expected: str
-    found: str
+    actual: str
     at: NotRequired[str]
 
 
@@ -103,7 +103,7 @@ class Check:
     id: str
     status: Status
     expected: str
-    found: str
+    actual: str
     at: str | None = None
     """the entry, proof or receipt that decided the check, if there is one"""
 
@@ -113,7 +113,7 @@ class Check:
             "id": self.id,
             "outcome": self.status.value,
             "expected": self.expected,
-            "found": self.found,
+            "actual": self.actual,
         }
         if self.at is not None:
             value["at"] = self.at
@@ -161,13 +161,13 @@ class NamedChallenge:
 
 
 def refusal(error: RagAuditError) -> str:
-    """The reason for a refusal, for a check's `found`: the error's message, with the actual value in brackets.
+    """The reason for a refusal, for a check's `actual`: the error's message, with the actual value in brackets.
 
-    >>> refusal(RagAuditError("a tile is missing", found="no such file"))
+    >>> refusal(RagAuditError("a tile is missing", actual="no such file"))
     'a tile is missing (no such file)'
     """
-    found = error.texts()[1]
-    return error.message if found is None else f"{error.message} ({found})"
+    result = error.texts()[1]
+    return error.message if result is None else f"{error.message} ({result})"
 
 
 class Figures(TypedDict, total=False):
@@ -175,8 +175,8 @@ class Figures(TypedDict, total=False):
 
     :param proofs: the proof systems of the records, joined by "+"
     :param proved: records with only valid proofs
-    :param a1: how A1 is established: declared, re-executed(i/n), proved(unpinned), proved
-    :param d1: the same for the documents' vectors
+    :param query_embedding: how A1 is established: declared, re-executed(i/n), proved(unpinned), proved
+    :param document_embedding: the same for the documents' vectors
     :param coalition: whether the estimate was checked: not-checked, checked
     :param c: maximum number of accounts in a cluster; `c_tenant` is the maximum within one tenant
     :param abandoned: abandoned windows since the last complete one
@@ -191,19 +191,19 @@ class Figures(TypedDict, total=False):
     :param allowed: names of the exceptions that trust.toml or an option allowed
     :param scores: the score windows lo..hi, joined by "+"
     :param tenants: the protection of each tenant's documents
-    :param odds_unlisted: the largest factor of the tenants with samples, for k_max accounts
-    :param odds_unlisted_all_accounts: the largest factor for all accounts that a tenant may have
+    :param exclusion_factor: the largest factor of the tenants with samples, for k_max accounts
+    :param exclusion_factor_all_accounts: the largest factor for all accounts that a tenant may have
     :param positions_per_document: the positions of a document that both factors assume
-    :param by_chance: with randomized response, the probability that chance lists a given position to one of k_max
-        accounts
+    :param by_chance: with randomized response, the probability that the random flips list a given position to one of
+        k_max accounts
     :param listable: number of each tenant's positions that may have been listed
     """
 
     # set by the checks
     proofs: str
     proved: int
-    a1: str
-    d1: str
+    query_embedding: str
+    document_embedding: str
     coalition: str
     c: dict[str, int]
     abandoned: int
@@ -230,8 +230,8 @@ class Figures(TypedDict, total=False):
     accounts_max: int
     eps_realised: str
     tenants: dict[str, TenantFigures]
-    odds_unlisted: str
-    odds_unlisted_all_accounts: str
+    exclusion_factor: str
+    exclusion_factor_all_accounts: str
     positions_per_document: int
     listable: dict[str, int]
     by_chance: dict[str, str]
@@ -261,22 +261,22 @@ class Findings:
     figures: Figures = field(default_factory=Figures)
     """the printed figures other than checks: levels, counts, bounds"""
 
-    def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+    def report(self, check: str, ok: bool, expected: object, actual: object, at: str | None = None) -> bool:
         """Record a check that either passes or is proven false."""
-        return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
+        return self.record(check, Status.PASS if ok else Status.FAIL, expected, actual, at)
 
-    def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+    def require(self, check: str, ok: bool, expected: object, actual: object, at: str | None = None) -> bool:
         """Record whether a requirement of trust.toml is met; `standing.RULES` decides the consequence if it is not."""
-        return self.record(check, Status.PASS if ok else shortfall(check), expected, found, at)
+        return self.record(check, Status.PASS if ok else shortfall(check), expected, actual, at)
 
     def record(
-        self, check: str, status: Status, expected: object, found: object, at: str | None = None
+        self, check: str, status: Status, expected: object, actual: object, at: str | None = None
     ) -> bool:
         """Record a check with its status, and return whether it passed."""
-        asked, actual = str(expected), str(found)
-        if status is not Status.PASS and asked == actual:
+        requested, actual = str(expected), str(actual)
+        if status is not Status.PASS and requested == actual:
             actual = f"another value that is written alike: {actual}"
-        self.checks.append(Check(check, status, asked, actual, at))
+        self.checks.append(Check(check, status, requested, actual, at))
         return status is Status.PASS
 
     @contextmanager
@@ -289,8 +289,8 @@ class Findings:
         except RagAuditError as exc:
             status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
             expected = exc.expected if exc.expected is not None else "well-formed"
-            found = refusal(exc)
-            self.record(check, status, expected, found, exc.field)
+            result = refusal(exc)
+            self.record(check, status, expected, result, exc.field)
 
 
 @dataclass
@@ -305,8 +305,8 @@ class Case(Findings):
     """the file's embedder manifest; the types of its parts are checked"""
     receipts: Sequence[ReceiptFile]
     engine: str
-    opening: Opening
-    opening_digest: str
+    header: WindowHeader
+    header_digest: str
     roster: Sequence[RosterEntry]
     tenants: Mapping[str, TenantEntry]
     entries: Sequence[Entry]
@@ -360,10 +360,10 @@ class Case(Findings):
             return None
 
     @property
-    def closing(self) -> Closing | None:
+    def trailer(self) -> WindowTrailer | None:
         """The window trailer, if the last entry is one."""
         last = self.entries[-1]
-        return last if isinstance(last, Closing) else None
+        return last if isinstance(last, WindowTrailer) else None
 
     @cached_property
     def _by_slot(self) -> dict[tuple[str, int], QueryRecord]:

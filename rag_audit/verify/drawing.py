@@ -8,7 +8,7 @@ from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.log.keys import Signer, VerifierKey
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.challenge import Challenge, sample_size
-from rag_audit.models.records import Opening, log_origin, parse_entry
+from rag_audit.models.records import WindowHeader, log_origin, parse_entry
 from rag_audit.models.trust import Trust, decimal
 from rag_audit.models.windowfile import WindowFile
 
@@ -26,10 +26,10 @@ def draw_challenge(file: WindowFile, trusted: Trust, signer: Signer) -> Challeng
         beta, eta = decimal(require.beta), decimal(require.eta)
         if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
             raise SchemaError("sampled mode needs beta and eta", field="trust.require", expected="both in (0, 1)",
-                              found=f"beta {beta}, eta {eta}")  # fmt: skip
+                              actual=f"beta {beta}, eta {eta}")  # fmt: skip
         sample = sample_size(beta, eta, _queries(file))
     return Challenge.new(
-        signer, trusted.provider.origin, opening_entry(file).window, head.size, head.root, sample
+        signer, trusted.provider.origin, header_entry(file).window, head.size, head.root, sample
     )
 
 
@@ -57,7 +57,7 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
     """
     signed = open_checkpoint(
         file.final_checkpoint,
-        origin=log_origin(trusted.provider.origin, opening_entry(file).window),
+        origin=log_origin(trusted.provider.origin, header_entry(file).window),
         log_key=VerifierKey.parse(trusted.provider.vkey, field="trust.provider.vkey"),
         witnesses=[VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trusted.witness],
         field="final_checkpoint",
@@ -69,19 +69,19 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
             "the entries are not the ones under the final checkpoint",
             field="entries",
             expected=f"{head.size} entries, root {head.root.hex()}",
-            found=f"{tree.size} entries, root {tree.root().hex()}",
+            actual=f"{tree.size} entries, root {tree.root().hex()}",
         )
     return head
 
 
-def opening_entry(file: WindowFile) -> Opening:
-    """The window's opening, entry 0 of its ledger.
+def header_entry(file: WindowFile) -> WindowHeader:
+    """The window header, entry 0 of its ledger.
 
     >>> from pathlib import Path
-    >>> opening_entry(WindowFile.load(Path("docs/examples"))).window
+    >>> header_entry(WindowFile.load(Path("docs/examples"))).window
     'w-1'
     """
     entry = parse_entry(file.entries[0] if file.entries else None, field="entries[0]")
-    if not isinstance(entry, Opening):
-        raise SchemaError("entry 0 is not an opening", field="entries[0].type", found=entry.type)
+    if not isinstance(entry, WindowHeader):
+        raise SchemaError("entry 0 is not a window header", field="entries[0].type", actual=entry.type)
     return entry

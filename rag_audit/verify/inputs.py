@@ -59,22 +59,22 @@ class VerifierOptions:
 
         :raises SchemaError: `max_epsilon` is not a decimal number
         """
-        require, asked = trust.require, self.max_epsilon
+        require, requested = trust.require, self.max_epsilon
         unsafe = self.allow_unsafe_setup or require.allow_unsafe_setup
         exceptions = {
             "unsafe-setup": unsafe,
-            "max-epsilon-by-option": asked is not None and require.max_epsilon is None,
+            "max-epsilon-by-option": requested is not None and require.max_epsilon is None,
             "minority-quorum": require.allow_minority_quorum,
         }
         update: dict[str, Json] = {"allow_unsafe_setup": unsafe}
-        update |= {} if asked is None else {"max_epsilon": asked}
+        update |= {} if requested is None else {"max_epsilon": requested}
         try:
             changed = type(require).parse({**require.model_dump(), **update}, field="options")
         except RagAuditError as exc:
             exc.hint = "give --max-epsilon as a decimal number, such as 8 or 0.5"
             raise
-        if asked is not None and require.max_epsilon is not None:
-            tighter = min(require.max_epsilon, asked, key=Decimal)
+        if requested is not None and require.max_epsilon is not None:
+            tighter = min(require.max_epsilon, requested, key=Decimal)
             changed = changed.model_copy(update={"max_epsilon": tighter})
         return trust.model_copy(update={"require": changed}), [n for n, holds in exceptions.items() if holds]
 
@@ -197,7 +197,7 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
                 sorted(f for f in path.iterdir() if f.name.endswith(".json")) if path.is_dir() else [path]
             )
         except OSError as exc:
-            unread.append(f"{printable_name(path)}: {EncodingError('cannot be read', found=exc.strerror)}")
+            unread.append(f"{printable_name(path)}: {EncodingError('cannot be read', actual=exc.strerror)}")
             continue
         for file in inside:
             name = printable_name(file)
@@ -219,13 +219,13 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
 
 def _from_tiles(value: Json, file: Path, receipts: list[ReceiptFile], unread: list[str]) -> None:
     """Add the receipts of a receipts.json. Its digest represents the digests of its tiles."""
-    for found in read_receipts(value, file):
-        if isinstance(found, RagAuditError):
-            unread.append(f"{printable_name(file)}: {found}")
+    for result in read_receipts(value, file):
+        if isinstance(result, RagAuditError):
+            unread.append(f"{printable_name(file)}: {result}")
             continue
-        name = f"{printable_name(file)}/{found[0]}"
+        name = f"{printable_name(file)}/{result[0]}"
         try:
-            receipts.append(ReceiptFile(name, CountersignedReceipt.parse(found[1], field=name)))
+            receipts.append(ReceiptFile(name, CountersignedReceipt.parse(result[1], field=name)))
         except RagAuditError as exc:
             unread.append(f"{name}: {exc}")
 
@@ -250,7 +250,7 @@ def printable_name(path: Path) -> str:
 
 
 def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
-    """An earlier window, or its error if it cannot be read. `opening.chain` reports the error; other windows count.
+    """An earlier window, or its error if it cannot be read. `header.chain` reports the error; other windows count.
 
     :raises EncodingError: the path does not exist, or the folder has no window.json
     """

@@ -31,7 +31,7 @@ OutcomeName: TypeAlias = Literal[
 CONDITIONAL = "eps_audit is conditional on query vectors that do not depend on the index"
 """The meaning of the level of A1 for epsilon; a window without a figure has no such note."""
 WITHHELD = "no figure is shown: the figures of this window are not established"
-QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_odds_unlisted"})
+QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_exclusion_factor"})
 """The checks with findings that quote a privacy figure."""
 
 
@@ -41,26 +41,28 @@ def without_figures(figures: Figures) -> Figures:
     >>> without_figures({"eps_audit": "12.39", "records": 7})
     {'records': 7}
     """
-    made: Figures = figures.copy()
+    result: Figures = figures.copy()
     for name in ("bounds", "eps_audit", "eps_audit_by", "eps_one_account", "eps_all_accounts", "eps_realised",
-                 "membership", "odds_unlisted", "odds_unlisted_all_accounts", "positions_per_document", "by_chance",
-                 "listable"):  # fmt: skip
-        made.pop(name, None)  # type: ignore[misc]  # a TypedDict's key is a literal to the type checker
-    if "tenants" in made:
-        kinds = {tenant: {"mechanism": part["mechanism"]} for tenant, part in made["tenants"].items()}
-        made["tenants"] = cast("dict[str, TenantFigures]", kinds)
-    return made
+                 "membership", "exclusion_factor", "exclusion_factor_all_accounts", "positions_per_document",
+                 "by_chance", "listable"):  # fmt: skip
+        result.pop(name, None)  # type: ignore[misc]  # a TypedDict's key is a literal to the type checker
+    if "tenants" in result:
+        kinds = {tenant: {"mechanism": part["mechanism"]} for tenant, part in result["tenants"].items()}
+        result["tenants"] = cast("dict[str, TenantFigures]", kinds)
+    return result
 
 
 def without_findings(checks: Sequence[Check]) -> tuple[Check, ...]:
     """The checks without the privacy figures in their findings. A failed check retains its reason, which is no figure.
 
-    >>> [made] = without_findings([Check("bound.computed", Status.PASS, "a finite bound", "exact 12.39")])
-    >>> made.found == WITHHELD
+    >>> [check] = without_findings([Check("bound.computed", Status.PASS, "a finite bound", "exact 12.39")])
+    >>> check.actual == WITHHELD
     True
     """
     return tuple(
-        replace(c, found=WITHHELD) if c.id in QUOTING and c.status in _QUOTED and c.found != "unknown" else c
+        replace(c, actual=WITHHELD)
+        if c.id in QUOTING and c.status in _QUOTED and c.actual != "unknown"
+        else c
         for c in checks
     )
 
@@ -131,16 +133,16 @@ class Verdict:
             parts.append(self.deciding.id)
         if self.established:
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
-            if "odds_unlisted" in f:
-                parts.append(f"odds_unlisted={f['odds_unlisted']}")
-                parts.append(f"odds_unlisted_all_accounts={f['odds_unlisted_all_accounts']}")
+            if "exclusion_factor" in f:
+                parts.append(f"exclusion_factor={f['exclusion_factor']}")
+                parts.append(f"exclusion_factor_all_accounts={f['exclusion_factor_all_accounts']}")
                 parts.append(f"positions_per_document={f['positions_per_document']}")
             parts += [f"delta={f.get('delta')}", f"k_max={f.get('k_max')}"]
             parts.append(
                 "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f.get("tenants", {}).items())
             )
             drawn = ("beta", "eta", "challenge") if sampled else ()
-            levels = ("a1", "d1", "coalition", "proofs", "setup")
+            levels = ("query_embedding", "document_embedding", "coalition", "proofs", "setup")
             keys = (*drawn, "mode", "records", "receipts", *levels, "abandoned", "empty", "scores")
             parts += [f"{k}={f.get(k)}" for k in keys]
             parts += [f"allow={name}" for name in f.get("allowed", [])]

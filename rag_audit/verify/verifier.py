@@ -17,7 +17,7 @@ from rag_audit._internal.words import counted
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.manifest import check_manifest, re_executable
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import Entry, Opening, RosterEntry, TenantEntry, parse_entry
+from rag_audit.models.records import Entry, RosterEntry, TenantEntry, WindowHeader, parse_entry
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import (
@@ -31,7 +31,7 @@ from rag_audit.verify.case import (
     Status,
     worst,
 )
-from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
+from rag_audit.verify.checks import bound, coalition, header, ledger, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.inputs import (
     Inputs,
@@ -68,7 +68,7 @@ def open_window(
     :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
 
     >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
-    >>> case.opening.window, len(case.queries)
+    >>> case.header.window, len(case.queries)
     ('w-1', 7)
     """
     inputs = Inputs() if inputs is None else inputs
@@ -111,7 +111,7 @@ def _check(case: Case, reembed: Reembed | None) -> None:
     group: one unreadable part must not hide the results of the others.
     """
     groups: list[Callable[[Case], None]] = [
-        opening.check,
+        header.check,
         ledger.check,
         proof.check,
         partial(receipt.check, reembed=reembed),
@@ -159,7 +159,7 @@ def open_case(
     >>> trust = Trust.load(Path("docs/examples/trust.toml"))
     >>> case = open_case(WindowFile.load(Path("docs/examples")), trust, receipts=[], engine="native")
     >>> case.partial, [entry.type for entry in case.entries[:3]]
-    (False, ['opening', 'beacon', 'query'])
+    (False, ['header', 'beacon', 'query'])
     """
     manifest = check_manifest(file.embedder)
     entries: list[Entry] = []
@@ -172,20 +172,20 @@ def open_case(
             break
     if not entries and errors:
         raise errors[0]
-    if not entries or not isinstance(entries[0], Opening):
-        raise SchemaError("entry 0 is not an opening", field="entries[0]")
+    if not entries or not isinstance(entries[0], WindowHeader):
+        raise SchemaError("entry 0 is not a window header", field="entries[0]")
     tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(file.tenants)]
     names = [t.tenant for t in tenants]
     if names != sorted(set(names)):
-        raise SchemaError("the tenants are not sorted and unique", field="tenants", found=names)
+        raise SchemaError("the tenants are not sorted and unique", field="tenants", actual=names)
     return Case(
         file=file,
         manifest=manifest,
         trust=trust,
         receipts=receipts,
         engine=engine,
-        opening=entries[0],
-        opening_digest=digest_hex(file.entries[0]),
+        header=entries[0],
+        header_digest=digest_hex(file.entries[0]),
         policy=Policy.parse(file.policy, field="policy"),
         roster=[RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(file.roster)],
         tenants={t.tenant: t for t in tenants},
@@ -240,13 +240,13 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
         "dimension": case.manifest["schema"]["dimension"],
         "beta": require.beta,
         "eta": require.eta,
-        "window": case.opening.window,
-        "origin": case.opening.origin,
+        "window": case.header.window,
+        "origin": case.header.origin,
     }
-    if case.figures.get("a1") != "proved":
+    if case.figures.get("query_embedding") != "proved":
         notes = [
             *notes,
-            f"A1 is {case.figures.get('a1')}: {CONDITIONAL}",
+            f"A1 is {case.figures.get('query_embedding')}: {CONDITIONAL}",
         ]
     if case.figures.get("challenge") == "published":
         notes = [
@@ -277,16 +277,34 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
 
 
 _EACH_TENANT = ("proof.circuit", "proof.key", "proof.valid")
-_CONDITIONAL = frozenset({
-    "ledger.enrolment", "ledger.kept", "ledger.held",
-    "proof.challenge", "proof.system", *_EACH_TENANT,
-    "proof.embed.circuit", "proof.embed.key", "proof.embed.valid", "proof.kept", "proof.chain", "proof.a1",
-    "receipt.disclosed",
-    "coalition.parameters", "coalition.count", "coalition.circuit", "coalition.key", "coalition.certificate",
-    "coalition.cap",
-    "trust.max_epsilon", "trust.max_odds_unlisted", "trust.min_keep", "trust.challenge",
-    "trust.manifest",
-})  # fmt: skip
+_CONDITIONAL = frozenset(
+    {
+        "ledger.enrolment",
+        "ledger.sample",
+        "ledger.disclosed_set",
+        "proof.challenge",
+        "proof.system",
+        *_EACH_TENANT,
+        "proof.embed.circuit",
+        "proof.embed.key",
+        "proof.embed.valid",
+        "proof.sample",
+        "proof.chain",
+        "proof.query_embedding",
+        "receipt.disclosed",
+        "coalition.parameters",
+        "coalition.count",
+        "coalition.circuit",
+        "coalition.key",
+        "coalition.proof",
+        "coalition.cap",
+        "trust.max_epsilon",
+        "trust.max_exclusion_factor",
+        "trust.min_keep",
+        "trust.challenge",
+        "trust.manifest",
+    }
+)
 """Checks that some windows lack."""
 
 
@@ -298,38 +316,38 @@ def needed_checks(case: Case) -> frozenset[str]:
     (True, False)
     """
     policy, trust = case.policy, case.trust
-    asked = {q.tenant for q in case.queries}
+    requested = {q.tenant for q in case.queries}
     asking = {q.account for q in case.queries}
     required = case.required or frozenset()
     proved = {q.tenant for q in case.queries if q.seq in required}
     columns = [(t.tenant, name) for t in policy.tenants for name in policy.mechanism(t).columns]
-    listing = {t.tenant for t in policy.tenants if policy.mechanism(t).remembers}
-    found = {check for check in RULES if check not in _CONDITIONAL}
-    found |= {f"{check}.{tenant}" for check in _EACH_TENANT for tenant in proved}
-    found |= {
+    remembering = {t.tenant for t in policy.tenants if policy.mechanism(t).remembers}
+    result = {check for check in RULES if check not in _CONDITIONAL}
+    result |= {f"{check}.{tenant}" for check in _EACH_TENANT for tenant in proved}
+    result |= {
         f"{check.replace('proof.', 'proof.embed.')}.{t.tenant}"
         for check in _EACH_TENANT
         for t in policy.tenants
         if t.tenant in proved and "embed" in t.circuits
     }
-    found |= {f"proof.{name}.{tenant}" for tenant, name in columns}
-    found |= {f"ledger.{name}" for _, name in columns}
-    declared = case.closing is not None and case.closing.coalition is not None
+    result |= {f"proof.{name}.{tenant}" for tenant, name in columns}
+    result |= {f"ledger.{name}" for _, name in columns}
+    declared = case.trailer is not None and case.trailer.coalition is not None
     conditions = {
         "ledger.enrolment": any(e.account in asking for e in case.enrolments),
-        "ledger.held": bool(listing),
+        "ledger.disclosed_set": bool(remembering),
         "proof.challenge": trust.require.mode == "sampled",
         "trust.challenge": trust.require.mode == "sampled",
-        "proof.chain": bool(listing & asked),
-        "proof.a1": str(case.figures.get("a1", "")).startswith("re-executed"),
+        "proof.chain": bool(remembering & requested),
+        "proof.query_embedding": str(case.figures.get("query_embedding", "")).startswith("re-executed"),
         "trust.manifest": trust.pins.manifest is not None,
         "trust.max_epsilon": case.max_epsilon_asked
         or any(policy.mechanism(t).limit == "max_epsilon" for t in policy.tenants),
         "trust.min_keep": any(policy.mechanism(t).sampled for t in policy.tenants),
         **dict.fromkeys(("coalition.parameters", "coalition.count", "coalition.cap"), declared),
         **dict.fromkeys(
-            ("coalition.circuit", "coalition.key", "coalition.certificate"),
-            policy.estimator.certificate is not None and bool(case.queries),
+            ("coalition.circuit", "coalition.key", "coalition.proof"),
+            policy.estimator.coalition_proof is not None and bool(case.queries),
         ),
     }
-    return frozenset(found | {check for check, applies in conditions.items() if applies})
+    return frozenset(result | {check for check, applies in conditions.items() if applies})

@@ -29,15 +29,15 @@ from rag_audit.log.submission import (
 )
 from rag_audit.models.records import parse_entry
 from rag_audit.models.witnessing import (
-    CLOSING,
+    HEADER,
     MAX_REQUEST_BYTES,
     NONCE,
-    OPENING,
     REVEAL,
-    ClosingRequest,
+    TRAILER,
+    HeaderRequest,
     NonceRequest,
-    OpeningRequest,
     RevealRequest,
+    TrailerRequest,
 )
 from rag_audit.service.asgi import (
     RETRY_S,
@@ -116,40 +116,40 @@ class WitnessService:
         """Cosign a later checkpoint of a window. The witness must have cosigned the window's header."""
         return self._extend(Submission.parse(body), None)
 
-    def closing(self, body: bytes) -> Response:
+    def trailer(self, body: bytes) -> Response:
         """Cosign a window's end: the checkpoint with the window trailer as its last entry."""
-        told = ClosingRequest.parse(parse_json(body, source="request"), field="request")
+        told = TrailerRequest.parse(parse_json(body, source="request"), field="request")
         path = [bytes.fromhex(h) for h in told.path]
         submission = Submission.parse(told.submission, field="request.submission")
         query = None
         if (shown := told.query) is not None:
             query = ShownQuery(jcs(shown.entry), shown.index, [bytes.fromhex(h) for h in shown.path])
-        return self._extend(submission, (jcs(told.closing), path), query)
+        return self._extend(submission, (jcs(told.trailer), path), query)
 
-    def opening(self, body: bytes) -> Response:
+    def header(self, body: bytes) -> Response:
         """Cosign a window's opening."""
-        told = OpeningRequest.parse(parse_json(body, source="request"), field="request")
+        told = HeaderRequest.parse(parse_json(body, source="request"), field="request")
         note = parse_note(told.checkpoint, field="request.checkpoint")
         head, provider = self._signed(note)
         known = self._witness.last(head.origin)
         if known is not None and known[0] > 1:
             raise _known(known[0])
-        signed = self._witness.cosign_opening(note, jcs(told.opening), log_key=provider.key)
+        signed = self._witness.cosign_header(note, jcs(told.header), log_key=provider.key)
         return _lines(cosignature_lines(signed, self._witness.vkey))
 
     def nonce(self, body: bytes) -> Response:
         """A nonce line for a window's opening."""
         note = parse_note(body, field="request")
-        asked = NonceRequest.of(note, field="request")
-        provider = self._provider(asked.origin)
+        requested = NonceRequest.of(note, field="request")
+        provider = self._provider(requested.origin)
         verify_note(note, [provider.key], field="request")
-        commitment = self._offers.commitment(asked.origin, asked.window)
+        commitment = self._offers.commitment(requested.origin, requested.window)
         key = self._witness.vkey
         line = jcs({"name": key.name, "vkey": str(key), "commitment": commitment}) + b"\n"
         return Response(line, media_type="application/json")
 
     def reveal(self, body: bytes) -> Response:
-        """Reveal the nonce that an opening or enrolment names, once the quorum has cosigned it."""
+        """Reveal the nonce that a window header or an enrolment names, once the quorum has cosigned it."""
         told = RevealRequest.parse(parse_json(body, source="request"), field="request")
         note = parse_note(told.checkpoint, field="request.checkpoint")
         _, provider = self._signed(note)
@@ -174,13 +174,13 @@ class WitnessService:
     def _extend(
         self,
         told: Submission,
-        closing: tuple[bytes, list[bytes]] | None,
+        trailer: tuple[bytes, list[bytes]] | None,
         query: ShownQuery | None = None,
     ) -> Response:
         head, provider = self._signed(told.note)
         if told.old > head.size:
             raise _error(400, WitnessRefused("the old size is above the checkpoint's", field="old",
-                                             expected=f"at most {head.size}", found=told.old))  # fmt: skip
+                                             expected=f"at most {head.size}", actual=told.old))  # fmt: skip
         size, root = self._witness.last(head.origin) or (0, b"")
         if told.old != size:
             raise _known(size)
@@ -190,14 +190,14 @@ class WitnessService:
             raise WitnessRefused(
                 "this witness has not cosigned a header of this window",
                 field="checkpoint",
-                found=head.origin,
-                hint=f"this witness accepts a window header with its record: POST {OPENING}",
+                actual=head.origin,
+                hint=f"this witness accepts a window header with its record: POST {HEADER}",
             )
         if head.size == size and head.root != root:
             raise _known(size)
         try:
             signed = self._witness.cosign(
-                told.note, log_key=provider.key, consistency=told.proof, closing=closing, query=query
+                told.note, log_key=provider.key, consistency=told.proof, trailer=trailer, query=query
             )
         except WitnessRefused:
             # Another process may have moved the same witness's state meanwhile.
@@ -217,7 +217,7 @@ class WitnessService:
         provider = self._providers.get(origin)
         if provider is None:
             raise _error(
-                404, WitnessRefused("this witness does not know the log", field="origin", found=origin)
+                404, WitnessRefused("this witness does not know the log", field="origin", actual=origin)
             )
         return provider
 
@@ -241,9 +241,11 @@ class WitnessApplication(Application):
         self._waiting = 0
         self._service = service
         calls = ((ADD_CHECKPOINT, service.add_checkpoint, MAX_SUBMISSION_BYTES),
-                 (OPENING, service.opening, MAX_REQUEST_BYTES), (CLOSING, service.closing, MAX_REQUEST_BYTES),
+                 (HEADER, service.header, MAX_REQUEST_BYTES), (TRAILER, service.trailer, MAX_REQUEST_BYTES),
                  (REVEAL, service.reveal, MAX_REQUEST_BYTES), (NONCE, service.nonce, 4096))  # fmt: skip
-        routes = [Route(path, self._endpoint(call, most), methods=["POST"]) for path, call, most in calls]
+        routes = [
+            Route(path, self._endpoint(call, maximum), methods=["POST"]) for path, call, maximum in calls
+        ]
         super().__init__(routes, {HTTPException: _named}, "rag_audit_witness_responses", on_fault)
         self._named = {route.path for route in self.routes}
 
@@ -258,9 +260,9 @@ class WitnessApplication(Application):
 
     def collect(self) -> Iterable[Metric]:
         """The current values of the gauges."""
-        name, most = "rag_audit_witness_requests_in_service", MAX_WAITING
+        name, maximum = "rag_audit_witness_requests_in_service", MAX_WAITING
         yield gauge(name, "Requests that wait or are decided.", self._waiting)
-        yield gauge(f"{name}_limit", "Beyond these a request gets 503.", most)
+        yield gauge(f"{name}_limit", "Beyond these a request gets 503.", maximum)
 
     async def unready(self) -> str | None:
         """Why a submission would not be decided, or None if it would be."""
@@ -273,11 +275,11 @@ class WitnessApplication(Application):
         self._thread.shutdown()
 
     def _endpoint(
-        self, call: Callable[[bytes], Response], most: int
+        self, call: Callable[[bytes], Response], maximum: int
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             try:
-                body = await self._bodies.read(request, most, kind=None)
+                body = await self._bodies.read(request, maximum, kind=None)
             except Unreadable as exc:
                 return error(exc.status, "Unreadable", exc.detail)
             except Left:

@@ -53,7 +53,7 @@ class Offers:
         with locked(self._lock):
             log = log_origin(origin, window)
             if self._witness.spent(log):
-                raise WitnessRefused("the window is closed", field="window", found=window)
+                raise WitnessRefused("the window is closed", field="window", actual=window)
             wanted = window if self._witness.last(log) is None else window + JOINING
             offered = self._read()
             waiting = offered.origins.get(origin, {})
@@ -65,12 +65,12 @@ class Offers:
                     "too many nonces wait for their openings and enrolments",
                     field="window",
                     expected=f"at most {MAX_OFFERS} of one provider",
-                    found=window,
+                    actual=window,
                 )
-            made = self._witness.nonce_commitment().hex()
-            origins = {**offered.origins, origin: {**waiting, wanted: made}}
+            result = self._witness.nonce_commitment().hex()
+            origins = {**offered.origins, origin: {**waiting, wanted: result}}
             replace_file(self._file, Offered(origins=origins).canonical(), mode=PRIVATE_MODE)
-            return made
+            return result
 
     def _over(self, origin: str, wanted: str, commitment: str) -> bool:
         """Whether an offer is spent: its opening is cosigned, its nonce revealed, or its window closed."""

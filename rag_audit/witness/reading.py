@@ -49,7 +49,7 @@ class LogReader:
         if self._path.exists():
             with suppress(RagAuditError):  # without it, everything is read
                 value = parse_json(read_private(self._path, max_bytes=MAX_READ_BYTES), source=self._path.name)
-                found = ReadTiles.parse(value, field=self._path.name)
-                found.before()
-                return found
+                result = ReadTiles.parse(value, field=self._path.name)
+                result.before()
+                return result
         return NOTHING

@@ -19,19 +19,19 @@ from rag_audit.models.chain import Outcome, Unanswered, ended_at, outcome_of
 from rag_audit.models.models import Count, Hex32, Millis, Model, Positive
 from rag_audit.models.records import (
     MAX_ENTRY_BYTES,
-    Closing,
     Entry,
-    Opening,
     QueryRecord,
+    WindowHeader,
+    WindowTrailer,
     WitnessBeacon,
     parse_entry,
 )
 
-KEPT_REVEALS = 16
+STORED_REVEALS = 16
 """Number of the last reveals in a log that a provider can request a second time, if it lost the answer."""
 
 
-def outcome_by_size(closing: Closing, size: int, tenants: int) -> Outcome:
+def outcome_by_size(trailer: WindowTrailer, size: int, tenants: int) -> Outcome:
     """A window's outcome, for a witness that sees the window trailer and not the entries.
 
     `outcome_of` gives the same answer for every window with a true trailer. This function accepts a trailer that
@@ -42,11 +42,11 @@ def outcome_by_size(closing: Closing, size: int, tenants: int) -> Outcome:
         most one more beacon for each enrolment and at most one entry for each column of each tenant
     :param tenants: the number of tenants in the window header
     """
-    others = size - 3 - closing.queries - closing.enrolments
-    fits = closing.seq == size - 1 and 0 <= others <= closing.enrolments + tenants * len(COLUMNS)
-    if closing.abandoned or not fits:
+    others = size - 3 - trailer.queries - trailer.enrolments
+    fits = trailer.seq == size - 1 and 0 <= others <= trailer.enrolments + tenants * len(COLUMNS)
+    if trailer.abandoned or not fits:
         return Outcome.ABANDONED
-    return Outcome.COMPLETE if closing.queries else Outcome.EMPTY
+    return Outcome.COMPLETE if trailer.queries else Outcome.EMPTY
 
 
 class WitnessRefused(RagAuditError):
@@ -59,7 +59,7 @@ class Log(Model):
 
     origin: str
     window: str
-    opening: Hex32
+    header: Hex32
     opens_at: Millis
     closes_at: Millis
     """the window header's date, or the window trailer's date after a witness cosigned an earlier trailer"""
@@ -79,25 +79,25 @@ class Log(Model):
     """number of tenants in the window header"""
 
     @classmethod
-    def opened(cls, opening: Opening, digest: str, head: Checkpoint) -> Self:
+    def opened(cls, header: WindowHeader, digest: str, head: Checkpoint) -> Self:
         """The log of a window that goes on, at a checkpoint."""
-        before = Unanswered.before(opening)
+        before = Unanswered.before(header)
         return cls(
-            origin=opening.origin,
-            window=opening.window,
-            opening=digest,
-            opens_at=opening.opens_at,
-            closes_at=opening.closes_at,
+            origin=header.origin,
+            window=header.window,
+            header=digest,
+            opens_at=header.opens_at,
+            closes_at=header.closes_at,
             size=head.size,
             root=head.root.hex(),
             closed=False,
             complete=False,
             abandoned=before.abandoned,
             empty=before.empty,
-            tenants=opening.tenants.count,
+            tenants=header.tenants.count,
         )
 
-    def ended(self, outcome: Outcome, record: Closing) -> Self:
+    def ended(self, outcome: Outcome, record: WindowTrailer) -> Self:
         """The log after the window trailer closed the window."""
         return self.model_copy(
             update={
@@ -146,61 +146,61 @@ class State(Model):
     last_time: Count = 0
 
 
-def check_link(opening: Opening, log: Log) -> None:
+def check_link(header: WindowHeader, log: Log) -> None:
     """Check that a window header names the window after `log`. This witness may not have seen the end of `log`."""
-    previous = opening.previous
+    previous = header.previous
     require(
-        previous is not None and previous.opening == log.opening,
+        previous is not None and previous.header == log.header,
         "the window does not follow the last window that this witness knows",
-        "opening.previous",
-        log.opening,
+        "header.previous",
+        log.header,
         previous,
     )
     if log.closed:
-        check_chain(opening, log)
+        check_chain(header, log)
 
 
-def check_chain(opening: Opening, log: Log | None) -> None:
-    previous = opening.previous
+def check_chain(header: WindowHeader, log: Log | None) -> None:
+    previous = header.previous
     if log is None:
         if previous is not None:
             raise WitnessRefused(
                 "no earlier window of this origin is known",
-                field="opening.previous",
-                found=previous,
+                field="header.previous",
+                actual=previous,
                 hint="first accept the previous window: rag-audit witness follow",
             )
         return
-    require(log.closed, "the previous window is not closed by a cosigned checkpoint", "opening.previous")
-    found = None if previous is None else (previous.opening, previous.root)
+    require(log.closed, "the previous window is not closed by a cosigned checkpoint", "header.previous")
+    result = None if previous is None else (previous.header, previous.root)
     require(
-        found == (log.opening, log.root),
+        result == (log.header, log.root),
         "the previous window is not the last window",
-        "opening.previous",
-        (log.opening, log.root),
-        found,
+        "header.previous",
+        (log.header, log.root),
+        result,
     )
-    stated, expected = Unanswered.before(opening), log.expected
+    stated, expected = Unanswered.before(header), log.expected
     require(
         stated.abandoned == expected.abandoned,
         "the count of abandoned windows differs from this witness's count",
-        "opening.previous.abandoned",
+        "header.previous.abandoned",
         expected.abandoned,
         stated.abandoned,
     )
     require(
         stated.empty == expected.empty,
         "the count of empty windows differs from this witness's count",
-        "opening.previous.empty",
+        "header.previous.empty",
         expected.empty,
         stated.empty,
     )
     require(
-        opening.opens_at >= log.closes_at,
+        header.opens_at >= log.closes_at,
         "the windows overlap",
-        "opening.opens_at",
+        "header.opens_at",
         f">= {log.closes_at}",
-        opening.opens_at,
+        header.opens_at,
     )
 
 
@@ -235,15 +235,17 @@ def outcome_of_log(entries: Sequence[bytes], head: Checkpoint) -> Outcome:
     return outcome_of([parse_canonical(entry) for entry in entries])
 
 
-def outcome_of_closing(closing: Closing, head: Checkpoint, tenants: int, query: ShownQuery | None) -> Outcome:
+def outcome_of_trailer(
+    trailer: WindowTrailer, head: Checkpoint, tenants: int, query: ShownQuery | None
+) -> Outcome:
     """A window's outcome, for a witness that does not read the window's log.
 
     :param query: a query record, which a provider has to show if the window trailer counts queries
     :raises WitnessRefused: the window trailer counts a query and no query record of the log is shown
     """
-    found = outcome_by_size(closing, head.size, tenants)
-    if found is not Outcome.COMPLETE:
-        return found
+    result = outcome_by_size(trailer, head.size, tenants)
+    if result is not Outcome.COMPLETE:
+        return result
     if query is None:
         raise WitnessRefused(
             "the window trailer counts queries, and the submission shows no query record",
@@ -254,11 +256,11 @@ def outcome_of_closing(closing: Closing, head: Checkpoint, tenants: int, query: 
     record, place = parse_canonical(query.entry), f"entry {query.index}"
     require(
         isinstance(record, QueryRecord)
-        and (record.window, record.seq) == (closing.window, query.index)
+        and (record.window, record.seq) == (trailer.window, query.index)
         and 1 < query.index < head.size - 1,
         "the entry is not a query record of the window at this index",
         place,
-        f"a query of {closing.window} with seq {query.index}",
+        f"a query of {trailer.window} with seq {query.index}",
         record.type,
     )
     require(
@@ -266,14 +268,16 @@ def outcome_of_closing(closing: Closing, head: Checkpoint, tenants: int, query: 
         "the query record is not in the checkpointed tree",
         place,
     )
-    return found
+    return result
 
 
-def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str, now: int) -> Closing:
+def check_trailer(
+    entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str, now: int
+) -> WindowTrailer:
     record = parse_canonical(entry)
     last = head.size - 1
-    if not isinstance(record, Closing):
-        raise WitnessRefused("the entry is not a window trailer", field=f"entry {last}", found=record.type)
+    if not isinstance(record, WindowTrailer):
+        raise WitnessRefused("the entry is not a window trailer", field=f"entry {last}", actual=record.type)
     require(
         record.window == window,
         "the window trailer belongs to another window",
@@ -312,26 +316,28 @@ def without_oldest(nonces: Mapping[Hex32, Nonce], done: Revealed) -> dict[Hex32,
     A removed nonce is never revealed a second time. Without the removal, each enrolment of a window would make the next
     one more expensive.
     """
-    made = {commitment: nonce.revealed for commitment, nonce in nonces.items()}
-    same = [(r.size, commitment) for commitment, r in made.items()
+    result = {commitment: nonce.revealed for commitment, nonce in nonces.items()}
+    same = [(r.size, commitment) for commitment, r in result.items()
             if r is not None and (r.origin, r.window) == (done.origin, done.window)]  # fmt: skip
-    gone = {commitment for _, commitment in sorted(same)[:-KEPT_REVEALS]}
+    gone = {commitment for _, commitment in sorted(same)[:-STORED_REVEALS]}
     return {commitment: nonce for commitment, nonce in nonces.items() if commitment not in gone}
 
 
-def require(condition: bool, message: str, field: str, expected: object = None, found: object = None) -> None:
+def require(
+    condition: bool, message: str, field: str, expected: object = None, actual: object = None
+) -> None:
     if not condition:
-        raise WitnessRefused(message, field=field, expected=expected, found=found)
+        raise WitnessRefused(message, field=field, expected=expected, actual=actual)
 
 
-def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
+def check_nonce(header: WindowHeader, state: State, vkey: VerifierKey) -> None:
     """Check the nonce that a window header names for this witness: the witness gave it and has not revealed it.
 
     :raises WitnessRefused: the header names another nonce
     """
-    if not isinstance(opening.beacon, WitnessBeacon):
+    if not isinstance(header.beacon, WitnessBeacon):
         return
-    for member in members_of(opening.beacon):
+    for member in members_of(header.beacon):
         if member.vkey.name != vkey.name:
             continue
         require(
@@ -363,7 +369,7 @@ def bind(state: State, signed: SignedCheckpoint, quorum_time: int, now: int) -> 
             "the checkpoint differs from the last checkpoint that this witness cosigned",
             field="checkpoint",
             expected="none" if log is None else f"size {log.size}, root {log.root}",
-            found=f"size {head.size}, root {head.root.hex()}",
+            actual=f"size {head.size}, root {head.root.hex()}",
         )
     require(
         1000 * quorum_time <= now,

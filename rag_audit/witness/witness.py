@@ -24,7 +24,7 @@ from rag_audit.log.merkle import HashTree, leaf_hash, verify_consistency, verify
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
-from rag_audit.models.records import Enrolment, Opening, WitnessBeacon, log_origin
+from rag_audit.models.records import Enrolment, WindowHeader, WitnessBeacon, log_origin
 from rag_audit.witness.rules import (
     Log,
     Nonce,
@@ -33,11 +33,11 @@ from rag_audit.witness.rules import (
     WitnessRefused,
     bind,
     check_chain,
-    check_closing,
     check_link,
     check_nonce,
-    outcome_of_closing,
+    check_trailer,
     outcome_of_log,
+    outcome_of_trailer,
     parse_canonical,
     require,
     without_oldest,
@@ -79,7 +79,7 @@ class Witness:
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as exc:
-            raise StoreError("cannot be made", field=str(directory), found=exc.strerror or str(exc)) from exc
+            raise StoreError("cannot be made", field=str(directory), actual=exc.strerror or str(exc)) from exc
         key.save(directory / KEY_FILE)
         create_private(directory / STATE_FILE, State().canonical())
         return cls(directory, clock=clock)
@@ -105,7 +105,7 @@ class Witness:
             self._write(state.model_copy(update={"nonces": {**state.nonces, commitment.hex(): entry}}))
         return commitment
 
-    def cosign_opening(self, note: Note | str | bytes, entry: bytes, *, log_key: VerifierKey) -> Note:
+    def cosign_header(self, note: Note | str | bytes, entry: bytes, *, log_key: VerifierKey) -> Note:
         """Cosign the size-1 checkpoint of a new window.
 
         :param entry: the window header, ledger entry 0, as its canonical bytes
@@ -117,10 +117,10 @@ class Witness:
             header names is not a fresh one of this witness
         :raises SignatureError: the provider did not sign the checkpoint
         """
-        opening = parse_canonical(entry)
-        if not isinstance(opening, Opening):
-            raise WitnessRefused("the entry is not a window header", field="entry 0", found=opening.type)
-        signed = open_checkpoint(note, origin=opening.log, log_key=log_key)
+        header = parse_canonical(entry)
+        if not isinstance(header, WindowHeader):
+            raise WitnessRefused("the entry is not a window header", field="entry 0", actual=header.type)
+        signed = open_checkpoint(note, origin=header.log, log_key=log_key)
         head = signed.checkpoint
         require(
             (head.size, head.root) == (1, leaf_hash(entry)),
@@ -130,37 +130,35 @@ class Witness:
         digest = sha256(entry).hex()
         with self._locked() as state:
             now = self._clock()
+            require(header.opens_at < header.closes_at, "the window ends before it opens", "header.closes_at")
             require(
-                opening.opens_at < opening.closes_at, "the window ends before it opens", "opening.closes_at"
-            )
-            require(
-                now < opening.opens_at,
+                now < header.opens_at,
                 "the window opens in the past",
-                "opening.opens_at",
+                "header.opens_at",
                 f"> {now}",
-                opening.opens_at,
+                header.opens_at,
             )
-            log = state.logs.get(opening.log)
+            log = state.logs.get(header.log)
             if log is None:
-                last = state.chains.get(opening.origin)
-                check_chain(opening, None if last is None else state.logs[last])
-                check_nonce(opening, state, self.vkey)
+                last = state.chains.get(header.origin)
+                check_chain(header, None if last is None else state.logs[last])
+                check_nonce(header, state, self.vkey)
             else:
                 # A log that started once never restarts, whatever the outcome of its window.
                 require(
-                    log.opening == digest,
+                    log.header == digest,
                     "this witness cosigned another header of this window",
-                    "opening.window",
-                    log.opening,
+                    "header.window",
+                    log.header,
                     digest,
                 )
                 require(
                     log.size == 1, "the window has further entries", "checkpoint", f"size >= {log.size}", 1
                 )
-            update = Log.opened(opening, digest, head)
-            chains = {**state.chains, opening.origin: opening.log}
+            update = Log.opened(header, digest, head)
+            chains = {**state.chains, header.origin: header.log}
             state = state.model_copy(update={"chains": chains})
-            return self._sign(state, opening.log, update, signed.note, now)
+            return self._sign(state, header.log, update, signed.note, now)
 
     def cosign(
         self,
@@ -168,18 +166,18 @@ class Witness:
         *,
         log_key: VerifierKey,
         consistency: Sequence[bytes],
-        closing: tuple[bytes, Sequence[bytes]] | None = None,
+        trailer: tuple[bytes, Sequence[bytes]] | None = None,
         entries: Sequence[bytes] | None = None,
         query: ShownQuery | None = None,
     ) -> Note:
         """Cosign a later checkpoint of a window. This witness must have cosigned the window's header.
 
         :param consistency: RFC 9162 path from the size of `last(log)` to the size of this checkpoint
-        :param closing: for the final checkpoint, the window trailer's bytes and its inclusion path as last entry; after
+        :param trailer: for the final checkpoint, the window trailer's bytes and its inclusion path as last entry; after
             it this window takes no further checkpoint, and the next window may open
-        :param entries: with `closing`, all entries as canonical bytes. The witness then decides from them whether the
+        :param entries: with `trailer`, all entries as canonical bytes. The witness then decides from them whether the
             window is complete, even if it decided earlier without them
-        :param query: with `closing` and without `entries`, one query record, if the window trailer counts any
+        :param query: with `trailer` and without `entries`, one query record, if the window trailer counts any
         :returns: the note with this witness's cosignature added
         :raises WitnessRefused: the log is unknown, the checkpoint does not extend the last cosigned one, the window is
             closed, or the window trailer counts queries and none is shown
@@ -192,7 +190,7 @@ class Witness:
             log = state.logs.get(name)
             if log is None:
                 raise WitnessRefused(
-                    "this witness has not cosigned a header of this window", field="checkpoint", found=name
+                    "this witness has not cosigned a header of this window", field="checkpoint", actual=name
                 )
             same = (head.size, head.root.hex()) == (log.size, log.root)
             require(
@@ -206,14 +204,14 @@ class Witness:
                 f"size {head.size}, root {head.root.hex()}",
             )
             log = log.model_copy(update={"size": head.size, "root": head.root.hex()})
-            if closing is not None:
-                record = check_closing(*closing, head, log.window, self._clock())
+            if trailer is not None:
+                record = check_trailer(*trailer, head, log.window, self._clock())
                 # The outcome of a closed window does not change, with one exception: entries are stronger evidence than
                 # the window trailer. An outcome derived from the trailer must therefore not replace an outcome derived
                 # from the entries.
                 if entries is not None or not log.closed:
                     if entries is None:
-                        outcome = outcome_of_closing(record, head, log.tenants, query)
+                        outcome = outcome_of_trailer(record, head, log.tenants, query)
                     else:
                         outcome = outcome_of_log(entries, head)
                     log = log.ended(outcome, record)
@@ -244,16 +242,16 @@ class Witness:
         :raises SignatureError: the provider's signature or the quorum is missing
         """
         record = parse_canonical(entries[0]) if entries else None
-        if not isinstance(record, Opening):
-            found = "no entry" if record is None else record.type
-            raise WitnessRefused("the entry is not a window header", field="entry 0", found=found)
+        if not isinstance(record, WindowHeader):
+            actual = "no entry" if record is None else record.type
+            raise WitnessRefused("the entry is not a window header", field="entry 0", actual=actual)
         signed = open_checkpoint(note, origin=record.log, log_key=log_key, witnesses=witnesses)
         signed.quorum_time(quorum)
         head, digest = signed.checkpoint, sha256(entries[0]).hex()
         outcome = outcome_of_log(entries, head)
         path = HashTree(map(leaf_hash, entries)).inclusion_path(head.size - 1, head.size)
-        end = check_closing(entries[-1], path, head, record.window, self._clock())
-        made = Log.opened(record, digest, head).ended(outcome, end)
+        end = check_trailer(entries[-1], path, head, record.window, self._clock())
+        result = Log.opened(record, digest, head).ended(outcome, end)
         with self._locked() as state:
             known, last = state.logs.get(record.log), state.chains.get(record.origin)
             if known is not None:
@@ -269,7 +267,7 @@ class Witness:
                 )
             elif last is not None:
                 check_link(record, state.logs[last])
-            logs = {**state.logs, record.log: made}
+            logs = {**state.logs, record.log: result}
             chains = state.chains if known is not None else {**state.chains, record.origin: record.log}
             self._write(state.model_copy(update={"logs": logs, "chains": chains}))
 
@@ -300,7 +298,7 @@ class Witness:
         entry.
 
         The quorum must be complete, and the checkpoint must be the last one that this witness cosigned. The witness
-        reveals a nonce over one root only. Another call for that root returns the same note, unless `KEPT_REVEALS`
+        reveals a nonce over one root only. Another call for that root returns the same note, unless `STORED_REVEALS`
         reveals followed.
 
         :param entry: the canonical bytes of the window header or enrolment
@@ -314,11 +312,13 @@ class Witness:
         signed = open_checkpoint(parsed, origin=log, log_key=log_key, witnesses=witnesses)
         head, quorum_time = signed.checkpoint, signed.quorum_time(quorum)
         record = parse_canonical(entry)
-        if not isinstance(record, Opening | Enrolment) or isinstance(record, Opening) != (index == 0):
+        if not isinstance(record, WindowHeader | Enrolment) or isinstance(record, WindowHeader) != (
+            index == 0
+        ):
             raise WitnessRefused(
                 "the entry is not a window header or enrolment at this index",
                 field=f"entry {index}",
-                found=record.type,
+                actual=record.type,
             )
         require(
             verify_inclusion(leaf_hash(entry), index, head.size, path, head.root),

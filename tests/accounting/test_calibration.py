@@ -47,16 +47,18 @@ def test_the_delta_split_costs_a_few_percent() -> None:
 
 
 def test_exact_is_the_least_that_meets_one_accounts_target() -> None:
-    found = calibrate("exact", n=200, eps_acc=4, delta_acc="1e-6", lattice=64).mechanism
-    assert eps_at(found, 200, 1e-6) <= 4
-    less = Mechanism((*found.gains[:-1], found.gains[-1] - 1), 64)
+    result = calibrate("exact", n=200, eps_acc=4, delta_acc="1e-6", lattice=64).mechanism
+    assert eps_at(result, 200, 1e-6) <= 4
+    less = Mechanism((*result.gains[:-1], result.gains[-1] - 1), 64)
     assert eps_at(less, 200, 1e-6) > 4
 
 
 def test_exact_is_the_least_that_meets_the_coalitions_target() -> None:
-    found = calibrate("exact", n=200, k=10, eps_joint=2, delta="2e-5", delta_acc="1e-6", lattice=32).mechanism
-    assert eps_at(found, 2_000, "2e-5") <= 2
-    less = Mechanism((*found.gains[:-1], found.gains[-1] - 1), 32)
+    result = calibrate(
+        "exact", n=200, k=10, eps_joint=2, delta="2e-5", delta_acc="1e-6", lattice=32
+    ).mechanism
+    assert eps_at(result, 2_000, "2e-5") <= 2
+    less = Mechanism((*result.gains[:-1], result.gains[-1] - 1), 32)
     assert eps_at(less, 2_000, "2e-5") > 2
 
 
@@ -79,13 +81,13 @@ def test_more_gains_than_needed_come_closer_to_the_target() -> None:
     ],
 )
 def test_what_is_calibrated_is_a_well_formed_policy(method: str, target: dict[str, object]) -> None:
-    found = calibrate(method, n=200, delta_acc="1e-6", **target)  # type: ignore[arg-type]
+    result = calibrate(method, n=200, delta_acc="1e-6", **target)  # type: ignore[arg-type]
     check_policy(
-        gains=found.mechanism.gains,
-        lattice=found.mechanism.lattice,
+        gains=result.mechanism.gains,
+        lattice=result.mechanism.lattice,
         n=200,
         k_max=int(str(target.get("k", 1))),
-        eps_acc=found.eps_acc,
+        eps_acc=result.eps_acc,
         delta_acc="1e-6",
         delta_policy=str(target.get("delta", "1e-5")),
         calibration=method,
@@ -94,8 +96,10 @@ def test_what_is_calibrated_is_a_well_formed_policy(method: str, target: dict[st
 
 @pytest.mark.parametrize("method", ["classical", "split"])
 def test_by_formula_the_closed_form_meets_the_coalitions_target(method: str) -> None:
-    found = calibrate(method, n=200, k=10, eps_joint="2", delta="2e-5", delta_acc="1e-6")
-    bounds = audit_bounds(found.mechanism, n=200, eps_acc=found.eps_acc, delta_acc="1e-6", k=10, delta="2e-5")
+    result = calibrate(method, n=200, k=10, eps_joint="2", delta="2e-5", delta_acc="1e-6")
+    bounds = audit_bounds(
+        result.mechanism, n=200, eps_acc=result.eps_acc, delta_acc="1e-6", k=10, delta="2e-5"
+    )
     assert bounds.closed_form.valid
     assert 1.999 < bounds.closed_form.eps <= 2
     assert bounds.eps_audit < 0.25
@@ -103,8 +107,8 @@ def test_by_formula_the_closed_form_meets_the_coalitions_target(method: str) -> 
 
 def test_small_noise_needs_the_reach_of_more_gains() -> None:
     """sigma/Delta 0.25 would do for eps 1000, but not with one gain: infinite losses."""
-    found = calibrate("exact", n=10, eps_acc=1000, delta_acc="1e-6", lattice=64).mechanism
-    assert found.fits(10, 1e-6)
+    result = calibrate("exact", n=10, eps_acc=1000, delta_acc="1e-6", lattice=64).mechanism
+    assert result.fits(10, 1e-6)
     assert not Mechanism((1,), 64).fits(10, 1e-6)
 
 

@@ -230,5 +230,5 @@ def test_a_window_of_wide_noise_does_not_suffer_from_one_of_narrow_noise() -> No
     """A grid made for the narrow one's losses would multiply the wide one's variance."""
     parts = [(FIVE, 1_000_000), (SMALL, 1)]
     variance = sum(m / mechanism.sigma_over_delta**2 for mechanism, m in parts)
-    found = cumulative(parts, "1e-5").eps
-    assert found == pytest.approx(gaussian_epsilon(1 / math.sqrt(variance), 1, 1e-5), rel=5e-3)
+    result = cumulative(parts, "1e-5").eps
+    assert result == pytest.approx(gaussian_epsilon(1 / math.sqrt(variance), 1, 1e-5), rel=5e-3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from rag_audit.mechanisms.accounting import gaussian, rdp
-from rag_audit.mechanisms.accounting.search import crossing, least
+from rag_audit.mechanisms.accounting.search import crossing, minimum
 
 DELTAS = st.floats(-80, -0.01).map(lambda x: 10**x)
 
@@ -56,8 +56,8 @@ def test_a_divergence_below_delta_needs_no_epsilon() -> None:
 @given(st.floats(-1e6, 1e6), st.booleans())
 def test_where_a_function_crosses(root: float, falling: bool) -> None:
     sign = -1 if falling else 1
-    found = crossing(lambda x: sign * (x - root), root - 3.5, root + 9)
-    assert found == pytest.approx(root, rel=1e-12, abs=1e-9)
+    result = crossing(lambda x: sign * (x - root), root - 3.5, root + 9)
+    assert result == pytest.approx(root, rel=1e-12, abs=1e-9)
 
 
 def test_a_root_at_an_end_is_found() -> None:
@@ -67,13 +67,13 @@ def test_a_root_at_an_end_is_found() -> None:
 
 @given(st.floats(-2, 2))
 def test_where_a_function_is_least(place: float) -> None:
-    assert least(lambda x: (x - place) ** 2, -3.0, 3.0, atol=1e-3) == pytest.approx(place, abs=1e-3)
+    assert minimum(lambda x: (x - place) ** 2, -3.0, 3.0, atol=1e-3) == pytest.approx(place, abs=1e-3)
 
 
 @given(st.floats(0.01, 300), st.floats(0.3, 6), st.sampled_from([1e-6, 1e-10, 1e-13]))
 def test_a_root_of_a_curved_function(root: float, power: float, rtol: float) -> None:
-    found = crossing(lambda x: x**power - root**power, 0.0, 1000.0, rtol=rtol)
-    assert found == pytest.approx(root, rel=2 * rtol, abs=1e-12)
+    result = crossing(lambda x: x**power - root**power, 0.0, 1000.0, rtol=rtol)
+    assert result == pytest.approx(root, rel=2 * rtol, abs=1e-12)
 
 
 @pytest.mark.parametrize("eps", [0.3, 3.0, 80.0])
@@ -91,6 +91,6 @@ def test_few_evaluations_find_an_epsilon(eps: float) -> None:
 
 
 def test_infinite_values_are_halved_away() -> None:
-    found = crossing(lambda x: math.inf if x < 3 else 5 - x, 0.0, 64.0)
-    assert found == pytest.approx(5, rel=1e-12)
+    result = crossing(lambda x: math.inf if x < 3 else 5 - x, 0.0, 64.0)
+    assert result == pytest.approx(5, rel=1e-12)
     assert crossing(lambda x: -math.inf if x < 3 else 1.0, 0.0, 64.0) == pytest.approx(3, rel=1e-12)

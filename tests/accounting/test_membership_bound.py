@@ -17,11 +17,11 @@ CASES = [((1, 8), 128, 1), ((1, 8), 128, 4), ((1, 8, 64), 32, 2_000), ((1, 8, 64
 def test_close_to_the_gaussian_and_not_below(gains: tuple[int, ...], lattice: int, m: int) -> None:
     mechanism = Mechanism(gains, lattice)
     mu = math.sqrt(m) / mechanism.sigma_over_delta
-    found = membership(mechanism, m)
-    assert found.auc_bound == pytest.approx(norm.cdf(mu / math.sqrt(2)), rel=1e-3)
-    assert found.tpr_at_fpr_1pct == pytest.approx(norm.cdf(mu + norm.ppf(0.01)), rel=1e-3)
-    assert found.auc_bound >= norm.cdf(mu / math.sqrt(2)) * 0.99999
-    assert found.tpr_at_fpr_1pct >= norm.cdf(mu + norm.ppf(0.01)) * 0.99999
+    result = membership(mechanism, m)
+    assert result.auc_bound == pytest.approx(norm.cdf(mu / math.sqrt(2)), rel=1e-3)
+    assert result.tpr_at_fpr_1pct == pytest.approx(norm.cdf(mu + norm.ppf(0.01)), rel=1e-3)
+    assert result.auc_bound >= norm.cdf(mu / math.sqrt(2)) * 0.99999
+    assert result.tpr_at_fpr_1pct >= norm.cdf(mu + norm.ppf(0.01)) * 0.99999
 
 
 @pytest.mark.parametrize(("gains", "lattice"), [((1,), 16), ((1,), 64), ((1, 2), 64)])
@@ -46,22 +46,22 @@ def test_the_whole_curve_is_close_to_the_gaussian_and_not_below(
     mechanism = Mechanism(gains, lattice)
     mu = math.sqrt(m) / mechanism.sigma_over_delta
     rates = [0.001, 0.01, 0.05, 0.3, 0.7, 0.99]
-    found = roc_bound(mechanism, m, rates)
-    assert found[1] == tpr_bound(mechanism, m, 0.01)
-    for rate, bound in zip(rates, found, strict=True):
+    result = roc_bound(mechanism, m, rates)
+    assert result[1] == tpr_bound(mechanism, m, 0.01)
+    for rate, bound in zip(rates, result, strict=True):
         gaussian = norm.cdf(mu + norm.ppf(rate))
         assert gaussian * 0.99999 <= bound <= gaussian * 1.002 + 1e-9
 
 
 def test_bounds_end_at_one() -> None:
-    found = membership(Mechanism((1, 8), 64), 100_000)
-    assert (found.auc_bound, found.tpr_at_fpr_1pct) == (1.0, 1.0)
+    result = membership(Mechanism((1, 8), 64), 100_000)
+    assert (result.auc_bound, result.tpr_at_fpr_1pct) == (1.0, 1.0)
 
 
 def test_bounds_rise_with_queries_and_start_at_chance() -> None:
     mechanism = Mechanism((1, 8, 64), 1)
-    found = [membership(mechanism, m) for m in (1, 10, 100, 1_000, 10_000)]
-    aucs, tprs = [f.auc_bound for f in found], [f.tpr_at_fpr_1pct for f in found]
+    result = [membership(mechanism, m) for m in (1, 10, 100, 1_000, 10_000)]
+    aucs, tprs = [f.auc_bound for f in result], [f.tpr_at_fpr_1pct for f in result]
     assert aucs == sorted(aucs) and tprs == sorted(tprs)
     assert 0.5 < aucs[0] < 0.5004
     assert 0.01 < tprs[0] < 0.0101

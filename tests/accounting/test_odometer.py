@@ -16,24 +16,24 @@ def test_the_ladder_doubles_and_ends_at_the_limit(limit: int, rungs: list[int]) 
 
 
 def test_the_busiest_accounts_count() -> None:
-    found = realised(MECHANISM, [3, 7, 200, 0, 15], "2e-5", n=200, k=2)
-    assert found.queries == 215
-    assert found.rung == 256
-    assert found.rungs == len(ladder(400)) == 10
-    assert found.eps == eps_at(MECHANISM, 256, 2e-5 / 10)
+    result = realised(MECHANISM, [3, 7, 200, 0, 15], "2e-5", n=200, k=2)
+    assert result.queries == 215
+    assert result.rung == 256
+    assert result.rungs == len(ladder(400)) == 10
+    assert result.eps == eps_at(MECHANISM, 256, 2e-5 / 10)
 
 
 def test_the_ladders_price_is_charged() -> None:
     """Without the correction the reading would be eps at the count found with all of delta."""
-    found = realised(MECHANISM, [128, 128], "2e-5", n=200, k=2)
-    assert found.queries == found.rung == 256
-    assert found.eps > eps_at(MECHANISM, 256, "2e-5")
+    result = realised(MECHANISM, [128, 128], "2e-5", n=200, k=2)
+    assert result.queries == result.rung == 256
+    assert result.eps > eps_at(MECHANISM, 256, "2e-5")
 
 
 def test_a_full_window_reads_the_limit() -> None:
-    found = realised(MECHANISM, [150] * 10, "2e-5", n=150, k=3)
-    assert found.rung == found.queries == 450
-    assert found.eps > eps_at(MECHANISM, 450, "2e-5")
+    result = realised(MECHANISM, [150] * 10, "2e-5", n=150, k=3)
+    assert result.rung == result.queries == 450
+    assert result.eps > eps_at(MECHANISM, 450, "2e-5")
 
 
 def test_readings_rise_with_the_counts() -> None:

@@ -86,14 +86,14 @@ def attack(gains: tuple[int, ...], lattice: int, m: int, trials: int) -> None:
             assert not bound.valid or bound.eps >= shown
         assert shown > 0.3 * bounds.exact.eps - 1.5, "the attack is too weak to test anything"
         assert eps_at(mechanism, m, delta) == bounds.exact.eps
-    found = membership(mechanism, m)
+    result = membership(mechanism, m)
     ranks = np.searchsorted(np.sort(absent), present, side="left") / trials
     ties = np.searchsorted(np.sort(absent), present, side="right") / trials
     auc = float(np.mean((ranks + ties) / 2))
-    assert found.auc_bound >= auc - 5 / math.sqrt(trials)
-    assert found.auc_bound - auc < 0.1
+    assert result.auc_bound >= auc - 5 / math.sqrt(trials)
+    assert result.auc_bound - auc < 0.1
     caught = float(np.mean(present > np.quantile(absent, 0.99)))
-    assert found.tpr_at_fpr_1pct >= caught - 10 / math.sqrt(trials)
+    assert result.tpr_at_fpr_1pct >= caught - 10 / math.sqrt(trials)
 
 
 @pytest.mark.parametrize(("gains", "lattice", "m"), CASES)

@@ -29,8 +29,8 @@ class ChatServer(Endpoint):
 
     def reply(self, prompt: str) -> str:
         """What the service says: retrieval by shared words, then extraction."""
-        asked = set(words(prompt))
-        best = sorted(self.passages, key=lambda p: -len(asked & p.counts.keys()))[:2]
+        requested = set(words(prompt))
+        best = sorted(self.passages, key=lambda p: -len(requested & p.counts.keys()))[:2]
         task: Task
         if "[Mask_" in prompt:
             task = FillMasks(prompt.split("\n\n", 1)[1], prompt.count("[Mask_"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import EncodingError, ExitCode, MeasurementError, RagAuditError, SchemaError, SizeError
-from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models import attacks as formats
 from rag_audit.models.attacks import AttackRun
@@ -99,8 +99,8 @@ def json_read(value: Any) -> Any:
 
 
 def test_each_attack_stands_beside_what_this_verifier_certifies() -> None:
-    found = beside(run_value())
-    (part,) = found.parts
+    match = beside(run_value())
+    (part,) = match.parts
     assert part.tenants == ["law", "medicine"] and "gains 1,4 at R 64" in part.mechanism
     (row,) = part.rows
     assert row.without_noise == ["0.9000", "0.8500", "0.9500"]
@@ -110,7 +110,7 @@ def test_each_attack_stands_beside_what_this_verifier_certifies() -> None:
         assert math.isfinite(float(point.eps_certified or "inf")), "and not the inf of the file"
         assert 0.5 < float(point.lists_auc_at_most or 1) < 1
     assert float(coalition.eps_certified or 0) > float(alone.eps_certified or 0)
-    assert found.left_out == 0 and found.above_certified == []
+    assert match.left_out == 0 and match.above_certified == []
 
 
 def test_a_lower_bound_above_the_certified_is_named() -> None:
@@ -122,25 +122,31 @@ def test_a_lower_bound_above_the_certified_is_named() -> None:
 
 
 def test_listing_and_sampling_are_compared_in_the_policy_s_units() -> None:
-    keep, rules = 7 << 37, ListingRules(chance=1 << 34, most=8, threshold=354)
+    keep, rules = 7 << 37, ListRules(flip_probability=1 << 34, maximum=8, threshold=354)
     of = policy(
         mechanisms={
-            "law": Listing(keep=keep, rules=rules),
+            "law": RandomizedResponse(keep=keep, rules=rules),
             "medicine": Sampling(keep=keep + 1),
         }
     )
     mechanisms = {
-        "a": {"kind": "listing", "keep": keep, "chance": rules.chance, "threshold": 354, "listed_max": 8},
+        "a": {
+            "kind": "randomized-response",
+            "keep": keep,
+            "flip_probability": rules.flip_probability,
+            "threshold": 354,
+            "listed_max": 8,
+        },
         "b": {"kind": "sampling", "keep": keep + 1},
         "c": {"kind": "sampling", "keep": keep},
     }
     results = [result("ia", name, lower=0.5) for name in mechanisms]
-    found = beside(run_value(mechanisms=mechanisms, results=results), of)
-    assert [part.tenants for part in found.parts] == [["law"], ["medicine"]]
-    (law,), (medicine,) = (part.rows for part in found.parts)
+    match = beside(run_value(mechanisms=mechanisms, results=results), of)
+    assert [part.tenants for part in match.parts] == [["law"], ["medicine"]]
+    (law,), (medicine,) = (part.rows for part in match.parts)
     assert math.isfinite(float(law.points[0].eps_certified or "inf"))
     assert medicine.points[0].eps_certified == "inf"
-    assert found.left_out == 1
+    assert match.left_out == 1
 
 
 def test_what_a_window_would_not_answer_is_left_out_and_counted() -> None:
@@ -148,9 +154,9 @@ def test_what_a_window_would_not_answer_is_left_out_and_counted() -> None:
     guarded = result("mba", NOISE)
     guarded["cell"]["defence"] = "mirabel"
     value["results"] += [guarded, result("mba", NOISE, 3), result("ia", NOISE, queries=4)]
-    found = beside(value)
-    assert found.left_out == 3
-    assert [row.attack for row in found.parts[0].rows] == ["mba"]
+    match = beside(value)
+    assert match.left_out == 3
+    assert [row.attack for row in match.parts[0].rows] == ["mba"]
 
 
 @pytest.mark.parametrize(
@@ -165,8 +171,8 @@ def test_what_a_window_would_not_answer_is_left_out_and_counted() -> None:
         ({"mechanisms": {"none": {"kind": "none"}, NOISE: {"kind": "noise", "gains": [1, 4], "lattice": 64, "lo": 0,
                                                            "hi": 810}}}, "results"),
         ({"results": []}, "results"),
-        ({"opening": "cd" * 32, "tenant": "law", "target": "provider.sock"}, "opening"),
-        ({"opening": OPENING, "tenant": "trade", "target": "provider.sock"}, "tenant"),
+        ({"header": "cd" * 32, "tenant": "law", "target": "provider.sock"}, "header"),
+        ({"header": OPENING, "tenant": "trade", "target": "provider.sock"}, "tenant"),
     ],
 )  # fmt: skip
 def test_a_run_of_something_else_is_not_what_was_asked_for(changes: dict[str, Any], field: str) -> None:
@@ -181,15 +187,15 @@ def test_a_run_of_something_else_is_not_what_was_asked_for(changes: dict[str, An
 
 
 def test_attacks_on_the_window_s_own_service_need_no_parameters() -> None:
-    value = run_value(target="provider.sock", opening=OPENING, tenant="law", mechanisms={},
+    value = run_value(target="provider.sock", header=OPENING, tenant="law", mechanisms={},
                       results=[result("mba", "none"), result("ia", "none", 2)])  # fmt: skip
     for name in ("index", "capacity", "top_k", "n", "k_max", "confidence", "delta"):
         del value[name]
     (part,) = beside(value).parts
     assert part.tenants == ["law"]
-    alone, together = part.rows
+    alone, batch = part.rows
     assert [point.accounts for point in alone.points] == [1]
-    (point,) = together.points
+    (point,) = batch.points
     assert point.accounts == 2 and point.eps_at_least is None and point.lists_auc_at_most is not None
 
 

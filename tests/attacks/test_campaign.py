@@ -34,7 +34,11 @@ def test_an_attack_tells_members_where_nothing_protects_them(name: str, bench: B
 
 
 def test_strong_noise_leaves_chance_and_lists_refute_no_certificate(bench: Bench, split: Split) -> None:
-    cells = (Cell(STRONG_NOISE), Cell("listing:0.7:0.02:900"), Cell("listing:0.7:0.02:900", accounts=2))
+    cells = (
+        Cell(STRONG_NOISE),
+        Cell("randomized-response:0.7:0.02:900"),
+        Cell("randomized-response:0.7:0.02:900", accounts=2),
+    )
     results = runner.run(plan(split, ("rag-mia",), *cells, trials=200), chosen(["rag-mia"]), bench, split)
     for r in results:
         assert r.bounds is not None
@@ -63,11 +67,11 @@ def test_a_leak_beyond_the_certificate_is_refuted(bench: Bench, split: Split) ->
 
 def test_a_coalition_gets_more_through_weak_noise(bench: Bench, split: Split) -> None:
     cells = (Cell("noise:1,1,1,1:64"), Cell("noise:1,1,1,1:64", accounts=8))
-    alone, together = runner.run(plan(split, ("rag-mia",), *cells), chosen(["rag-mia"]), bench, split)
-    assert together.retrieval is not None
+    alone, batch = runner.run(plan(split, ("rag-mia",), *cells), chosen(["rag-mia"]), bench, split)
+    assert batch.retrieval is not None
     assert alone.retrieval is not None
-    assert together.retrieval[0] > alone.retrieval[0]
-    assert together.figures["auc"][0] >= alone.figures["auc"][0]
+    assert batch.retrieval[0] > alone.retrieval[0]
+    assert batch.figures["auc"][0] >= alone.figures["auc"][0]
 
 
 @pytest.mark.parametrize(("defence", "name"), [("mirabel", "rag-mia"), ("prompt", "rag-mia")])
@@ -87,11 +91,12 @@ def test_a_run_has_every_mechanism_by_default_and_coalitions_where_a_bound_cover
     assert default_cells(1) == [
         *(Cell("none", defence) for defence in ("none", "mirabel", "prompt", "paraphrase")),
         *(Cell(WEAK_NOISE, defence) for defence in ("none", "mirabel")),
-        *(Cell(written) for written in (STRONG_NOISE, "sampling:0.7", "listing:0.7")),
+        *(Cell(written) for written in (STRONG_NOISE, "sampling:0.7", "randomized-response:0.7")),
     ]
     coalitions = [cell for cell in default_cells(4) if cell.accounts == 4]
     assert coalitions == [
-        Cell(written, accounts=4) for written in (WEAK_NOISE, STRONG_NOISE, "sampling:0.7", "listing:0.7")
+        Cell(written, accounts=4)
+        for written in (WEAK_NOISE, STRONG_NOISE, "sampling:0.7", "randomized-response:0.7")
     ]
 
 
@@ -115,7 +120,7 @@ def test_finished_cells_are_kept_and_a_damaged_one_is_named(
 
 
 def test_results_are_written_for_people_and_programs(bench: Bench, split: Split) -> None:
-    results = runner.run(plan(split, ("rag-mia",), Cell("none"), Cell("listing:0.7"), trials=40),
+    results = runner.run(plan(split, ("rag-mia",), Cell("none"), Cell("randomized-response:0.7"), trials=40),
                          chosen(["rag-mia"]), bench, split)  # fmt: skip
     lines = csv_of(results).decode().splitlines()
     assert len(lines) == 3
@@ -145,7 +150,7 @@ def test_a_threshold_lies_between_the_scores_that_it_divides() -> None:
 def test_an_unknown_attack_is_named() -> None:
     with pytest.raises(AttackError) as caught:
         chosen(["mba", "nonsense"])
-    assert caught.value.found == "nonsense"
+    assert caught.value.actual == "nonsense"
     assert {a.name for a in chosen(["all"])} == set(ATTACKS)
 
 

@@ -50,11 +50,11 @@ def test_the_file_is_private_and_comes_back(marked: list[canaries.Canary], tmp_p
 def test_without_a_mechanism_nearly_every_guess_is_right(
     with_canaries: Bench, marked: list[canaries.Canary]
 ) -> None:
-    found = canaries.test(marked, canaries.in_engine(with_canaries.engine(Cell("none")), marked))
-    assert found.auc.value > 0.95
-    assert found.correct >= found.guesses - 1
-    assert found.lower > 1.5
-    assert found.queries == 48
+    result = canaries.test(marked, canaries.in_engine(with_canaries.engine(Cell("none")), marked))
+    assert result.auc.value > 0.95
+    assert result.correct >= result.guesses - 1
+    assert result.lower > 1.5
+    assert result.queries == 48
 
 
 def test_coins_that_were_tossed_again_are_not_guessed(
@@ -70,9 +70,9 @@ def test_coins_that_were_tossed_again_are_not_guessed(
 def test_what_lists_say_stays_below_the_certificate(
     with_canaries: Bench, marked: list[canaries.Canary]
 ) -> None:
-    engine = canaries.in_engine(with_canaries.engine(Cell("listing:0.7")), marked)
-    found = canaries.test(marked, engine, accounts=2)
-    assert found.lower < engine.attacked.mechanism.epsilon(2, None)
+    engine = canaries.in_engine(with_canaries.engine(Cell("randomized-response:0.7")), marked)
+    result = canaries.test(marked, engine, accounts=2)
+    assert result.lower < engine.attacked.mechanism.epsilon(2, None)
 
 
 def test_too_few_are_refused(split: Split, marked: list[canaries.Canary], bench: Bench) -> None:

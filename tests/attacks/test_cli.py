@@ -24,26 +24,47 @@ def notes(texts: list[str], tmp_path: Path) -> Path:
 
 
 def test_the_list_names_every_attack_and_its_paper() -> None:
-    found = run("lab", "attack", "list")
-    assert found.exit_code == 0
+    result = run("lab", "attack", "list")
+    assert result.exit_code == 0
     assert (
-        "mba " in found.output and "paper 000" in found.output and "needs log-probabilities" in found.output
+        "mba " in result.output
+        and "paper 000" in result.output
+        and "needs log-probabilities" in result.output
     )
 
 
 def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    found = run("lab", "attack", "run", "rag-mia", "--data", notes, "--members", 30, "--mechanism", "none", "--mechanism",
-                "listing:0.7", "--k", 2, "--trials", 30, "--out", out, "--json")  # fmt: skip
-    assert found.exit_code == 0, found.output
-    value = json.loads(found.stdout)
+    result = run(
+        "lab",
+        "attack",
+        "run",
+        "rag-mia",
+        "--data",
+        notes,
+        "--members",
+        30,
+        "--mechanism",
+        "none",
+        "--mechanism",
+        "randomized-response:0.7",
+        "--k",
+        2,
+        "--trials",
+        30,
+        "--out",
+        out,
+        "--json",
+    )
+    assert result.exit_code == 0, result.output
+    value = json.loads(result.stdout)
     assert [r["cell"]["accounts"] for r in value["results"]] == [1, 1, 2]
     assert value["results"][0]["figures"]["auc"][0] > 0.7
     assert {p.name for p in out.iterdir()} == {"attacks.json", "attacks.csv", "section.md", "cells"}
     run_ = AttackRun.load(out / "attacks.json")
     assert (run_.n, run_.k_max, run_.top_k) == (200, 2, 5)
     kinds = {name: m.kind for name, m in run_.mechanisms.items()}
-    assert kinds == {"none": "none", "listing:0.7": "listing"}
+    assert kinds == {"none": "none", "randomized-response:0.7": "randomized-response"}
     assert "| rag-mia |" in (out / "section.md").read_text()
 
 
@@ -51,17 +72,17 @@ def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) 
 def test_cells_in_two_processes_are_those_of_one(notes: Path, tmp_path: Path) -> None:
     words = ["lab", "attack", "run", "rag-mia", "--data", notes, "--members", 30, "--trials", 20, "--mechanism", "none",
              "--mechanism", "noise:1:128", "--k", 1, "--json"]  # fmt: skip
-    found = [run(*words, "--jobs", jobs, "--out", tmp_path / str(jobs)) for jobs in (1, 2)]
-    assert [f.exit_code for f in found] == [0, 0]
-    values = [[r["figures"]["auc"][0] for r in json.loads(f.stdout)["results"]] for f in found]
+    result = [run(*words, "--jobs", jobs, "--out", tmp_path / str(jobs)) for jobs in (1, 2)]
+    assert [f.exit_code for f in result] == [0, 0]
+    values = [[r["figures"]["auc"][0] for r in json.loads(f.stdout)["results"]] for f in result]
     assert values[0] == values[1]
 
 
 def test_a_missing_classifier_is_named_before_anything_is_asked(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
+    result = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else result(name))
     out = tmp_path / "out"
     done = run("lab", "attack", "run", "all", "--data", notes, "--out", out)
     assert done.exit_code == 2 and "scikit-learn" in done.stderr and "ragaudit-zk[experiments]" in done.stderr
@@ -72,10 +93,26 @@ def test_a_bound_that_is_exceeded_ends_in_one(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Attacked, "certified", lambda *_: (0.001, None))
-    found = run("lab", "attack", "run", "rag-mia", "--data", notes, "--members", 40, "--mechanism", "noise:1:128", "--k", 1,
-                "--trials", 60, "--out", tmp_path / "out")  # fmt: skip
-    assert found.exit_code == 1
-    assert "one of the two is wrong" in found.output
+    result = run(
+        "lab",
+        "attack",
+        "run",
+        "rag-mia",
+        "--data",
+        notes,
+        "--members",
+        40,
+        "--mechanism",
+        "noise:1:128",
+        "--k",
+        1,
+        "--trials",
+        60,
+        "--out",
+        tmp_path / "out",
+    )
+    assert result.exit_code == 1
+    assert "one of the two is wrong" in result.output
 
 
 @pytest.mark.parametrize(
@@ -94,15 +131,15 @@ def test_a_bound_that_is_exceeded_ends_in_one(
 )
 def test_bad_input_is_named(options: list[str], said: str, notes: Path, tmp_path: Path) -> None:
     words = [str(notes) if word == "NOTES" else word for word in options]
-    found = run("lab", "attack", "run", *words, "--data", notes, "--out", tmp_path / "out")
-    assert found.exit_code == 2
-    assert said in found.output
+    result = run("lab", "attack", "run", *words, "--data", notes, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert said in result.output
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
-    found = run("lab", "attack", "run", "rag-mia", "--data", tmp_path / "none", "--out", tmp_path / "out")
-    assert found.exit_code == 2
-    assert "the documents are unknown" in found.output
+    result = run("lab", "attack", "run", "rag-mia", "--data", tmp_path / "none", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "the documents are unknown" in result.output
 
 
 def test_canaries_from_coins_to_a_bound(notes: Path, tmp_path: Path) -> None:
@@ -111,6 +148,6 @@ def test_canaries_from_coins_to_a_bound(notes: Path, tmp_path: Path) -> None:
     inserted = sum(json.loads(line)["inserted"] for line in file.read_text().splitlines())
     assert run("lab", "canary", "insert", file, "--docs", notes, "--out", marked).exit_code == 0
     assert marked.read_text().count("\n") == 160 + inserted
-    found = run("lab", "canary", "test", file, "--docs", notes, "--mechanism", "none", "--json")
-    assert found.exit_code == 0, found.output
-    assert float(json.loads(found.stdout)["eps_lower"]) > 0.3
+    result = run("lab", "canary", "test", file, "--docs", notes, "--mechanism", "none", "--json")
+    assert result.exit_code == 0, result.output
+    assert float(json.loads(result.stdout)["eps_lower"]) > 0.3

@@ -21,7 +21,7 @@ from rag_audit.lab.attacks.interface import Answer, NextWord, Probe, YesNo
 from rag_audit.lab.attacks.methods import chosen
 from rag_audit.lab.attacks.passages import Passage
 from rag_audit.lab.attacks.split import Split
-from rag_audit.lab.attacks.targets.kept import Kept
+from rag_audit.lab.attacks.targets.stored import StoredReplies
 from tests.attacks.server import ChatServer, serving
 
 TEXT = "The lighthouse keeper of Utsira counts the ships by their bells when the fog is thick."
@@ -80,8 +80,8 @@ def test_a_slow_endpoint_is_not_waited_for() -> None:
 def test_what_stays_wrong_is_named(faults: Sequence[str], reason: str) -> None:
     with serving(ChatServer([TEXT], faults)) as server, pytest.raises(EndpointError) as caught:
         ask_chat(endpoint(server, [], attempts=3), QUESTION)
-    assert reason in str(caught.value.found)
-    assert "3 times" in str(caught.value.found)
+    assert reason in str(caught.value.actual)
+    assert "3 times" in str(caught.value.actual)
 
 
 def test_a_refusal_is_not_repeated() -> None:
@@ -95,7 +95,7 @@ def test_an_endpoint_that_is_down_is_named() -> None:
         away = server.url
     with pytest.raises(EndpointError) as caught:
         ask_chat(Endpoint(away, model="m", attempts=2, sleep=lambda _: None), QUESTION)
-    assert "no connection" in str(caught.value.found)
+    assert "no connection" in str(caught.value.actual)
     assert caught.value.field == away
 
 
@@ -123,9 +123,9 @@ def test_a_generator_sends_its_passages_and_a_next_word_is_told_by_the_first_tok
     assert other.log_probabilities[0] < -5
 
 
-def target(server: ChatServer, journal: Path, **changes: object) -> Kept:
+def target(server: ChatServer, journal: Path, **changes: object) -> StoredReplies:
     e = endpoint(server, [], attempts=1, **changes)
-    return Kept(
+    return StoredReplies(
         lambda p: Answer(ask_chat(e, p.task)),
         journal,
         label="chat",

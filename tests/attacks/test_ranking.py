@@ -31,11 +31,11 @@ def test_without_noise_the_engine_selects_the_same() -> None:
     index = build_index(rows, 64)
     for _ in range(20):
         query = rng.integers(-7, 8, 16).astype(np.int8)
-        found = ranking("none").window(1).select(index.scores(query), 0).positions
+        result = ranking("none").window(1).select(index.scores(query), 0).positions
         exact = ScoreWindow(0, 1 << 14, 1 << 14)
         scores = np.maximum(index.scores(query), 0)
         want = select(index, query, no_noise(64), exact, 4)
-        assert [scores[p] for p in found] == [scores[p] for p in want]
+        assert [scores[p] for p in result] == [scores[p] for p in want]
 
 
 def test_a_window_repeats_by_its_name() -> None:
@@ -57,7 +57,7 @@ def test_sampling_keeps_a_share_of_positions_for_the_whole_window() -> None:
 def test_listing_hands_each_account_a_document_once_and_it_keeps_it() -> None:
     scores = np.zeros(64, np.int32)
     scores[7] = 400
-    window = ranking("listing:0.999999:0.01:354", top_k=2).window(5)
+    window = ranking("randomized-response:0.999999:0.01:354", top_k=2).window(5)
     assert 7 in window.select(scores, 0).positions
     assert 7 in window.select(scores, 0).positions, "it is held, and ranked again"
     assert 7 in window.select(scores, 1).positions
@@ -79,15 +79,24 @@ def test_mirabel_hides_what_stands_out_and_answers_with_the_next(written: str) -
     plain = ranking(written, 512, 3, "mirabel-plain")
     assert plain.window(1).select(scores, 0).hidden is None
     scores[9] = 158
-    found = plain.window(1).select(scores, 0)
-    assert found.hidden == 9
-    assert 9 not in found.positions
-    assert len(found.positions) == 3
+    result = plain.window(1).select(scores, 0)
+    assert result.hidden == 9
+    assert 9 not in result.positions
+    assert len(result.positions) == 3
 
 
 @pytest.mark.parametrize(
     "written",
-    ["", "noise:64", "noise:1,8", "loud", "sampling:1.5", "noise:8,1:64", "listing:0.7:0.1", "none:0.7"],
+    [
+        "",
+        "noise:64",
+        "noise:1,8",
+        "loud",
+        "sampling:1.5",
+        "noise:8,1:64",
+        "randomized-response:0.7:0.1",
+        "none:0.7",
+    ],
 )
 def test_a_mechanism_that_is_none_is_refused(written: str) -> None:
     with pytest.raises(PolicyError):
@@ -105,22 +114,22 @@ def test_sampling_bounds_the_area_and_no_epsilon() -> None:
 
 
 def test_only_noise_has_the_policy_s_delta() -> None:
-    written = ("noise:1:64", "sampling:0.7", "listing:0.7", "none")
+    written = ("noise:1:64", "sampling:0.7", "randomized-response:0.7", "none")
     assert [attacked(w).delta("1e-5") for w in written] == ["1e-5", 0, 0, 0]
 
 
 def test_a_defence_that_is_not_defined_under_a_mechanism_is_refused(bench: Bench) -> None:
-    with pytest.raises(PolicyError, match="not defined under the mechanism listing"):
-        bench.engine(Cell("listing:0.7", "mirabel"))
+    with pytest.raises(PolicyError, match="not defined under the mechanism randomized-response"):
+        bench.engine(Cell("randomized-response:0.7", "mirabel"))
 
 
 def test_the_world_without_the_document_differs_in_its_place_alone(bench: Bench, split: Split) -> None:
     engine = bench.engine(Cell("none"))
     probes = [Probe(n, 0, 0, YesNo(text, text, presence=True)) for n, text in enumerate(split.members[:20])]
-    assert all(answer.found for answer in engine.ask(probes))
-    assert not any(answer.found for answer in engine.ask_without(probes))
-    certain = bench.engine(Cell("listing:0.0001:0.5:354:256"))
+    assert all(answer.actual for answer in engine.ask(probes))
+    assert not any(answer.actual for answer in engine.ask_without(probes))
+    certain = bench.engine(Cell("randomized-response:0.0001:0.5:354:256"))
     read = certain.ask_without(probes)
-    assert any(a.found and "Yes" in a.reply.text for a in read), (
+    assert any(a.actual and "Yes" in a.reply.text for a in read), (
         "chance lists the empty place, and the answer is made of the document's text all the same"
     )

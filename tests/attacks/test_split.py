@@ -31,13 +31,13 @@ def test_copies_and_short_texts_are_counted(texts: list[str]) -> None:
 def test_too_few_documents_are_counted_in_the_error(texts: list[str]) -> None:
     with pytest.raises(AttackError, match="too few") as caught:
         make_split([*texts[:100], "short"], members=60, others=60)
-    assert "100 usable texts; 1 empty or below 12 words" in str(caught.value.found)
+    assert "100 usable texts; 1 empty or below 12 words" in str(caught.value.actual)
 
 
 def test_a_document_on_both_sides_is_found(texts: list[str]) -> None:
     with pytest.raises(AttackError, match="overlap") as caught:
         given_split(texts[:100], [*texts[100:200], texts[7].lower()], [])
-    assert "at lines 100" in str(caught.value.found)
+    assert "at lines 100" in str(caught.value.actual)
 
 
 def test_a_given_split_takes_the_attackers_texts_from_the_others(texts: list[str]) -> None:
@@ -64,7 +64,7 @@ def test_a_file_of_another_shape_is_refused(content: str, error: type[RagAuditEr
 
 
 def test_the_attacker_s_own_texts_are_limited(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split_module, "MOST_OWN", 30)
+    monkeypatch.setattr(split_module, "MAX_OWN", 30)
     drawn = make_split(texts, members=20, others=20)
     assert len(drawn.own) == 30
     assert len(drawn.rest) == len(texts) - 20 - 20 - 30, "what the attacker does not get is in the index"

@@ -53,15 +53,15 @@ def test_each_figure_stands_beside_the_papers() -> None:
 
 
 def test_noise_and_mirabel_cost_those_who_ask(bench: Bench, split: Split) -> None:
-    asked = [Question(" ".join(text.split()[:18]), frozenset({n}), (text.split()[2],))
+    requested = [Question(" ".join(text.split()[:18]), frozenset({n}), (text.split()[2],))
              for n, text in enumerate(split.members)]  # fmt: skip
-    plain = utility(bench.engine(Cell("none")), asked)
+    plain = utility(bench.engine(Cell("none")), requested)
     assert plain.recall[0] > 0.8
     assert plain.exact is not None
     assert plain.exact[0] >= plain.recall[0]
     assert plain.hidden[0] == 0
-    assert utility(bench.engine(Cell("noise:1,8,64:32")), asked).recall[0] < 0.3
-    hidden = utility(bench.engine(Cell("none", "mirabel")), asked)
+    assert utility(bench.engine(Cell("noise:1,8,64:32")), requested).recall[0] < 0.3
+    hidden = utility(bench.engine(Cell("none", "mirabel")), requested)
     assert hidden.recall[0] <= plain.recall[0] - hidden.hidden[0] / 2
     assert utility(bench.engine(Cell("none")), [Question("a", frozenset({1}))]).exact is None
 

@@ -37,8 +37,8 @@ def test_accounts_attack_a_window_until_its_limit(tmp_path: Path) -> None:
         target.ask(Probe(n, 0, n, YesNo(text, text, presence=True)))
         for n, text in enumerate((TEXTS["law"][1], absent))
     )
-    assert here.found is True and verdict_of(here.reply.text) is True
-    assert away.found is False and verdict_of(away.reply.text) is False
+    assert here.actual is True and verdict_of(here.reply.text) is True
+    assert away.actual is False and verdict_of(away.reply.text) is False
     target.ask(Probe(0, 1, 0, YesNo("tort", "tort")))
     with pytest.raises(
         AttackError, match="the account has used all queries of the window's policy"

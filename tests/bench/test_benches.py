@@ -1,4 +1,5 @@
-"""Every measurement prints one JSON object, with names that mean the same in all of them. Sizes here measure nothing."""
+"""Every measurement prints one JSON object, with names that mean the same in all of them. Sizes here measure
+nothing."""
 
 from __future__ import annotations
 
@@ -43,12 +44,12 @@ def test_the_scan_argument() -> None:
         "--mechanisms",
     )  # fmt: skip
     assert value["documents"] == 100 and value["gains"] == [1, 8] and value["threads"] == 1
-    steps = {"index", "index_decoding", "certificate", "query_proof", "verify", "batch"}
-    steps |= {"kept", "kept_verify", "sampled", "sampled_verify", "sampled_batch"}
+    steps = {"index", "index_decoding", "noise_proof", "query_proof", "verify", "batch"}
+    steps |= {"sampling_proof", "sampling_proof_verify", "sampled", "sampled_verify", "sampled_batch"}
     steps |= {"coins", "held", "list", "list_verify", "list_batch"}
     for name in COST:
         assert set(value[name]) == steps and all(figure > 0 for figure in value[name].values()), name
-    assert set(value["bytes"]) == {"index", "proofs", "kept", "sampled", "record_of_a_list"}
+    assert set(value["bytes"]) == {"index", "proofs", "sampling_proof", "sampled", "record_of_a_list"}
     assert value["bytes"]["proofs"] > 10_000
 
 
@@ -107,11 +108,11 @@ def test_a_served_query() -> None:
 @pytest.mark.full
 def test_a_window_from_texts_to_verdict() -> None:
     """Slow, since A1 is proved over the whole table."""
-    value = run("whole", "--documents", "40", "--queries", "2", "--alone", "2", "--together", "2")
+    value = run("whole", "--documents", "40", "--queries", "2", "--alone", "2", "--batch", "2")
     assert value["verify"]["verdict"] == "PASS-SAMPLED" and set(value["prove"]["seconds"]) == {
         "first",
         "alone",
-        "together",
+        "batch",
     }
     assert value["open"]["embedding"]["seconds"] > 0 and value["serve"]["resident_bytes"] > 0
 
@@ -164,7 +165,7 @@ def test_many_accounts() -> None:
     }
     assert set(value["seconds"]) == steps | {"read window", "verify"}
     assert set(value["roster"]["seconds"]) == {"write", "read", "check", "commit", "places", "one more"}
-    assert value["bytes"]["opening.json"] > 0 and value["bytes"]["window"] > 0
+    assert value["bytes"]["header.json"] > 0 and value["bytes"]["window"] > 0
 
 
 @pytest.mark.full

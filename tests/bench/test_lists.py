@@ -13,9 +13,9 @@ from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import counted_epsilon, counted_roc
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
-from rag_audit.mechanisms.accounting.coins import Listing, Sampling
-from rag_audit.mechanisms.accounting.curves import coin_of
-from rag_audit.mechanisms.listing import ListingRules
+from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.curves import probability_over_range
+from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import build_index
 
@@ -56,27 +56,42 @@ def test_counting_lists_stays_below_the_noise_s_bound_and_finds_weaker_noise(tar
 
 def test_sampling_shows_its_factor_and_no_more(target: lists.Target) -> None:
     window = ScoreWindow(*WINDOW, 512)
-    found = {
-        keep: lists.sampled(target, Sampling(coin_of(keep, "keep")), window, top_k=3, windows=2000, seed=2)
+    result = {
+        keep: lists.sampled(
+            target, Sampling(probability_over_range(keep, "keep")), window, top_k=3, windows=2000, seed=2
+        )
         for keep in ("0.5", "0.9")
     }
-    half, more = (found[keep]["repeated"] for keep in ("0.5", "0.9"))
+    half, more = (result[keep]["repeated"] for keep in ("0.5", "0.9"))
     assert 1.8 < half.odds < 2.0 < more.odds < 10.0
-    assert half.tpr < curves.roc(Sampling(coin_of("0.5", "keep")), 0.01) < more.tpr
-    assert found["0.9"]["questions"].odds <= more.odds
+    assert half.tpr < curves.roc(Sampling(probability_over_range("0.5", "keep")), 0.01) < more.tpr
+    assert result["0.9"]["questions"].odds <= more.odds
 
 
 def test_lists_by_chance_show_their_bound_and_no_more(target: lists.Target) -> None:
-    honest, less = (Listing(coin_of("0.7", "keep"), coin_of(q, "chance")) for q in ("0.1", "0.01"))
-    found = []
+    honest, less = (
+        RandomizedResponse(probability_over_range("0.7", "keep"), probability_over_range(q, "chance"))
+        for q in ("0.1", "0.01")
+    )
+    result = []
     for mechanism in (honest, less):
-        rules = ListingRules(mechanism.chance, 16, 600)
-        found.append(lists.listed(target, mechanism, rules, strategy="repeated", windows=150, accounts=10,
-                                  sizes=(1, 2, 10), seed=3))  # fmt: skip
+        rules = ListRules(mechanism.flip_probability, 16, 600)
+        result.append(
+            lists.listed(
+                target,
+                mechanism,
+                rules,
+                strategy="repeated",
+                windows=150,
+                accounts=10,
+                sizes=(1, 2, 10),
+                seed=3,
+            )
+        )
     for k in (1, 2, 10):
-        assert 0.75 * honest.epsilon(k) < found[0][k].eps < honest.epsilon(k)
-    assert found[1][2].eps > honest.epsilon(2)
-    assert found[0][1].auc <= curves.auc_for(honest, 1)
+        assert 0.75 * honest.epsilon(k) < result[0][k].eps < honest.epsilon(k)
+    assert result[1][2].eps > honest.epsilon(2)
+    assert result[0][1].auc <= curves.auc_for(honest, 1)
 
 
 def test_keys_of_draws_differ_and_are_field_elements() -> None:

@@ -18,14 +18,14 @@ BESIDES = 0.07
 MACHINE = {"cpu": "a processor", "cores": 2}
 
 
-def certificate(n: float, g: float) -> float:
+def noise_proof(n: float, g: float) -> float:
     return 0.1 + 2e-6 * n + 5e-6 * n * g
 
 
 def scanned(n: int, gains: list[int]) -> Result:
     cpu = {
         "index": 0.02 + 2e-5 * n,
-        "certificate": certificate(n, len(gains)),
+        "noise_proof": noise_proof(n, len(gains)),
         "query_proof": 0.1 + 5e-6 * n,
         "verify": 0.03 + 0.005 + 1e-5 * (n * len(gains)) ** 0.5,
         "batch": 0.03 + 10 * (0.005 + 1e-5 * (n * len(gains)) ** 0.5),
@@ -39,18 +39,18 @@ def scanned(n: int, gains: list[int]) -> Result:
 def joined(q: int, n: int = 1000, low: float = 0.0) -> Result:
     figures: dict[str, Any] = {"documents": n, "count": q, "gains": "1,8,64", "low_memory": low > 0}
     for name in ("verify_cpu", "bytes"):
-        figures |= {f"{name}_alone": 2.0, f"{name}_together": 2.0 * (0.25 + 0.5 / q)}
+        figures |= {f"{name}_alone": 2.0, f"{name}_batch": 2.0 * (0.25 + 0.5 / q)}
     slower = 3 * low or 1.0  # on a day on which the machine takes three times as long
-    figures["prove_cpu_together"] = slower * (0.01 + 0.2 / q + 4e-6 * n * 3)
+    figures["prove_cpu_batch"] = slower * (0.01 + 0.2 / q + 4e-6 * n * 3)
     figures["prove_cpu_alone"] = 9.0 if low else 3.0
-    return Result(f"together-{n}-{q}", MACHINE, 2, figures)
+    return Result(f"batch_proving-{n}-{q}", MACHINE, 2, figures)
 
 
 def window(n: int, *, slower: float = 1.0) -> Result:
     cost = {"seconds": 1.0, "peak_bytes": 1}
-    own = certificate(n, 2) + 0.1 + 5e-6 * n + 2e-7 * n * 2 + 0.005 + 1e-7 * n + 0.4
+    own = noise_proof(n, 2) + 0.1 + 5e-6 * n + 2e-7 * n * 2 + 0.005 + 1e-7 * n + 0.4
     return Result(f"whole-{n}", MACHINE, 2, {
-        "documents": n, "gains": [1, 8], "alone": 2, "together": 0,
+        "documents": n, "gains": [1, 8], "alone": 2, "batch": 0,
         "open": {**cost, "cpu_seconds": slower * (0.02 + 2e-5 * n + 0.01 + 1e-5 * n)},
         "serve": {
             "resume": {**cost, "cpu_seconds": 1e-5 * n}, "resident_bytes": 10**8 + 900 * n,
@@ -98,17 +98,17 @@ def model(report: Report) -> Model:
 
 
 def test_costs_that_follow_the_features_are_found_and_carried_beyond(model: Model) -> None:
-    assert model["certificate"].at(n=10**6, g=3) == pytest.approx(certificate(10**6, 3), rel=1e-6)
+    assert model["noise proof"].at(n=10**6, g=3) == pytest.approx(noise_proof(10**6, 3), rel=1e-6)
     assert model["query proof"].at(n=10**6) == pytest.approx(5.1, rel=1e-6)
     assert model["verify"].at(n=10**6, g=1, count=100) == pytest.approx(0.03 + 100 * 0.015, rel=1e-6)
-    assert model["together"].at(n=10**5, g=3, q=64) == pytest.approx(0.01 + 0.2 / 64 + 1.2, rel=1e-6)
+    assert model["batch"].at(n=10**5, g=3, q=64) == pytest.approx(0.01 + 0.2 / 64 + 1.2, rel=1e-6)
     assert model["low memory"].at() == pytest.approx(1.25)
-    assert model["together bytes"].at(q=64) == pytest.approx(0.25 + 0.5 / 64, rel=1e-6)
+    assert model["batch bytes"].at(q=64) == pytest.approx(0.25 + 0.5 / 64, rel=1e-6)
     assert model["texts"].at(n=10**5) == pytest.approx(0.01 + 1e-5 * 10**5, rel=1e-6)
     assert model["resident"].at(n=10**6) == pytest.approx(10**9, rel=1e-6)
     assert model["besides"].at() == pytest.approx(BESIDES, rel=1e-6)
     assert model["entry"].at() == 0.0005 and model["appends"].at() == 4000
-    assert all(model[name].worst < 1e-6 for name in model.terms) and model["certificate"].largest == 30_000
+    assert all(model[name].worst < 1e-6 for name in model.terms) and model["noise proof"].largest == 30_000
 
 
 def test_no_coefficient_is_negative() -> None:
@@ -119,9 +119,9 @@ def test_no_coefficient_is_negative() -> None:
 
 def test_what_a_report_lacks_is_no_term() -> None:
     part = costs.fit_all(Report("", [joined(2)]))
-    assert set(part.terms) == {"together", "together bytes", "together verify"}
-    with pytest.raises(ReportError, match="no term 'certificate'"):
-        part["certificate"]
+    assert set(part.terms) == {"batch", "batch bytes", "batch verify"}
+    with pytest.raises(ReportError, match="no term 'noise proof'"):
+        part["noise proof"]
     with pytest.raises(ReportError, match="no measurement"):
         costs.fit_all(Report(""))
 
@@ -142,7 +142,7 @@ def test_a_model_file_is_read_back_and_others_are_refused(model: Model, tmp_path
 
 def test_the_model_that_is_shipped_has_every_term(report: Report) -> None:
     shipped = Model.load(costs.default_model())
-    assert set(shipped.terms) == set(TERMS) and shipped.machine["cpu"] and shipped.made[:4].isdigit()
+    assert set(shipped.terms) == set(TERMS) and shipped.machine["cpu"] and shipped.created[:4].isdigit()
 
 
 SERVICE = plan.Service(positions=200_000, tenants=20, accounts=100, queries_a_day=10_000)
@@ -151,7 +151,7 @@ SERVICE = plan.Service(positions=200_000, tenants=20, accounts=100, queries_a_da
 def whole(model: Model) -> Model:
     """The same with terms for sampled tenants."""
     flat = Term(("1",), (1.0,), 0.0, 1, 30_000)
-    named = ("kept", "sampled proof", "verify sampled", "bytes sampled")
+    named = ("sampling proof", "sampled proof", "verify sampled", "bytes sampled")
     return replace(model, terms={**model.terms, **dict.fromkeys(named, flat)})
 
 
@@ -162,7 +162,7 @@ def test_cores_and_bytes_grow_with_what_is_proved(model: Model) -> None:
     assert two["proving"][cores] == pytest.approx(2 * one["proving"][cores])
     assert one["proving"]["sampled: cores"] == pytest.approx(one["proving"][cores] / 20)
     seconds = one["proving"]["full: processor seconds a record"]
-    expected = certificate(10_000, 3) + 0.15 + 2e-7 * 30_000 + 0.006 + 0.4 + BESIDES
+    expected = noise_proof(10_000, 3) + 0.15 + 2e-7 * 30_000 + 0.006 + 0.4 + BESIDES
     assert seconds == pytest.approx(expected, rel=1e-6)
     assert one["proving"][cores] == pytest.approx(10_000 * expected / 86_400 / 0.7, rel=1e-6)
     assert one["bytes a day"]["full: proofs"] == pytest.approx(10_000 * 4 / 3 * 65_000, rel=1e-6)
@@ -170,8 +170,8 @@ def test_cores_and_bytes_grow_with_what_is_proved(model: Model) -> None:
     assert "sampled: cores" not in two["proving"]
 
 
-def test_records_together_cost_less(model: Model) -> None:
-    alone, joint = (plan.plan(model, replace(SERVICE, together=q)) for q in (1, 16))
+def test_records_of_a_batch_cost_less(model: Model) -> None:
+    alone, joint = (plan.plan(model, replace(SERVICE, batch=q)) for q in (1, 16))
     for topic, figure in (("proving", "full: cores"), ("bytes a day", "full: proofs"),
                           ("verifying", "full: processor seconds for proofs")):  # fmt: skip
         assert 0 < joint[topic][figure] < alone[topic][figure]
@@ -183,7 +183,7 @@ def test_a_large_tenant_is_cut_into_shards_that_pay_for_a_merge(model: Model) ->
     one, cut = plan.plan(whole(model), larger), plan.plan(whole(model), replace(larger, shard=50_000))
     assert (one["tenant"]["shards"], cut["tenant"]["shards"]) == (1, 4)
     assert cut["tenant"]["positions of a shard"] == 50_000
-    own = certificate(50_000, 3) + 0.1 + 5e-6 * 50_000 + 2e-7 * 150_000 + 0.005 + 1e-7 * 50_000
+    own = noise_proof(50_000, 3) + 0.1 + 5e-6 * 50_000 + 2e-7 * 150_000 + 0.005 + 1e-7 * 50_000
     merge = 0.1 + 5e-6 * 1024
     assert cut["proving"]["full: processor seconds a record"] == pytest.approx(
         4 * own + 0.4 + BESIDES + merge, rel=1e-6
@@ -206,9 +206,9 @@ def test_memory_decides_how_many_machines_serve(model: Model) -> None:
 
 
 def test_sampled_tenants_draw_no_noise(model: Model) -> None:
-    found = plan.plan(whole(model), replace(SERVICE, gains=0))
-    assert found["serving"]["processor seconds of its noise"] == 0
-    assert found["proving"]["full: processor seconds a record"] == pytest.approx(1.0 + 0.006 + 0.4 + BESIDES)
+    result = plan.plan(whole(model), replace(SERVICE, gains=0))
+    assert result["serving"]["processor seconds of its noise"] == 0
+    assert result["proving"]["full: processor seconds a record"] == pytest.approx(1.0 + 0.006 + 0.4 + BESIDES)
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_sampled_tenants_draw_no_noise(model: Model) -> None:
         ({"positions": 5}, "one for each of 20 tenants"),
         ({"sampled": 10_001}, "--sampled: expected 1..10000"),
         ({"shard": 1 << 25}, "--shard: expected at most 16777216"),
-        ({"together": 65}, "--together: expected at most 64"),
-        ({"together": 2, "gains": 0}, "no proofs of several records"),
+        ({"batch": 65}, "--batch: expected at most 64"),
+        ({"batch": 2, "gains": 0}, "no proofs of several records"),
         ({"busy": 0.0}, "--busy"),
     ],
 )
@@ -233,7 +233,7 @@ def test_the_command_prints_a_plan_and_names_what_is_wrong(
 ) -> None:
     path = tmp_path / "m.json"
     path.write_text(model.dumps())
-    asked = [
+    requested = [
         "--positions",
         "4000000",
         "--tenants",
@@ -245,13 +245,13 @@ def test_the_command_prints_a_plan_and_names_what_is_wrong(
         "--model",
         str(path),
     ]
-    assert plan.main(asked) == 0
+    assert plan.main(requested) == 0
     out, err = capsys.readouterr()
     assert "On cores of a processor, measured 2026-01-01." in out and "| proving | full: cores |" in out
-    assert "certificate is extrapolated from at most 30,000 positions" in err
-    assert plan.main([*asked, "--json"]) == 0
+    assert "noise proof is extrapolated from at most 30,000 positions" in err
+    assert plan.main([*requested, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tenant"]["positions"] == 1_000_000
-    assert plan.main([*asked, "--sampled", "1000"]) == 2
+    assert plan.main([*requested, "--sampled", "1000"]) == 2
     assert capsys.readouterr().err == "bench: --sampled: expected 1..100, found 1000\n"
 
 
@@ -262,14 +262,14 @@ def test_predictions_stand_beside_what_was_measured(
         "documents": 10_000, "gains": [1, 8], "records": 4, "prove": {"of_jobs": 5.0},
     })  # fmt: skip
     measured = Report("", [window(30_000, slower=2.0), cluster, joined(2)])
-    found = {
+    result = {
         (name, figure.partition(",")[0]): predicted / took
         for name, figure, predicted, took in plan.check(model, measured)
     }
-    assert found["whole-30000", "open"] == pytest.approx(0.5)
-    assert found["whole-30000", "resident while serving"] == pytest.approx(1.0)
-    own = certificate(10_000, 2) + 0.15 + 2e-7 * 20_000 + 0.006 + 0.4 + BESIDES
-    assert found["cluster", "prove"] == pytest.approx(4 * own / 5.0)
+    assert result["whole-30000", "open"] == pytest.approx(0.5)
+    assert result["whole-30000", "resident while serving"] == pytest.approx(1.0)
+    own = noise_proof(10_000, 2) + 0.15 + 2e-7 * 20_000 + 0.006 + 0.4 + BESIDES
+    assert result["cluster", "prove"] == pytest.approx(4 * own / 5.0)
     with pytest.raises(ReportError, match="no whole"):
         plan._print_check(model, Report("", [joined(2)]))
 
@@ -280,9 +280,9 @@ RUNS = costs.MODELS / "runs-2026-11-23.json"
 
 def _tables(marker: str) -> list[tuple[str, str]]:
     """The options and the table behind each mark of a page."""
-    found = re.findall(rf"<!-- {marker}: (.*?) -->\n\n?((?:\|.*\n)+)", PAGE)
-    assert found
-    return found
+    result = re.findall(rf"<!-- {marker}: (.*?) -->\n\n?((?:\|.*\n)+)", PAGE)
+    assert result
+    return result
 
 
 def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
@@ -297,9 +297,9 @@ def test_predictions_of_runs_that_no_cost_was_fitted_to_are_within_a_fifth(
     """Of the runs and the model that are in the repository: nothing is measured here."""
     model = Model.load(costs.default_model())
     runs = Report.load(RUNS)
-    found = list(plan.check(model, runs))
-    assert {name for name, *_ in found} == {"cluster", "whole-1000000"}
-    wrong = [(name, figure) for name, figure, predicted, took in found if not 0.8 <= predicted / took <= 1.2]
+    result = list(plan.check(model, runs))
+    assert {name for name, *_ in result} == {"cluster", "whole-1000000"}
+    wrong = [(name, figure) for name, figure, predicted, took in result if not 0.8 <= predicted / took <= 1.2]
     assert wrong == []
     assert plan.main(["--check", str(RUNS)]) == 0
     out = capsys.readouterr().out

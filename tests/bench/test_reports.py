@@ -31,8 +31,8 @@ def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 def test_a_script_s_output_is_a_report_of_one(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(result().output()))
-    (found,) = Report.load(path).results
-    assert (found.name, found.threads, found.figures) == ("mine", 2, result().figures)
+    (match,) = Report.load(path).results
+    assert (match.name, match.threads, match.figures) == ("mine", 2, result().figures)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_a_script_s_output_is_a_report_of_one(tmp_path: Path) -> None:
         ("{", "not JSON"),
         ("[]", "not a report"),
         ('{"format": "rag-audit-bench/9"}', "expected format rag-audit-bench/1, found rag-audit-bench/9"),
-        ('{"format": "rag-audit-bench/1", "made": "", "missing": {}}', "missing or unknown: 'results'"),
-        ('{"format": "rag-audit-bench/1", "made": "", "missing": {}, "results": [{"x": 1}]}', "unknown"),
+        ('{"format": "rag-audit-bench/1", "created": "", "missing": {}}', "missing or unknown: 'results'"),
+        ('{"format": "rag-audit-bench/1", "created": "", "missing": {}, "results": [{"x": 1}]}', "unknown"),
         ('{"seconds": 1}', "which has machine and threads"),
     ],
 )
@@ -104,8 +104,8 @@ def test_another_machine_and_load_are_said() -> None:
     other = Result(
         "scan", {**MACHINE, "lanes": "1 residue at a time", "load": 9.0}, 4, COSTS, "python -m bench.scan"
     )
-    found = list(compare.differences(result(), other))
-    assert found == [
+    match = list(compare.differences(result(), other))
+    assert match == [
         "lanes: 8 residues at a time, then 1 residue at a time",
         "threads: 2, then 4",
         "load: 0.5, then 9.0",
@@ -124,9 +124,9 @@ def test_a_suite_goes_on_after_a_failure_and_keeps_the_report_before(tmp_path: P
     assert (
         Report.load(tmp_path / "bench.json") == report and (tmp_path / "before.json").read_text() == "older"
     )
-    (found,) = report.results
+    (match,) = report.results
     assert (
-        found.command == "python -m bench.ledger --records 8 --appenders 1" and found.load_before is not None
+        match.command == "python -m bench.ledger --records 8 --appenders 1" and match.load_before is not None
     )
     assert set(report.missing) == {"nothing"} and report.missing["nothing"].endswith(
         "No module named bench.nothing"
@@ -144,8 +144,10 @@ def test_names_of_measurements_are_their_scripts(tmp_path: Path) -> None:
 def test_the_page_names_measurements_that_there_are() -> None:
     page = (Path(suite.__file__).parents[1] / "docs/performance.md").read_text()
     rows = page.partition("| table | measurement in the report |")[2].partition("\n\n")[0]
-    named = set(re.findall(r"`([a-z]+)[-`]", rows.replace("--low-memory", "")))
-    assert {"scan", "whole", "together"} <= named <= {m.name.partition("-")[0] for m in suite.MEASUREMENTS}
+    named = set(re.findall(r"`([a-z_]+)[-`]", rows.replace("--low-memory", "")))
+    assert (
+        {"scan", "whole", "batch_proving"} <= named <= {m.name.partition("-")[0] for m in suite.MEASUREMENTS}
+    )
 
 
 @pytest.mark.full

@@ -41,10 +41,10 @@ def violations(browser: Chromium, source: str) -> list[str]:
     """What the page that a browser shows violates of WCAG 2.2, A and AA."""
     browser.value(source)
     run = f"axe.run(document, {{runOnly: {{type: 'tag', values: {LEVELS}}}}})"
-    found: dict[str, Any] = browser.value(run)
-    assert len(found["passes"]) > 10, "axe looked at nothing"
+    result: dict[str, Any] = browser.value(run)
+    assert len(result["passes"]) > 10, "axe looked at nothing"
     return [
         f"{rule['id']}: {node['target']}: {node['failureSummary']}"
-        for rule in found["violations"]
+        for rule in result["violations"]
         for node in rule["nodes"]
     ]

@@ -5,12 +5,12 @@
     python -m tests.campaign.checks --all                  all of them
     python -m tests.campaign.checks --all --lies           by lies that pass, then by published proofs
 
-A check is a place of `native/scan-protocol` that makes a claim, a constraint or an equation, that compares with zero, or that
-refuses. In a copy of `native/` each of them is made to ask whether it is the one that is taken out, so that one build has
-all: `RAG_AUDIT_DROPPED` has its number. Each test runs once by itself with none taken out, and says which checks it comes
-by; it runs again without each of these, until one test has failed for each. Prover and verifier share these
-places, so what has to fail is a test that knows the protocol from elsewhere: published proofs, cheaters, a statement beyond
-its limits.
+A check is a place of `native/scan-protocol` that makes a claim, a constraint or an equation, that compares with zero,
+or that refuses. In a copy of `native/` each of them is made to ask whether it is the one that is taken out, so that one
+build has all: `RAG_AUDIT_DROPPED` has its number. Each test runs once by itself with none taken out, and says which
+checks it comes by; it runs again without each of these, until one test has failed for each. Prover and verifier share
+these places, so what has to fail is a test that knows the protocol from elsewhere: published proofs, cheaters, a
+statement beyond its limits.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ FAILED = 101
 LONG = ("golden", "errors_are", "simulat", "low_memory", "forgotten", "skipped", "mutat")
 """Parts of names of tests that make many proofs or large ones."""
 PUBLISHED = ("golden", "published", "errors_are")
-"""Parts of names of tests that read published proofs and traces, or count what a run says: that one of them fails shows that
-a check is made, not that a lie passes without it."""
+"""Parts of names of tests that read published proofs and traces, or count what a run says: that one of them fails shows
+that a check is made, not that a lie passes without it."""
 MADE = r"(?:self|session)\s*\.\s*(?:constrain|claim)(?:_\w+)?\("
 EQUATION = r"equations\.(?:push|extend)\("
 ASKED = r"(?:\w+\s*\.\s*)*\b(?:check_\w+|in_range|end)\("
@@ -85,7 +85,8 @@ FASTER = {
 Program = tuple[str, str]
 """A built file of tests, and the folder that it runs in."""
 PACKAGES = ("ragaudit-scan-protocol", "ragaudit-scan-prover")
-"""The verifier alone with published proofs first: it is the quickest. What no test of it misses is left to the prover's."""
+"""The verifier alone with published proofs first: it is the quickest. What no test of it misses is left to the
+prover's."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,8 @@ class Check:
 
 
 def closed(text: str, at: int) -> int:
-    """The place behind the bracket that closes the one at `at`. Strings hold no brackets here, but for labels' words."""
+    """The place behind the bracket that closes the one at `at`. Strings hold no brackets here, but for labels'
+    words."""
     depth = 0
     for place in range(at, len(text)):
         depth += (text[place] in "([{") - (text[place] in ")]}")
@@ -123,41 +125,41 @@ def checks_of(path: Path, text: str) -> Iterator[Check]:
     def check(start: int, end: int, put: str) -> Check:
         return Check(path, start, end, code.count("\n", 0, start) + 1, text[start:end], put)
 
-    for found in STATEMENT.finditer(code):
-        end = closed(code, found.end() - 1)
+    for result in STATEMENT.finditer(code):
+        end = closed(code, result.end() - 1)
         tail = re.match(r"\??;", code[end:])
-        if tail is None or (re.search(ASKED, found.group()) and tail.group() == ";"):
+        if tail is None or (re.search(ASKED, result.group()) and tail.group() == ";"):
             continue  # an expression, whose value is wanted
-        start, end = found.start() + len(found.group()) - len(found.group().lstrip()), end + tail.end()
+        start, end = result.start() + len(result.group()) - len(result.group().lstrip()), end + tail.end()
         # The end of a block may have to have a value.
         last = text[start:].startswith("return") and re.match(r"\s*\}", code[end:])
         value = " Default::default()" if last else ""
         yield check(start, end, f"if !{OUT} {{ {text[start:end]} }}{value}")
-    for found in ENDED.finditer(code):
-        start, end = found.start(), closed(code, found.end() - 1)
-        kept = "Ok(Default::default())" if found.group() == "Err(" else "()"
+    for result in ENDED.finditer(code):
+        start, end = result.start(), closed(code, result.end() - 1)
+        kept = "Ok(Default::default())" if result.group() == "Err(" else "()"
         if re.match(r"\s*[,}]", code[end:]):
             yield check(start, end, f"(if {OUT} {{ {kept} }} else {{ {text[start:end]} }})")
-    for found in ABSENT.finditer(code):
-        yield check(*found.span(), f".or_else(|| {OUT}.then(Default::default)){found.group()}")
-    for found in VERIFIED.finditer(code):
-        yield check(*found.span(), f"{found.group()}.or_else(|e| if {OUT} {{ Ok(()) }} else {{ Err(e) }})")
-    for found in [*HOLDS.finditer(code), *ZERO.finditer(code)]:
-        yield check(*found.span(), f"{found.group()} || {OUT}")
+    for result in ABSENT.finditer(code):
+        yield check(*result.span(), f".or_else(|| {OUT}.then(Default::default)){result.group()}")
+    for result in VERIFIED.finditer(code):
+        yield check(*result.span(), f"{result.group()}.or_else(|e| if {OUT} {{ Ok(()) }} else {{ Err(e) }})")
+    for result in [*HOLDS.finditer(code), *ZERO.finditer(code)]:
+        yield check(*result.span(), f"{result.group()} || {OUT}")
 
 
 def all_checks(native: Path) -> list[Check]:
     """The checks of `native/scan-protocol`, by file and place; none that lies within another."""
-    found: list[Check] = []
+    result: list[Check] = []
     for path in sorted((native / SOURCES).rglob("*.rs")):
         if path.stem.startswith("test"):
             continue
         for check in sorted(
             checks_of(path.relative_to(native), path.read_text()), key=lambda check: check.start
         ):
-            if not found or found[-1].path != check.path or found[-1].end <= check.start:
-                found.append(check)
-    return found
+            if not result or result[-1].path != check.path or result[-1].end <= check.start:
+                result.append(check)
+    return result
 
 
 def copied(numbered: dict[int, Check]) -> Path:
@@ -203,7 +205,7 @@ def cargo(native: Path, *words: str) -> list[dict[str, Any]]:
 
 def uncompiled(native: Path, numbered: dict[int, Check]) -> set[int]:
     """The checks whose place has to have a value that nobody else has: without them the core does not compile."""
-    found: set[int] = set()
+    result: set[int] = set()
     for said in cargo(native, "check", "--profile", "test", "-p", "ragaudit-scan-protocol"):
         message = said.get("message")
         if message is None or message["level"] != "error":
@@ -214,11 +216,11 @@ def uncompiled(native: Path, numbered: dict[int, Check]) -> set[int]:
                 for number, check in numbered.items()
                 if str(check.path).endswith(span["file_name"])
             ]
-            found |= {number for number, check in of_file
+            result |= {number for number, check in of_file
                       if check.line <= span["line_start"] <= check.line + check.text.count("\n")}  # fmt: skip
-        if not found and message["spans"]:
+        if not result and message["spans"]:
             raise SystemExit(f"the copy does not compile: {message['rendered']}")
-    return found
+    return result
 
 
 def compiled(numbered: dict[int, Check]) -> tuple[Path, dict[int, Check]]:
@@ -240,13 +242,13 @@ def compiled(numbered: dict[int, Check]) -> tuple[Path, dict[int, Check]]:
 def programs(native: Path, package: str) -> list[Program]:
     """The tests of a package, built."""
     tests = ("--lib",) if package == "ragaudit-scan-prover" else ("--lib", "--tests")
-    found = []
+    result = []
     for said in cargo(native, "test", "--no-run", "-p", package, *tests):
         if said.get("executable") and said["profile"]["test"]:
-            found.append((said["executable"], str(Path(said["manifest_path"]).parent)))
+            result.append((said["executable"], str(Path(said["manifest_path"]).parent)))
         elif said.get("reason") == "build-finished" and not said["success"]:
             raise SystemExit("the core's tests do not compile")
-    return found
+    return result
 
 
 def failing(program: Program, name: str, environment: dict[str, str]) -> str | None:
@@ -329,23 +331,25 @@ def main() -> int:
         help="ask the tests that read published proofs only where no other fails",
     )
     parser.add_argument("--seed", default="1", help="another seed takes others")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     numbered = dict(enumerate(all_checks(ROOT / "native"), 1))
-    found = [number for number, check in numbered.items() if any(word in str(check) for word in asked.only)]
-    if asked.list:
-        print("\n".join(f"{number} {numbered[number]}" for number in found))
+    result = [
+        number for number, check in numbered.items() if any(word in str(check) for word in requested.only)
+    ]
+    if requested.list:
+        print("\n".join(f"{number} {numbered[number]}" for number in result))
         return 0
     native, numbered = compiled(numbered)
-    found = [number for number in found if number in numbered]
-    if not asked.all and len(found) > asked.checks:
-        found = sorted(random.Random(asked.seed).sample(found, asked.checks))
-    packages = PACKAGES[:1] if asked.verifier else PACKAGES
-    left = {number: numbered[number] for number in found}
-    if asked.lies:
+    result = [number for number in result if number in numbered]
+    if not requested.all and len(result) > requested.checks:
+        result = sorted(random.Random(requested.seed).sample(result, requested.checks))
+    packages = PACKAGES[:1] if requested.verifier else PACKAGES
+    left = {number: numbered[number] for number in result}
+    if requested.lies:
         left = taken_out(native, left, packages, published=False)
-        print(f"{len(left)} of {len(found)} are held by published proofs alone, if by any", flush=True)
-    left = taken_out(native, left, packages, published=True if asked.lies else None)
-    print(f"{len(found)} checks taken out, {len(left)} of them without a failing test")
+        print(f"{len(left)} of {len(result)} are held by published proofs alone, if by any", flush=True)
+    left = taken_out(native, left, packages, published=True if requested.lies else None)
+    print(f"{len(result)} checks taken out, {len(left)} of them without a failing test")
     return 1 if left else 0
 
 

@@ -4,8 +4,8 @@
     python -m tests.campaign.covered --only zkey FILE      one input again
 
 Each target starts from valid files and proofs, and from what earlier runs found to reach further. An input that makes a
-parser panic or overflow, take more than half a gigabyte at once or more than twenty seconds ends the run: it is kept, and
-named.
+parser panic or overflow, take more than half a gigabyte at once or more than twenty seconds ends the run: it is kept,
+and named.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def run(program: Path, target: str, words: list[str]) -> tuple[int, str]:
 
 def fuzzed(program: Path, target: str, seconds: int) -> bool:
     """Run a target, and say what it found: whether nothing."""
-    corpus, found = cache_dir("fuzz", target), cache_dir("fuzz-found")
+    corpus, result = cache_dir("fuzz", target), cache_dir("fuzz-found")
     words = [str(corpus), f"-max_total_time={seconds}", f"-max_len={LONGEST.get(target, 1 << 14)}",
-             f"-artifact_prefix={found}/{target}-", *LIMITS]  # fmt: skip
+             f"-artifact_prefix={result}/{target}-", *LIMITS]  # fmt: skip
     code, said = run(program, target, words)
     stats = {line.split()[0].removeprefix("stat::").rstrip(":"): line.split()[1]
              for line in said.splitlines() if line.startswith("stat::")}  # fmt: skip
@@ -128,18 +128,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="how long each target runs")
     parser.add_argument("--only", choices=TARGETS, help="one target alone")
     parser.add_argument("input", nargs="*", help="run these inputs of one target again, and no others")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     program = built()
-    if asked.input:
-        code, said = run(program, asked.only, asked.input)
+    if requested.input:
+        code, said = run(program, requested.only, requested.input)
         print(said)
         return code
     with tempfile.TemporaryDirectory() as folder:
         for number, (target, data) in enumerate(seeds(Path(folder))):
             path = cache_dir("fuzz", target) / f"valid-{number}"
             path.write_bytes(data)
-    targets = [asked.only] if asked.only else TARGETS
-    return 0 if all([fuzzed(program, target, asked.seconds) for target in targets]) else 1
+    targets = [requested.only] if requested.only else TARGETS
+    return 0 if all([fuzzed(program, target, requested.seconds) for target in targets]) else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A WebAssembly module as circom's are, by hand: of theirs even the smallest has 1.5 MB of constants and field arithmetic."""
+"""A WebAssembly module as circom's are, by hand: of theirs even the smallest has 1.5 MB of constants and field
+arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from collections.abc import Sequence
 HEAD = b"\0asm\1\0\0\0"
 CUSTOM, TYPES, FUNCTIONS, MEMORY, CODE, DATA = 0, 1, 3, 5, 10, 11
 SHARED, OWN, ONE = 16, 8192, 8256
-"""Addresses of the words that are handed over, whose cell begins 8 bytes earlier, of the input's cell, and of that of 1."""
+"""Addresses of the words that are handed over, whose cell begins 8 bytes earlier, of the input's cell, and of that of
+1."""
 
 
 def leb(value: int) -> bytes:
@@ -32,10 +34,10 @@ def section(kind: int, content: bytes) -> bytes:
 
 def fnv(name: bytes) -> int:
     """What circom knows an input by."""
-    found = 0xCBF29CE484222325
+    result = 0xCBF29CE484222325
     for byte in name:
-        found = (found ^ byte) * 0x100000001B3 % (1 << 64)
-    return found
+        result = (result ^ byte) * 0x100000001B3 % (1 << 64)
+    return result
 
 
 def constant(value: int) -> bytes:

@@ -27,7 +27,7 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.proofs.backends.scan.key import VERSION
 from rag_audit.relation.field import to_bytes
-from tests.campaign import made
+from tests.campaign import generated
 from tests.campaign.again import made_again
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -200,12 +200,12 @@ class Campaign:
         else:
             inputs = mutated(inputs, draw)
         if draw.random() < 0.5:
-            found = _native.groth16_verify_batch(self.vk, [proof], [inputs])
+            result = _native.groth16_verify_batch(self.vk, [proof], [inputs])
         else:
-            found = _native.groth16_verify_batch(self.vk, [self.proof, proof], [self.inputs, inputs])
-            if any(index == 0 for index, _ in found):
+            result = _native.groth16_verify_batch(self.vk, [self.proof, proof], [self.inputs, inputs])
+            if any(index == 0 for index, _ in result):
                 raise Broken("a true proof was refused beside another")
-        holds = not found
+        holds = not result
         if holds and (proof, inputs) != (self.proof, self.inputs):
             raise Broken("a changed proof holds")
         if not holds:
@@ -236,8 +236,8 @@ class Campaign:
             parts = [base64.b64decode(stored[name]["proof"]) for name in ("certificate", "query_proof")]
             _native.scan_verify(index, parameters, [record], *parts)
             self._made["answer"] = index, parameters, record, *parts, points
-        found: tuple[Any, ...] = self._made["answer"]
-        return found
+        result: tuple[Any, ...] = self._made["answer"]
+        return result
 
     def _scan(self, part: int, draw: random.Random) -> None:
         index, parameters, *values, _ = self._answer()
@@ -305,24 +305,26 @@ class Campaign:
             raise Broken("a changed proof holds")
 
     def _scan_coins(self, draw: random.Random) -> None:
-        public, proof, rows, _ = made.coin(44, made.KEEP)
+        public, proof, rows, _ = generated.coin(44, generated.KEEP)
         values = [public, proof]
         which = draw.choice((0, 1, 1, 1))
         values[which] = mutated(values[which], draw)
-        found = _native.scan_coins_verify(made.CAPACITY, made.CONTEXT, values[0], made.KEEP, values[1])
-        if values != [public, proof] or found != rows:
+        result = _native.scan_coins_verify(
+            generated.CAPACITY, generated.CONTEXT, values[0], generated.KEEP, values[1]
+        )
+        if values != [public, proof] or result != rows:
             raise Broken("a changed proof holds")
 
     def _scan_list(self, draw: random.Random) -> None:
-        listing, honest = made.listed()
+        listing, honest = generated.listed()
         values = list(honest)
         which = draw.choice((0, 1, 2, 3, 4, 4, 4, 4))
         values[which] = mutated(values[which], draw)
         if draw.random() < 0.5:
-            _native.scan_list_verify(made.index(), listing, *values)
+            _native.scan_list_verify(generated.index(), listing, *values)
             holds = True
         else:
-            batch = _native.ScanListBatch(made.index(), listing)
+            batch = _native.ScanListBatch(generated.index(), listing)
             holds = not batch.add([tuple(values)]) and batch.holds()
         if holds and tuple(values) != honest:
             raise Broken("a changed proof holds")
@@ -330,17 +332,17 @@ class Campaign:
             raise ValueError("refused in a batch")
 
     def _scan_together(self, draw: random.Random) -> None:
-        parameters, records, *honest = made.together()
-        asked, values = list(records), list(honest)
+        parameters, records, *honest = generated.batch()
+        requested, values = list(records), list(honest)
         if draw.random() < 0.2:
-            which = draw.randrange(len(asked))
-            asked[which] = mutated(asked[which], draw)
+            which = draw.randrange(len(requested))
+            requested[which] = mutated(requested[which], draw)
         else:
             which = draw.randrange(2)
             values[which] = mutated(values[which], draw)
-        batch = _native.ScanBatch(made.index(), parameters)
-        holds = not batch.add([(asked, values[0], values[1])]) and batch.holds()
-        if holds and (asked, values) != (records, honest):
+        batch = _native.ScanBatch(generated.index(), parameters)
+        holds = not batch.add([(requested, values[0], values[1])]) and batch.holds()
+        if holds and (requested, values) != (records, honest):
             raise Broken("a changed proof holds")
         if not holds:
             raise ValueError("refused in a batch")
@@ -354,7 +356,7 @@ class Campaign:
 
     def _signatures(self, draw: random.Random) -> None:
         """Of drand and of notes: points of both curves, from anyone's file."""
-        check, honest = draw.choice(made.signatures())
+        check, honest = draw.choice(generated.signatures())
         values = list(honest)
         which = draw.randrange(len(values))
         values[which] = mutated(values[which], draw)

@@ -46,9 +46,9 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def same(found: object, data: bytes) -> None:
+def same(actual: object, data: bytes) -> None:
     """What was read is written as it was read."""
-    assert str(found).encode() == data, "another form was read"
+    assert str(actual).encode() == data, "another form was read"
 
 
 def canonical(data: bytes) -> None:
@@ -81,7 +81,7 @@ def receipts(data: bytes) -> None:
     value = CountersignedReceipt.parse(parse_json(data, source="x"), field="x")
     value.message()
     key = VerifierKey("example.org/rag", 1, bytes(32))
-    open_receipt(value.receipt, origin="example.org/rag", opening_digest="00" * 32, log_key=key, field="x")
+    open_receipt(value.receipt, origin="example.org/rag", header_digest="00" * 32, log_key=key, field="x")
 
 
 def trust(data: bytes) -> None:
@@ -124,15 +124,15 @@ def groth16(data: bytes) -> None:
 
 
 def bundles(data: bytes) -> None:
-    found = parse_bundle(data, "x")
-    assert b"".join(len(e).to_bytes(2, "big") + e for e in found) == data
+    result = parse_bundle(data, "x")
+    assert b"".join(len(e).to_bytes(2, "big") + e for e in result) == data
 
 
 def base64(data: bytes) -> None:
     import base64 as standard
 
-    found = parse_base64(text(data), field="x")
-    assert standard.b64encode(found) == data, "another form was read"
+    result = parse_base64(text(data), field="x")
+    assert standard.b64encode(result) == data, "another form was read"
 
 
 def _value(name: str) -> Any:
@@ -143,12 +143,12 @@ def _seeds() -> dict[str, Iterable[bytes]]:
     window, receipt = _value("window.json"), _value("receipts/law-1-1.json")
     trusted = (EXAMPLES / "trust.toml").read_bytes()
     read = Trust.from_toml(trusted, source="x")
-    made = [window["final_checkpoint"], *window["entries"][1]["notes"], *window["challenges"]]
+    result = [window["final_checkpoint"], *window["entries"][1]["notes"], *window["challenges"]]
     small = {**window, "entries": [], "proofs": {}, "verification_keys": {}, "roster": [], "tenants": []}
     groth = [*window["verification_keys"].values(), *next(iter(window["proofs"].values())).values()]
     return {
         "canonical": [jcs(window["policy"]), b'{"a":[1,-2,null,true,"\\u00e9\\ud83d\\ude00"]}'],
-        "notes": [note.encode() for note in made],
+        "notes": [note.encode() for note in result],
         "keys": [read.provider.vkey.encode(), SigningKey("w1", 4, bytes(32)).export().encode()],
         "proofs": [receipt["receipt"].encode()],
         "receipts": [jcs(receipt)],
@@ -166,8 +166,23 @@ def _seeds() -> dict[str, Iterable[bytes]]:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     f.__name__: f
-    for f in (canonical, notes, keys, proofs, receipts, trust, toml, windows, entries, policies, messages, groth16, bundles, base64)
-}  # fmt: skip
+    for f in (
+        canonical,
+        notes,
+        keys,
+        proofs,
+        receipts,
+        trust,
+        toml,
+        windows,
+        entries,
+        policies,
+        messages,
+        groth16,
+        bundles,
+        base64,
+    )
+}
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from rag_audit._internal.canonical import jcs
 from tests.fuzz.mutate import Mutator
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import FOLDER
-from tests.simulate.made import Made
 from tests.simulate.randomness import drawn_from
+from tests.simulate.stored_proofs import StoredProofs
 from tests.simulate.windows import BASES, Base, run
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ KEPT: list[Any] = []
 def _base() -> Base:
     folder = tempfile.TemporaryDirectory()
     KEPT.append(folder)
-    made = Made(FOLDER / "made.json", prove=False)
-    return run(Path(folder.name), made, **BASES["few"])
+    result = StoredProofs(FOLDER / "made.json", prove=False)
+    return run(Path(folder.name), result, **BASES["few"])
 
 
 def sealed(campaign: Campaign, draw: Mutator) -> dict[str, bytes]:
@@ -61,8 +61,8 @@ def sealed(campaign: Campaign, draw: Mutator) -> dict[str, bytes]:
             file, receipts = forge.seal(Path(folder))
         except Exception:  # another party's own refusal, in code of the tests
             return {**subject.files(), "window.json": jcs_or_none(forge.value) or jcs(subject.window)}
-        made = {f"receipt-{n}.json": p.read_bytes() for n, p in enumerate(sorted(receipts.iterdir())[:1])}
-        return {**subject.files(), **made, "window.json": jcs(file.dump())}
+        result = {f"receipt-{n}.json": p.read_bytes() for n, p in enumerate(sorted(receipts.iterdir())[:1])}
+        return {**subject.files(), **result, "window.json": jcs(file.dump())}
 
 
 def jcs_or_none(value: Any) -> bytes | None:

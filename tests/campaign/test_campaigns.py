@@ -16,7 +16,7 @@ import pytest
 
 from rag_audit.errors import SchemaError
 from rag_audit.report.verification import ReportedVerdict
-from tests.campaign import checks, made, native, verdicts
+from tests.campaign import checks, generated, native, verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = os.environ.get("RAG_AUDIT_CAMPAIGN_SEED", "1")
@@ -26,8 +26,22 @@ BUDGET_S = 3_000
 """After so many seconds no further case begins, and the test says how many there were."""
 NATIVE_CASES = 20_000
 FUZZED_S = 60
-PARSERS = ("canonical", "notes", "keys", "proofs", "receipts", "trust", "toml", "windows", "entries", "policies", "messages",
-           "groth16", "bundles", "base64")  # fmt: skip
+PARSERS = (
+    "canonical",
+    "notes",
+    "keys",
+    "proofs",
+    "receipts",
+    "trust",
+    "toml",
+    "windows",
+    "entries",
+    "policies",
+    "messages",
+    "groth16",
+    "bundles",
+    "base64",
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +62,8 @@ def test_many_mutated_windows_end_in_verdicts() -> None:
     assert sum(ended.values()) > 1000
 
 
-def cases_until_broken(campaign: verdicts.Campaign, kind: str, most: int = 400) -> str:
-    for number in range(most):
+def cases_until_broken(campaign: verdicts.Campaign, kind: str, maximum: int = 400) -> str:
+    for number in range(maximum):
         try:
             campaign.case(f"{kind}/{number}")
         except verdicts.Broken as exc:
@@ -92,8 +106,8 @@ def test_a_report_that_cannot_be_made_is_found(
     monkeypatch.setattr(verdicts, "KINDS", ("window",))
     monkeypatch.setattr(f"rag_audit.report.{place}", broken)
     assert (
-        type(fault).__name__ in (found := cases_until_broken(campaign, "reports", 40))
-        or "ZeroDivision" in found
+        type(fault).__name__ in (result := cases_until_broken(campaign, "reports", 40))
+        or "ZeroDivision" in result
     )
 
 
@@ -141,17 +155,25 @@ def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("target", "place", "instead"),
     [
-        ("scan_coins", "rag_audit._native.scan_coins_verify", lambda *_: made.coin(44, made.KEEP)[2]),
+        (
+            "scan_coins",
+            "rag_audit._native.scan_coins_verify",
+            lambda *_: generated.coin(44, generated.KEEP)[2],
+        ),
         ("scan_list", "rag_audit._native.scan_list_verify", lambda *_: None),
         ("scan_together", "rag_audit._native.ScanBatch", lambda *_: Gullible()),
-        ("signatures", "tests.campaign.made.signatures", lambda: [(lambda *_: True, (b"k", b"m", b"s"))]),
+        (
+            "signatures",
+            "tests.campaign.generated.signatures",
+            lambda: [(lambda *_: True, (b"k", b"m", b"s"))],
+        ),
     ],
 )
 def test_what_nobody_checks_is_found(
     target: str, place: str, instead: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = native.Campaign(tmp_path)
-    made.listed(), made.together()
+    generated.listed(), generated.batch()
     monkeypatch.setattr(place, instead)
     with pytest.raises(native.Broken, match="holds"):
         for number in range(20):
@@ -176,23 +198,23 @@ def test_a_parser_is_fuzzed_by_coverage(parser: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.campaign.parsers", parser, f"-max_total_time={FUZZED_S}", "-max_len=4096",
                "-timeout=10", f"-artifact_prefix={tmp_path}/"]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
-    found = "\n".join(line for line in done.stderr.splitlines() if not line.startswith("#"))
-    assert done.returncode == 0, f"{found}\n{[p.read_bytes() for p in tmp_path.iterdir()]}"
+    result = "\n".join(line for line in done.stderr.splitlines() if not line.startswith("#"))
+    assert done.returncode == 0, f"{result}\n{[p.read_bytes() for p in tmp_path.iterdir()]}"
     assert "Done" in done.stderr
 
 
 def test_the_verifiers_checks_are_found() -> None:
-    found = checks.all_checks(ROOT / "native")
-    files = {str(check.path.relative_to(checks.SOURCES)) for check in found}
-    assert len(found) >= 150 and {"query.rs", "drawn.rs", "lookup.rs", "poseidon.rs", "verifier.rs"} <= files
+    result = checks.all_checks(ROOT / "native")
+    files = {str(check.path.relative_to(checks.SOURCES)) for check in result}
+    assert len(result) >= 150 and {"query.rs", "drawn.rs", "lookup.rs", "poseidon.rs", "verifier.rs"} <= files
     kinds = ("constrain(", "constrain_product(", "claim(", "equations.", "return Err(", "check_", ".ok_or(",
              ".holds::<", ".verify::<", "== G1Projective::ZERO")  # fmt: skip
-    assert [kind for kind in kinds if not any(kind in check.text for check in found)] == []
-    for check in found:
+    assert [kind for kind in kinds if not any(kind in check.text for check in result)] == []
+    for check in result:
         text = (ROOT / "native" / check.path).read_text()
         assert text[check.start : check.end] == check.text
         assert check.put.count(checks.OUT) == 1 and check.text in check.put
-    for check, following in itertools.pairwise(found):
+    for check, following in itertools.pairwise(result):
         assert check.path != following.path or check.end <= following.start
 
 

@@ -4,8 +4,8 @@
     python -m tests.campaign.verdicts --case 1/4711               one case again, by its name
 
 Of every case: it ends in a verdict or in a named error, within ten seconds of processor time; a verdict has a report in
-every format; and a PASS is the verdict of the window that was mutated. The windows are those of vectors/windows; one part in eight of the cases is signed again
-by every party after it was mutated, as a provider could with all their help.
+every format; and a PASS is the verdict of the window that was mutated. The windows are those of vectors/windows; one
+part in eight of the cases is signed again by every party after it was mutated, as a provider could with all their help.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from rag_audit._internal.canonical import jcs
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import ExitCode, RagAuditError
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.campaign.again import made_again
@@ -42,7 +42,7 @@ WINDOWS = (
     "honest",
     "embedded",
     "sampling",
-    "listing",
+    "randomized-response",
     "certified",
     "sampled-by-own-draw",
     "in-a-row",
@@ -51,7 +51,17 @@ WINDOWS = (
 KINDS = ("window", "window", "window", "text", "receipt", "trust", "note", "sealed")
 LIMIT = 10
 """Seconds of processor time that a case may take."""
-OWN = ("receipts", "receipts_other", "a1", "allowed", "mode", "beta", "eta", "challenge", "sampled")
+OWN = (
+    "receipts",
+    "receipts_other",
+    "query_embedding",
+    "allowed",
+    "mode",
+    "beta",
+    "eta",
+    "challenge",
+    "sampled",
+)
 """Figures that say what the verifier asked for and was handed in, and not what the window is."""
 
 
@@ -157,16 +167,16 @@ class Campaign:
             if kind == "sealed":  # an estimate that nobody proves is the provider's word
                 verdict.figures["c"] = subject.honest["figures"]["c"]
             own = kind in ("receipt", "trust", "note")
-            found = self.essence(verdict, whole=not own)
+            result = self.essence(verdict, whole=not own)
             honest = subject.honest
             if own:
                 honest = {
                     "figures": {k: v for k, v in honest["figures"].items() if k not in OWN},
                     "checks": None,
                 }
-            if found != honest:
-                different = {k: v for k, v in found["figures"].items() if honest["figures"].get(k) != v}
-                raise Broken(f"{name} ({subject.name}, {kind}): passes with {different or found['checks']}")
+            if result != honest:
+                different = {k: v for k, v in result["figures"].items() if honest["figures"].get(k) != v}
+                raise Broken(f"{name} ({subject.name}, {kind}): passes with {different or result['checks']}")
         return ExitCode(verdict.exit_code).name
 
     # -- kinds -----------------------------------------------------------------------------------------------
@@ -184,7 +194,7 @@ class Campaign:
         """The notes inside a window, and its bytes."""
         files, value = subject.files(), json.loads(jcs(subject.window))
         beacon = next(e for e in value["entries"] if e["type"] == "beacon")
-        place = draw.pick("opening_checkpoint", "final_checkpoint", "note", "beacon", "bytes")
+        place = draw.pick("header_checkpoint", "final_checkpoint", "note", "beacon", "bytes")
         if place == "note":
             number = draw.random.randrange(len(beacon["notes"]))
             beacon["notes"][number] = draw.text(beacon["notes"][number])
@@ -236,7 +246,7 @@ class Campaign:
 def rendered(verdict: ReportedVerdict) -> dict[str, str]:
     """The verdict's report in every format, by the format's name."""
     report = report_of(verdict)
-    return {name: face(report, name, checks=True) for name in FORMATS}
+    return {name: render_report(report, name, checks=True) for name in FORMATS}
 
 
 @contextmanager
@@ -289,9 +299,9 @@ def run(
     ended: Counter[str] = Counter()
     broken: list[str] = []
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for count, found in pool.imap_unordered(_part, parts):
+        for count, result in pool.imap_unordered(_part, parts):
             ended += count
-            broken += found
+            broken += result
     return ended, broken
 
 

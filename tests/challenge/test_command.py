@@ -68,8 +68,8 @@ def test_the_command_draws_once_and_its_note_can_be_named(key: Path, tmp_path: P
     verify += ["--receipts", EXAMPLES / "receipts", "--challenge", tmp_path / "note.txt"]
     done = CliRunner().invoke(main, [str(a) for a in verify])
     assert done.exit_code == 0, done.output
-    asked = Challenge.parse(parse_note(notes[0]).text, field="note")
-    other = replace(asked, root=bytes(32))
+    requested = Challenge.parse(parse_note(notes[0]).text, field="note")
+    other = replace(requested, root=bytes(32))
     (tmp_path / "note.txt").write_text(str(sign_note(other.text(), SigningKey.load(key))))
     done = CliRunner().invoke(main, [str(a) for a in verify])
     assert done.exit_code == 2

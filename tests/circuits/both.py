@@ -1,5 +1,6 @@
-"""Witnesses made twice: whatever a test has circom's own code assign, the circuit's plan must assign too, byte for byte,
-and refuse what that code refuses. The fixture holds for every test of the folders whose conftest.py imports it."""
+"""Witnesses made twice: whatever a test has circom's own code assign, the circuit's plan must assign too, byte for
+byte, and refuse what that code refuses. The fixture holds for every test of the folders whose conftest.py imports
+it."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ def by_plan_of(folder: Path, inputs: bytes) -> bytes | None:
         name: [int(x) for x in value] if isinstance(value, list) else int(value)
         for name, value in json.loads(inputs).items()
     }
-    made = by_plan(Circuit(folder), values)
-    return None if made is None else made.wtns()
+    result = by_plan(Circuit(folder), values)
+    return None if result is None else result.wtns()
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +31,15 @@ def both(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def compared(folder: Path, inputs: bytes) -> bytes:
         try:
-            found = generate(folder, inputs)
+            result = generate(folder, inputs)
         except WitnessError:
             if plan(Circuit(folder)) is not None:
                 assert by_plan_of(folder, inputs) is None, "the plan assigns what circom's code refuses"
             raise
         if plan(Circuit(folder)) is not None:
-            made = by_plan_of(folder, inputs)
-            assert made is not None, "the plan refuses what circom's code assigns"
-            assert made == found, "the plan assigns other values than circom's code"
-        return found
+            created = by_plan_of(folder, inputs)
+            assert created is not None, "the plan refuses what circom's code assigns"
+            assert created == result, "the plan assigns other values than circom's code"
+        return result
 
     monkeypatch.setattr(circuits, "generate", compared)

@@ -109,13 +109,13 @@ def _closing(text: str, opened: int) -> int:
 
 def _parts(text: str, separator: str) -> list[str]:
     """Split at the separator, outside brackets."""
-    found, depth, start = [], 0, 0
+    result, depth, start = [], 0, 0
     for place, sign in enumerate(text):
         depth += (sign in "([") - (sign in ")]")
         if sign == separator and depth == 0:
-            found.append(text[start:place])
+            result.append(text[start:place])
             start = place + 1
-    return [*found, text[start:]]
+    return [*result, text[start:]]
 
 
 def _expression(text: str) -> str:
@@ -167,16 +167,16 @@ def _statements(lines: list[str]) -> list[str]:
             put(f"while {_expression(head[3])}:")
             depth += 1
             loops.append(f"{head[1]} = {head[1]} + _n(1)")
-        elif found := re.fullmatch(r"assert\((.*)\);", line):
-            put(f"_need({_expression(found[1])}, {line!r})")
-        elif found := re.fullmatch(r"return (.*);", line):
-            put(f"return {_expression(found[1])}")
-        elif found := re.fullmatch(r"(\w+)\+\+;", line):
-            put(f"{found[1]} = {found[1]} + _n(1)")
-        elif found := re.fullmatch(r"(\w+) \+= (.*);", line):
-            put(f"{found[1]} = {found[1]} + {_expression(found[2])}")
-        elif found := re.fullmatch(r"(?:var )?(\w+) = (.*);", line):
-            put(f"{found[1]} = {_expression(found[2])}")
+        elif result := re.fullmatch(r"assert\((.*)\);", line):
+            put(f"_need({_expression(result[1])}, {line!r})")
+        elif result := re.fullmatch(r"return (.*);", line):
+            put(f"return {_expression(result[1])}")
+        elif result := re.fullmatch(r"(\w+)\+\+;", line):
+            put(f"{result[1]} = {result[1]} + _n(1)")
+        elif result := re.fullmatch(r"(\w+) \+= (.*);", line):
+            put(f"{result[1]} = {result[1]} + {_expression(result[2])}")
+        elif result := re.fullmatch(r"(?:var )?(\w+) = (.*);", line):
+            put(f"{result[1]} = {_expression(result[2])}")
         else:
             raise AssertionError(f"not understood: {line}")
     return out
@@ -205,8 +205,8 @@ def bounds() -> set[tuple[str, str]]:
     return {
         (body[2], part.strip())
         for body in re.finditer(_BODY, _text(), re.MULTILINE)
-        for found in _ASSERT.finditer(body[4])
-        for part in found[1].split("&&")
+        for result in _ASSERT.finditer(body[4])
+        for part in result[1].split("&&")
     }
 
 
@@ -215,8 +215,8 @@ def without(name: str, bound: str) -> Iterator[None]:
     """The sources with one part of an assert taken out."""
     body = next(b for b in re.finditer(_BODY, _text(), re.MULTILINE) if b[2] == name)
 
-    def shorter(found: re.Match[str]) -> str:
-        parts = [p.strip() for p in found[1].split("&&") if p.strip() != bound]
+    def shorter(actual: re.Match[str]) -> str:
+        parts = [p.strip() for p in actual[1].split("&&") if p.strip() != bound]
         return f"assert({' && '.join(parts)});" if parts else ""
 
     changed = _ASSERT.sub(shorter, body[0])
@@ -235,8 +235,8 @@ def without(name: str, bound: str) -> Iterator[None]:
 
 def _body(kind: str, name: str) -> tuple[list[str], list[str]]:
     """Parameters, and the lines of the body."""
-    found = (b for b in re.finditer(_BODY, _text(), re.MULTILINE) if (b[1], b[2]) == (kind, name))
-    body = next(found, None)
+    result = (b for b in re.finditer(_BODY, _text(), re.MULTILINE) if (b[1], b[2]) == (kind, name))
+    body = next(result, None)
     assert body is not None, f"no {kind} {name}"
     lines = [line.strip() for line in body[4].splitlines()]
     return [p.strip() for p in body[3].split(",")], [line for line in lines if line]
@@ -278,8 +278,8 @@ def function(name: str) -> Callable[..., Residue]:
         if other not in ("assert", "if", "while", name) and other not in scope:
             scope[other] = function(other)
     exec(source, scope)
-    made: Callable[..., Residue] = scope[name]
-    return made
+    result: Callable[..., Residue] = scope[name]
+    return result
 
 
 @cache
@@ -291,17 +291,17 @@ def template(name: str) -> Callable[..., dict[str, Any]]:
     source = "\n    ".join([f"def made({', '.join(parameters)}):", *body])
     scope = dict(_names())
     exec(source, scope)
-    made: Callable[..., dict[str, Any]] = scope["made"]
-    return made
+    result: Callable[..., dict[str, Any]] = scope["made"]
+    return result
 
 
 @cache
 def _slot_arguments(name: str) -> list[Any]:
     _, lines = _body("template", name)
-    found = [line for line in lines if "= SlotEquality(" in line]
-    assert found, f"{name} has no slots"
+    result = [line for line in lines if "= SlotEquality(" in line]
+    assert result, f"{name} has no slots"
     codes = []
-    for line in found:
+    for line in result:
         opened = line.index("SlotEquality(") + len("SlotEquality")
         inner = line[opened + 1 : _closing(line, opened)]
         codes.append([compile(_expression(part.strip()), name, "eval") for part in _parts(inner, ",")])
@@ -316,7 +316,7 @@ def slots(name: str, variables: Mapping[str, Any], **more: int) -> list[list[Res
     :raises Refused: by an assert of SlotEquality
     """
     values = {**variables, **{k: Residue(v) for k, v in more.items()}}
-    made = [[eval(code, _names(), values) for code in codes] for codes in _slot_arguments(name)]
-    for arguments in made:
+    result = [[eval(code, _names(), values) for code in codes] for codes in _slot_arguments(name)]
+    for arguments in result:
         template("SlotEquality")(*arguments)
-    return made
+    return result

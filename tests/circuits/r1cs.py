@@ -17,13 +17,13 @@ Combination = tuple[tuple[int, int], ...]
 
 
 def _sections(data: bytes) -> dict[int, bytes]:
-    found = {}
+    result = {}
     offset = 12
     for _ in range(struct.unpack_from("<I", data, 8)[0]):
         kind, size = struct.unpack_from("<IQ", data, offset)
-        found[kind] = data[offset + 12 : offset + 12 + size]
+        result[kind] = data[offset + 12 : offset + 12 + size]
         offset += 12 + size
-    return found
+    return result
 
 
 def read_witness(wtns: bytes) -> list[int]:
@@ -87,11 +87,11 @@ class System:
     @cached_property
     def touching(self) -> dict[int, list[int]]:
         """Wire to the constraints that it is in."""
-        found: dict[int, list[int]] = {}
+        result: dict[int, list[int]] = {}
         for i, sides in enumerate(self.constraints):
             for wire in {wire for side in sides for wire, _ in side}:
-                found.setdefault(wire, []).append(i)
-        return found
+                result.setdefault(wire, []).append(i)
+        return result
 
     def broken(self, witness: list[int], only: Iterable[int] | None = None) -> Iterator[int]:
         """Indices of the constraints that do not hold (among `only`)."""

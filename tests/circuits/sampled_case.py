@@ -35,16 +35,18 @@ class SampledCase(Case):
         return [bit * u for bit, u in zip(self.kept, super().scores(), strict=True)]
 
     def public(self) -> dict[str, int]:
-        more = {"c_kept": commitments.kept_commitment(self.kept_salt, self.kept)} if self.kind.sampled else {}
+        more = (
+            {"c_kept": commitments.sample_commitment(self.kept_salt, self.kept)} if self.kind.sampled else {}
+        )
         return super().public() | more
 
     def private(self) -> dict[str, int | list[int]]:
-        found = super().private()
+        result = super().private()
         if not self.kind.gains:
-            del found["s0"], found["s1"]
+            del result["s0"], result["s1"]
         if self.kind.sampled:
-            found |= {"kept": pack_bits(self.kept), "kept_salt": self.kept_salt}
-        return found
+            result |= {"kept": pack_bits(self.kept), "kept_salt": self.kept_salt}
+        return result
 
     def record(self) -> RetrieveInputs:
         public = self.public()
@@ -75,9 +77,9 @@ def sampled_case(
     if kept is None:
         kept = [not kind.sampled or rng.random() < 0.6 for _ in range(kind.capacity)]
     values = {f.name: getattr(case, f.name) for f in fields(Case)}
-    made = SampledCase(**values, kind=kind, kept=kept, kept_salt=rng.randrange(MODULUS)).solved()
-    assert isinstance(made, SampledCase)
-    return made
+    result = SampledCase(**values, kind=kind, kept=kept, kept_salt=rng.randrange(MODULUS)).solved()
+    assert isinstance(result, SampledCase)
+    return result
 
 
 def shared_sampled(kind: RetrieveInstance, seed: int, count: int) -> list[SampledCase]:

@@ -60,10 +60,10 @@ def test_warnings_are_the_answered_ones(tmp_path: Path) -> None:
     ]
     report = tmp_path / "report.sarif"
     subprocess.run([tool, *files, "--sarif-file", str(report)], capture_output=True, check=False)
-    found: Counter[tuple[str, str, str]] = Counter()
+    match: Counter[tuple[str, str, str]] = Counter()
     for result in json.loads(report.read_text())["runs"][0]["results"]:
         place = result["locations"][0]["physicalLocation"]
         file = place["artifactLocation"]["uri"].rpartition("/circuits/")[2]
         line = (root / file).read_text().splitlines()[place["region"]["startLine"] - 1].strip()
-        found[result["ruleId"], file, line] += 1
-    assert found == Counter({row: n for row, n in answered().items() if row[1] not in NOT_RUN})
+        match[result["ruleId"], file, line] += 1
+    assert match == Counter({row: n for row, n in answered().items() if row[1] not in NOT_RUN})

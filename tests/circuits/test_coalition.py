@@ -244,11 +244,11 @@ def test_certificate_of_a_full_window_of_64() -> None:
     vectors = np.clip(np.rint(rows), -7, 7).astype(int).tolist()
     full = window(vectors, [i % 20 for i in range(64)], [i % 3 for i in range(20)], instance=shipped)
     assert full.statement.c == 2
-    made = coalition.SYSTEM.prove(full.statement, full.private)
+    result = coalition.SYSTEM.prove(full.statement, full.private)
     pinned = VerificationKey.parse(proving_key(shipped).vk, field="vk")
-    coalition.SYSTEM.steps.verify(full.statement, made, key=pinned)
+    coalition.SYSTEM.steps.verify(full.statement, result, key=pinned)
     with pytest.raises(InvalidProof):
-        coalition.SYSTEM.steps.verify(full.stating(c=1, c_tenant=1).statement, made, key=pinned)
+        coalition.SYSTEM.steps.verify(full.stating(c=1, c_tenant=1).statement, result, key=pinned)
 
 
 @pytest.mark.parametrize(

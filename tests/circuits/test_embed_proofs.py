@@ -108,11 +108,11 @@ def test_proof_of_the_other_circuit_is_refused(table: EmbedTable) -> None:
 
 
 def test_job_does_not_show_its_secrets(table: EmbedTable) -> None:
-    made = job(table, TOKENS)
-    text = repr(made)
-    for secret in (SALT_Q, SALT_C, TOKENS, tuple(TOKENS), made.rows, made.paths):
+    result = job(table, TOKENS)
+    text = repr(result)
+    for secret in (SALT_Q, SALT_C, TOKENS, tuple(TOKENS), result.rows, result.paths):
         assert str(secret) not in text
-    assert f"hq={made.statement.hq}" in text
+    assert f"hq={result.statement.hq}" in text
 
 
 @pytest.mark.parametrize("name, of", [("hq", [3, 50, 4]), ("cq", [4]), ("hq", [3, 3, 50])])
@@ -210,12 +210,12 @@ def test_question_of_the_demo_under_the_pinned_table(limit: int) -> None:
     good, other = public(first), public(second)
     table, tokens = table_tree(wordllama.TABLE), embedder.tokenize(first)
     assert (len(tokens) == limit) == (limit != 24)
-    made = EmbedJob.of(instance, good, table, tokens, salt_q=SALT_Q, salt_c=SALT_C)
-    proof = parse_proof(made.run(), instance.digest(), field="proof")
+    result = EmbedJob.of(instance, good, table, tokens, salt_q=SALT_Q, salt_c=SALT_C)
+    proof = parse_proof(result.run(), instance.digest(), field="proof")
     pinned = VerificationKey.parse(proving_key(instance).vk, field="vk")
     for engine in ("native", "py_ecc"):
         assert verify(pinned, proof, good, engine=engine)
     for swap in ({"hq": other.hq}, {"cq": other.cq}, {"table": good.table + 1}):
         assert not verify(pinned, proof, replace(good, **swap))
         with pytest.raises(WitnessError, match="private inputs do not satisfy"):
-            replace(made, statement=replace(good, **swap)).run()
+            replace(result, statement=replace(good, **swap)).run()

@@ -108,8 +108,8 @@ def test_value_of_one_record_given_to_the_other(
     x, y = getattr(a, name), getattr(b, name)
     swapped = [replace(a, **{name: y}), replace(b, **{name: x})]
     copied = [a, replace(b, **{name: x})]
-    for changed, found in ((swapped, [0, 1]), (copied, [1])):
-        assert verify_many(key, proof, changed) == found
+    for changed, result in ((swapped, [0, 1]), (copied, [1])):
+        assert verify_many(key, proof, changed) == result
         assert verify_many(key, named(proof, changed), changed) == [0, 1]
 
 

@@ -2,7 +2,7 @@
 
 Every wire of the shipped constraint system is tried in `make test-full`, a sample of every class of signals in
 `make test`. It finds signals that no constraint pins; that constraints pin them to the right value is what
-tests/cheating is for.
+tests/malicious is for.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections import defaultdict
 import pytest
 
 from rag_audit.proofs.backends.groth16.circuit import Inputs, compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.instance import Instance, ListingInstance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import Instance, RandomizedResponseInstance, RetrieveInstance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
 from tests.circuits.coalition_case import NEAR_A, A, B, C, window
 from tests.circuits.coalition_case import TINY as COALITION
-from tests.circuits.kept_case import TINY as KEPT
-from tests.circuits.kept_case import random_kept
-from tests.circuits.listing_case import PAIR as PAIR_OF_LISTS
-from tests.circuits.listing_case import TINY as LISTING
-from tests.circuits.listing_case import listing_case
 from tests.circuits.many_case import PAIR, many_job, shared_cases
 from tests.circuits.r1cs import System, read_witness, signal_class
+from tests.circuits.randomized_response_case import PAIR as PAIR_OF_LISTS
+from tests.circuits.randomized_response_case import TINY as RANDOMIZED_RESPONSE
+from tests.circuits.randomized_response_case import randomized_response_case
 from tests.circuits.retrieve_case import SMALL, TINY, random_case
+from tests.circuits.sample_column_case import TINY as KEPT
+from tests.circuits.sample_column_case import random_kept
 from tests.circuits.sampled_case import EXACT, NOISY, SAMPLED, sampled_case
 
 table = test_embed.table
@@ -133,10 +133,10 @@ def test_no_signal_of_sampled_records_can_be_changed_alone(kind: RetrieveInstanc
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("instance", [LISTING, PAIR_OF_LISTS], ids=lambda i: i.name)
-def test_no_signal_of_listing_can_be_changed_alone(instance: ListingInstance) -> None:
+@pytest.mark.parametrize("instance", [RANDOMIZED_RESPONSE, PAIR_OF_LISTS], ids=lambda i: i.name)
+def test_no_signal_of_listing_can_be_changed_alone(instance: RandomizedResponseInstance) -> None:
     loose, _ = loose_signals(
-        instance, listing_case(instance, 17, most=2, threshold=40).job().inputs(), None, 17
+        instance, randomized_response_case(instance, 17, most=2, threshold=40).job().inputs(), None, 17
     )
     assert loose == []
 

@@ -29,10 +29,10 @@ from rag_audit.proofs.backends.groth16.instance import Instance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import (
     coalition_case,
-    kept_case,
-    listing_case,
     many_case,
+    randomized_response_case,
     retrieve_case,
+    sample_column_case,
     sampled_case,
     test_embed,
 )
@@ -46,8 +46,8 @@ INSTANCES: list[Instance] = [
     sampled_case.NOISY,
     sampled_case.SAMPLED,
     sampled_case.EXACT,
-    kept_case.TINY,
-    listing_case.TINY,
+    sample_column_case.TINY,
+    randomized_response_case.TINY,
     coalition_case.TINY,
     test_embed.TINY,
 ]
@@ -113,9 +113,9 @@ def test_operators(operators: Circuit) -> None:
     pairs = [*product(EDGES, EDGES), *[(rng.randrange(MODULUS), rng.randrange(MODULUS)) for _ in range(8)]]
     for a, b in pairs:
         compute_witness(operators, {"a": a, "b": b})
-    found = read_witness(compute_witness(operators, {"a": 12, "b": 10}))
+    result = read_witness(compute_witness(operators, {"a": 12, "b": 10}))
     for text, value in (("a + b", 22), ("a \\ 7", 1), ("a & b", 8), ("a ^ b", 6), ("a > b", 1)):
-        assert found[1 + EXPRESSIONS.index(text)] == value
+        assert result[1 + EXPRESSIONS.index(text)] == value
 
 
 def test_an_assertion_that_is_no_constraint_is_kept(operators: Circuit) -> None:
@@ -124,13 +124,13 @@ def test_an_assertion_that_is_no_constraint_is_kept(operators: Circuit) -> None:
         assert (by_plan(operators, inputs) is not None) is holds
     with pytest.raises(WitnessError, match="do not satisfy") as caught:
         assign(operators, {"a": 77, "b": 4})
-    assert "line" in str(caught.value.found)
+    assert "line" in str(caught.value.actual)
 
 
 def test_inputs_are_taken_modulo_the_order(operators: Circuit) -> None:
     expected = compute_witness(operators, {"a": MODULUS - 1, "b": 5})
-    made = by_plan(operators, {"a": -1, "b": MODULUS + 5})
-    assert made is not None and made.wtns() == expected
+    result = by_plan(operators, {"a": -1, "b": MODULUS + 5})
+    assert result is not None and result.wtns() == expected
 
 
 INPUTS = retrieve_case.random_case(retrieve_case.TINY, 3).inputs()
@@ -164,9 +164,9 @@ def test_honest_inputs_need_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("asked the generator")
 
     monkeypatch.setattr(circuits, "generate", forbidden)
-    made = assign(circuit, INPUTS)
-    assert isinstance(made, _native.Groth16Witness)
-    assert _native.r1cs_unsatisfied(circuit.r1cs, made.wtns()) == []
+    result = assign(circuit, INPUTS)
+    assert isinstance(result, _native.Groth16Witness)
+    assert _native.r1cs_unsatisfied(circuit.r1cs, result.wtns()) == []
 
 
 @pytest.mark.parametrize(

@@ -365,7 +365,7 @@ def test_key_that_names_another_circuit(key: VerificationKey) -> None:
     other = "ab" * 32
     with pytest.raises(InvalidProof, match="another circuit's") as caught:
         pinned_key(other, {other: key.value}, Pinned(other, key.digest))
-    assert (caught.value.expected, caught.value.found) == (other, CIRCUIT)
+    assert (caught.value.expected, caught.value.actual) == (other, CIRCUIT)
 
 
 @pytest.mark.parametrize(

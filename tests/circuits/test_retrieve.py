@@ -64,31 +64,31 @@ class Checked:
 
     def agree(self, case: Case) -> None:
         """Scores, draws and listed keys are the reference's."""
-        found = self.signals(case)
+        result = self.signals(case)
         instance = self.instance
-        assert [self.score(found, i) for i in range(instance.capacity)] == case.scores()
-        assert [self.noise(found, i) for i in range(instance.capacity)] == case.noise()
+        assert [self.score(result, i) for i in range(instance.capacity)] == case.scores()
+        assert [self.noise(result, i) for i in range(instance.capacity)] == case.noise()
         low = -noise.MAX_MAGNITUDE * sum(instance.gains)
-        listed = [found[f"answer[0].top_k.listed[{k}]"] + low for k in range(instance.top_k)]
+        listed = [result[f"answer[0].top_k.listed[{k}]"] + low for k in range(instance.top_k)]
         keys = case.keys()
         assert listed == [keys[p] for p in case.positions]
 
     # The compiler keeps some of the wires that are linear in each other: y = u + z, z = the sum of gains times draws.
 
-    def score(self, found: Mapping[str, int], i: int) -> int:
+    def score(self, actual: Mapping[str, int], i: int) -> int:
         """u of a position."""
         name = f"answer[0].scores.u[{i}]"
-        return found[name] if name in found else found[f"answer[0].top_k.y[{i}]"] - self.noise(found, i)
+        return actual[name] if name in actual else actual[f"answer[0].top_k.y[{i}]"] - self.noise(actual, i)
 
-    def noise(self, found: Mapping[str, int], i: int) -> int:
+    def noise(self, actual: Mapping[str, int], i: int) -> int:
         """z of a position."""
-        if f"answer[0].noise.z[{i}]" in found:
-            return found[f"answer[0].noise.z[{i}]"]
+        if f"answer[0].noise.z[{i}]" in actual:
+            return actual[f"answer[0].noise.z[{i}]"]
         gains = self.instance.gains
         draws = [f"answer[0].noise.draw[{len(gains) * i + c}].x" for c in range(len(gains))]
-        if all(name in found for name in draws):
-            return sum(g * found[name] for g, name in zip(gains, draws, strict=True))
-        return found[f"answer[0].top_k.y[{i}]"] - found[f"answer[0].scores.u[{i}]"]
+        if all(name in actual for name in draws):
+            return sum(g * actual[name] for g, name in zip(gains, draws, strict=True))
+        return actual[f"answer[0].top_k.y[{i}]"] - actual[f"answer[0].scores.u[{i}]"]
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,8 @@ def test_constraints_are_the_documented_ones() -> None:
 @pytest.mark.full
 def test_constraints_of_large_instances_are_the_documented_ones() -> None:
     for instance in LARGE:
-        found = compile_circuit(instance).constraints
-        assert found == documented()[instance.capacity, str(list(instance.gains))]
+        result = compile_circuit(instance).constraints
+        assert result == documented()[instance.capacity, str(list(instance.gains))]
 
 
 def test_witness_agrees_with_the_reference_at_8(tiny: Checked, small: Checked) -> None:

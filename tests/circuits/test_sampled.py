@@ -17,18 +17,18 @@ from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit
-from rag_audit.proofs.backends.groth16.instance import KeptInstance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import RetrieveInstance, SampleInstance
 from rag_audit.proofs.backends.groth16.job import RecordsJob
-from rag_audit.proofs.backends.groth16.kept import COLUMN
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.policy import SHIPPED
+from rag_audit.proofs.backends.groth16.sample import COLUMN
 from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, ManyStatement
 from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.backends.groth16.verifiers import (
+    failures,
     parse_many_proof,
     parse_proof,
     public_inputs,
-    refusals,
     verify,
     verify_many,
 )
@@ -38,7 +38,7 @@ from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, 
 from rag_audit.proofs.statements.retrieve import RecordPublic, SampledStatement
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 from rag_audit.relation import commitments
-from rag_audit.relation.draws import coins
+from rag_audit.relation.draws import bernoulli_bits
 from rag_audit.relation.field import MODULUS, to_hex
 from tests.circuits.forger import satisfiable
 from tests.circuits.sampled_case import (
@@ -251,34 +251,34 @@ class Pinned:
         return None
 
 
-CONSTANTS = Constants(64, 16, 5, (1,), 20, 160, 64, 24, None, columns=("kept",))
+CONSTANTS = Constants(64, 16, 5, (1,), 20, 160, 64, 24, None, columns=("sample",))
 KEEP = 3 << 38
 
 
 @pytest.fixture(scope="module")
 def case() -> SampledCase:
     """A record of a tenant whose sample is the seed's coins."""
-    made = sampled_case(N64, 40)
-    kappa = commitments.noise_key(made.s0, made.s1, 77, 78)
-    kept = coins(kappa, 64, KEEP)
-    solved = replace(made, kept=kept).solved()
+    result = sampled_case(N64, 40)
+    kappa = commitments.noise_key(result.s0, result.s1, 77, 78)
+    kept = bernoulli_bits(kappa, 64, KEEP)
+    solved = replace(result, kept=kept).solved()
     assert isinstance(solved, SampledCase) and 0 < sum(kept) < 64
     return solved
 
 
 def tenant(case: SampledCase, kept: ColumnCommitment | None = None) -> TenantPublic:
-    columns = {} if kept is None else {"kept": kept}
+    columns = {} if kept is None else {"sample": kept}
     return TenantPublic("law", "00" * 32, to_hex(case.public()["c_idx"]), CONSTANTS, {}, columns=columns)
 
 
 @pytest.fixture(scope="module")
-def kept_public(case: SampledCase) -> ColumnPublic:
-    return ColumnPublic(tenant(case), case.public()["c_seed"], 77, 78, "kept", KEEP)
+def sample_public(case: SampledCase) -> ColumnPublic:
+    return ColumnPublic(tenant(case), case.public()["c_seed"], 77, 78, "sample", KEEP)
 
 
 @pytest.fixture(scope="module")
-def column(case: SampledCase, kept_public: ColumnPublic) -> tuple[CommittedColumn, dict[str, str]]:
-    job = COLUMN.prove(kept_public, ColumnPrivate(case.s0, case.s1, b"s" * 32))
+def column(case: SampledCase, sample_public: ColumnPublic) -> tuple[CommittedColumn, dict[str, str]]:
+    job = COLUMN.prove(sample_public, ColumnPrivate(case.s0, case.s1, b"s" * 32))
     keys = job.keys
     return pickle.loads(pickle.dumps(job)).run(), keys
 
@@ -289,7 +289,7 @@ def published(case: SampledCase) -> dict[str, Json]:
 
 
 def test_circuits_follow_from_the_constants() -> None:
-    assert SYSTEM.circuits(CONSTANTS) == {"retrieve": N64.digest(), "kept": KeptInstance(64).digest()}
+    assert SYSTEM.circuits(CONSTANTS) == {"retrieve": N64.digest(), "sample": SampleInstance(64).digest()}
     plain = replace(CONSTANTS, columns=(), gains=())
     assert SYSTEM.circuits(plain) == {"retrieve": replace(N64, sampled=False, gains=()).digest()}
     silent = replace(CONSTANTS, gains=())
@@ -298,47 +298,47 @@ def test_circuits_follow_from_the_constants() -> None:
 
 def test_a_window_s_sample_is_proved_and_opened(
     column: tuple[CommittedColumn, dict[str, str]],
-    kept_public: ColumnPublic,
+    sample_public: ColumnPublic,
     published: dict[str, Json],
     case: SampledCase,
 ) -> None:
-    made, keys = column
-    digest = made.commitment.digest
-    salt = int.from_bytes(made.opening, "big")
-    assert digest == to_hex(commitments.kept_commitment(salt, case.kept))
-    assert repr(made.opening) not in repr(made)
+    result, keys = column
+    digest = result.commitment.digest
+    salt = int.from_bytes(result.opening, "big")
+    assert digest == to_hex(commitments.sample_commitment(salt, case.kept))
+    assert repr(result.opening) not in repr(result)
     pins = Pinned(keys)
-    opened = COLUMN.open(kept_public, digest, FileProof(made.proof, "proof"), published, pins)
+    opened = COLUMN.open(sample_public, digest, FileProof(result.proof, "proof"), published, pins)
     assert (opened.commitment, opened.setup) == (ColumnCommitment(digest), "unsafe")
     refused = [
-        (kept_public, to_hex(5)),
-        (replace(kept_public, bound=KEEP + 1), digest),
-        (replace(kept_public, slot=79), digest),
-        (replace(kept_public, beacon=78), digest),
-        (replace(kept_public, c_seed=1), digest),
-        (replace(kept_public, tenant=replace(kept_public.tenant, tenant="medicine")), digest),
-        (replace(kept_public, tenant=replace(kept_public.tenant, opening="11" * 32)), digest),
+        (sample_public, to_hex(5)),
+        (replace(sample_public, bound=KEEP + 1), digest),
+        (replace(sample_public, slot=79), digest),
+        (replace(sample_public, beacon=78), digest),
+        (replace(sample_public, c_seed=1), digest),
+        (replace(sample_public, tenant=replace(sample_public.tenant, tenant="medicine")), digest),
+        (replace(sample_public, tenant=replace(sample_public.tenant, header="11" * 32)), digest),
     ]
     for public, named in refused:
         with pytest.raises(InvalidProof):
-            COLUMN.open(public, named, FileProof(made.proof, "proof"), published, pins)
+            COLUMN.open(public, named, FileProof(result.proof, "proof"), published, pins)
     with pytest.raises(SchemaError):
-        COLUMN.open(kept_public, digest, FileProof(None, "proof"), published, pins)
+        COLUMN.open(sample_public, digest, FileProof(None, "proof"), published, pins)
     with pytest.raises(SetupError):
-        COLUMN.open(kept_public, digest, FileProof(made.proof, "proof"), published, Pinned({}))
+        COLUMN.open(sample_public, digest, FileProof(result.proof, "proof"), published, Pinned({}))
     other = {circuit: digest_hex("another key") for circuit in keys}
     with pytest.raises(InvalidProof):
-        COLUMN.open(kept_public, digest, FileProof(made.proof, "proof"), published, Pinned(other))
+        COLUMN.open(sample_public, digest, FileProof(result.proof, "proof"), published, Pinned(other))
 
 
 def test_a_record_of_the_sample_is_proved(
     column: tuple[CommittedColumn, dict[str, str]], published: dict[str, Json], case: SampledCase
 ) -> None:
-    made, _ = column
-    case = replace(case, kept_salt=int.from_bytes(made.opening, "big"))
+    result, _ = column
+    case = replace(case, kept_salt=int.from_bytes(result.opening, "big"))
     public = case.public()
     record = RecordPublic(
-        tenant(case, made.commitment),
+        tenant(case, result.commitment),
         public["c_seed"],
         case.beacon,
         case.slot,
@@ -350,19 +350,19 @@ def test_a_record_of_the_sample_is_proved(
     own = case.record()
     private = RecordPrivate(
         case.s0, case.s1, case.index_salt, lambda: own.rows, bytes, bytes, lambda: None, (), own.vector, 0,
-        case.salt_c, case.salt_k, case.positions, kept=(bytes(map(int, case.kept)), made.opening)
+        case.salt_c, case.salt_k, case.positions, kept=(bytes(map(int, case.kept)), result.opening)
     )  # fmt: skip
     statement = SYSTEM.statement("retrieve", record)
     assert isinstance(statement, SampledStatement) and statement == own.statement
     job = SYSTEM.record_job("retrieve", record, private)
-    assert repr(made.opening) not in repr(job) and str(case.kept_salt) not in repr(job)
+    assert repr(result.opening) not in repr(job) and str(case.kept_salt) not in repr(job)
     keys = job.keys
     proof = SYSTEM.parse_proof(job.run(), N64.digest(), field="proof")
     key = SYSTEM.open_key("retrieve", tenant(case), published, Pinned(keys)).key
-    assert SYSTEM.refusals(key, [proof], [statement]) == {}
+    assert SYSTEM.failures(key, [proof], [statement]) == {}
     for name in vars(statement):
         changed = replace(statement, **{name: getattr(statement, name) ^ 1})
-        assert isinstance(SYSTEM.refusals(key, [proof], [changed])[0], InvalidProof), name
+        assert isinstance(SYSTEM.failures(key, [proof], [changed])[0], InvalidProof), name
     with pytest.raises(WitnessError):
         SYSTEM.record_job("retrieve", record, replace(private, kept=None))
     with pytest.raises(SchemaError):
@@ -379,4 +379,4 @@ def test_a_proof_without_noise_is_about_one_seed_and_slot() -> None:
     assert verify(key, proof, stated)
     for name in vars(stated):
         changed = replace(stated, **{name: getattr(stated, name) ^ 1})
-        assert isinstance(refusals(key, [proof], [changed])[0], InvalidProof), name
+        assert isinstance(failures(key, [proof], [changed])[0], InvalidProof), name

@@ -1,5 +1,5 @@
-"""The sizes of the smallest circuits about coins. A constraint that is taken away leaves one constraint fewer or one wire
-more, whatever else it does: no check of these sources goes unnoticed."""
+"""The sizes of the smallest circuits about coins. A constraint that is taken away leaves one constraint fewer or one
+wire more, whatever else it does: no check of these sources goes unnoticed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit
 from rag_audit.proofs.backends.groth16.instance import Instance
-from tests.circuits.kept_case import TINY as KEPT
-from tests.circuits.listing_case import PAIR as LISTING_PAIR
-from tests.circuits.listing_case import TINY as LISTING
+from tests.circuits.randomized_response_case import PAIR as RANDOMIZED_RESPONSE_PAIR
+from tests.circuits.randomized_response_case import TINY as RANDOMIZED_RESPONSE
+from tests.circuits.sample_column_case import TINY as KEPT
 from tests.circuits.sampled_case import EXACT, NOISY, SAMPLED
 
 pytestmark = pytest.mark.circuits
@@ -26,12 +26,12 @@ pytestmark = pytest.mark.circuits
         (SAMPLED, 3276, 3266),
         (EXACT, 2693, 2682),
         (replace(SAMPLED, queries=2), 4891, 4867),
-        (LISTING, 6768, 6760),
-        (LISTING_PAIR, 10_112, 10_089),
+        (RANDOMIZED_RESPONSE, 6768, 6760),
+        (RANDOMIZED_RESPONSE_PAIR, 10_112, 10_089),
     ],
     ids=lambda x: x.name if hasattr(x, "name") else None,
 )
 def test_no_constraint_is_missing(instance: Instance, constraints: int, wires: int) -> None:
     folder = compile_circuit(instance).folder
-    found = json.loads((folder / "manifest.json").read_text())
-    assert (found["constraints"], found["wires"]) == (constraints, wires)
+    result = json.loads((folder / "manifest.json").read_text())
+    assert (result["constraints"], result["wires"]) == (constraints, wires)

@@ -129,12 +129,12 @@ def top_k(rng: random.Random) -> None:
     if rng.random() < 0.3:
         n, k, reach, lattice = (wild(rng) if rng.random() < 0.4 else x for x in (n, k, reach, lattice))
     parameters = [Residue(x) for x in (n, k, -reach, lattice + reach)]
-    found = template("TopK")(*parameters)
-    ((w, g, *ranges),) = (integers(*arguments) for arguments in slots("TopK", found))
+    result = template("TopK")(*parameters)
+    ((w, g, *ranges),) = (integers(*arguments) for arguments in slots("TopK", result))
     n, k, y_min, y_max = integers(*parameters)
     assert y_min <= y_max and 1 <= k <= n
     y_bits, f = (y_max - y_min).bit_length(), k.bit_length()
-    assert integers(found["y_bits"], found["f"]) == [y_bits, f] and k < 1 << f
+    assert integers(result["y_bits"], result["f"]) == [y_bits, f] and k < 1 << f
     # excess = y_i - y_T + before, for y_T of y_bits digits; then chosen (1 + 2^f excess), and K of them at most.
     excess = (-((1 << y_bits) - 1), y_max - y_min + 1)
     value = (min(0, 1 + (excess[0] << f)), max(1, 1 + (excess[1] << f)))
@@ -185,11 +185,11 @@ def coalition(rng: random.Random) -> None:
         records, d, a = (wild(rng) if rng.random() < 0.4 else x for x in (records, d, a))
     parameters = [Residue(x) for x in (records, d, a)]
     inner = template("InnerProducts")(*parameters)
-    found = template("Coalition")(*parameters[:2], Residue(4), Residue(5), parameters[2])
+    result = template("Coalition")(*parameters[:2], Residue(4), Residue(5), parameters[2])
     n, d, a = integers(*parameters)
     assert 64 * d <= 1 << int(inner["W"]) - 1 and 16 * int(inner["W"]) <= 252 and 1 <= a < int(inner["W"])
     bits = (n - 1).bit_length()
-    ((w, g, *ranges),) = (integers(*x) for x in slots("Coalition", found, count_bits=bits))
+    ((w, g, *ranges),) = (integers(*x) for x in slots("Coalition", result, count_bits=bits))
     held, value = (1 - n, n - 1), (0, (1 << bits) - 1)
     assert ranges == [*held, *value]
     only_equal_slots(rng, w, g, held, value)
@@ -230,8 +230,8 @@ def test_bit_length_counts_as_circom_does() -> None:
 
 def wrapping(product: int, *, negative: bool) -> int:
     """A residue, negative or larger than any parameter, that 64 times is `product` or a little more."""
-    found = (x * inverse_shift(6) % MODULUS for x in range(product, product + 64) if x % 64)
-    return next(x for x in found if (x > HALF) == negative)
+    result = (x * inverse_shift(6) % MODULUS for x in range(product, product + 64) if x % 64)
+    return next(x for x in result if (x > HALF) == negative)
 
 
 SLOTS = {
@@ -325,8 +325,8 @@ def run(name: str, values: tuple[object, ...]) -> None:
     def residue(value: object) -> object:
         return [residue(v) for v in value] if isinstance(value, list) else Residue(int(str(value)))
 
-    made = function if name == "quotient_groups" else template
-    made(name)(*map(residue, values))
+    result = function if name == "quotient_groups" else template
+    result(name)(*map(residue, values))
 
 
 @pytest.mark.parametrize("name, bound", [(n, bound) for n, cases in REFUSED.items() for bound in cases])

@@ -14,18 +14,18 @@ from rag_audit.proofs.backends.groth16 import instance as instances
 from rag_audit.proofs.backends.groth16.instance import CoalitionInstance, EmbedInstance, included_sources
 from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.relation import noise
-from tests.circuits.kept_case import TINY as KEPT
-from tests.circuits.listing_case import TINY as LISTING
 from tests.circuits.many_case import PAIR
+from tests.circuits.randomized_response_case import TINY as RANDOMIZED_RESPONSE
 from tests.circuits.retrieve_case import TINY
+from tests.circuits.sample_column_case import TINY as KEPT
 from tests.circuits.sampled_case import NOISY
 
 SOURCES = sorted(path for name in ("lib", "utils") for path in (circuits_dir() / name).glob("*.circom"))
 
 
 def test_shipped_mains_are_the_generated_ones() -> None:
-    found = {path.name: path.read_text() for path in (circuits_dir() / "main").iterdir()}
-    assert found == {f"{instance.name}.circom": instance.main_source() for instance in SHIPPED}
+    result = {path.name: path.read_text() for path in (circuits_dir() / "main").iterdir()}
+    assert result == {f"{instance.name}.circom": instance.main_source() for instance in SHIPPED}
 
 
 def test_noise_table_is_the_reference() -> None:
@@ -98,7 +98,7 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 def test_digest_names_every_own_source() -> None:
     retrieve, many, embed, coalition, *others = (
         {name for name, _ in included_sources(main.main_source())}
-        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT, NOISY, LISTING)
+        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT, NOISY, RANDOMIZED_RESPONSE)
     )
     assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
         "lib/embed.circom"

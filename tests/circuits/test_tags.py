@@ -1,5 +1,5 @@
-"""What the circuits about coins ask of their callers is asked by the compiler: sources that hand on a signal whose range
-nothing proved are not compiled."""
+"""What the circuits about coins ask of their callers is asked by the compiler: sources that hand on a signal whose
+range nothing proved are not compiled."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rag_audit._internal.node import circuits_dir
 from rag_audit.errors import SetupError
 from rag_audit.proofs.backends.groth16.circuit import run_compiler
 from rag_audit.proofs.backends.groth16.instance import Instance
-from tests.circuits.kept_case import TINY as KEPT
-from tests.circuits.listing_case import TINY as LISTING
+from tests.circuits.randomized_response_case import TINY as RANDOMIZED_RESPONSE
+from tests.circuits.sample_column_case import TINY as KEPT
 from tests.circuits.sampled_case import EXACT, SAMPLED
 
 pytestmark = pytest.mark.circuits
@@ -83,7 +83,7 @@ pytestmark = pytest.mark.circuits
             marks=pytest.mark.full,
         ),
         pytest.param(
-            LISTING,
+            RANDOMIZED_RESPONSE,
             "listing",
             "Capped(64 * d)",
             "Capped(64 * d + 1)",
@@ -92,7 +92,7 @@ pytestmark = pytest.mark.circuits
             marks=pytest.mark.full,
         ),
         pytest.param(
-            LISTING,
+            RANDOMIZED_RESPONSE,
             "listing",
             "relevant.threshold <== rules.threshold;",
             "relevant.threshold <== cq;",
@@ -100,7 +100,7 @@ pytestmark = pytest.mark.circuits
             id="threshold whose range was not checked",
         ),
         pytest.param(
-            LISTING,
+            RANDOMIZED_RESPONSE,
             "listing",
             "first.winner <== winner;",
             "first.winner <== wanted;",
@@ -120,4 +120,4 @@ def test_range_that_nothing_proved_is_not_compiled(
     path.write_text(text.replace(old, new))
     with pytest.raises(SetupError) as caught:
         run_compiler(copy, instance.main_source(), tmp_path / "built", ("--O0",))
-    assert said in str(caught.value.found)
+    assert said in str(caught.value.actual)

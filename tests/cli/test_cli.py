@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_window_from_keys_to_verdict(service: Shell) -> None:
     text = service.ok(*arguments())
     assert text.startswith("PASS eps_audit=")
-    assert "records=3 receipts=1 a1=proved" in text.split("\n")[0]
+    assert "records=3 receipts=1 query_embedding=proved" in text.split("\n")[0]
     assert "allow=unsafe-setup" in text.split("\n")[0]
     assert "this does not prove" in text
 
@@ -34,13 +34,13 @@ def test_the_verdict_as_json(service: Shell) -> None:
     verdict = service.value(*arguments())
     assert verdict["exit_code"] == 0 and verdict["line"].startswith("PASS ")
     assert {c["outcome"] for c in verdict["checks"]} == {"pass"}
-    assert all({"id", "outcome", "expected", "found"} <= set(c) for c in verdict["checks"])
+    assert all({"id", "outcome", "expected", "actual"} <= set(c) for c in verdict["checks"])
 
 
 def test_two_records_of_a_tenant_share_a_proof(service: Shell) -> None:
-    """`setup new` and `prove` were run with --together 2; the other tenant has one record."""
+    """`setup new` and `prove` were run with --batch 2; the other tenant has one record."""
     proofs = json.loads((service.root / "window/public/window.json").read_text())["proofs"]
-    shared = [made["retrieve"] for made in proofs.values() if "records" in made["retrieve"]]
+    shared = [result["retrieve"] for result in proofs.values() if "records" in result["retrieve"]]
     assert len(proofs) == 3 and len(shared) == 2 and shared[0] == shared[1]
 
 
@@ -136,8 +136,14 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
     "verify: no such window": (lambda s, p: list(arguments("none.json")), "EncodingError"),
     "verify: truncated": (copied(lambda t: t[:-50]), "EncodingError"),
     "verify: unknown version": (copied(lambda t: t.replace("version=1", "version=2")), "VersionError"),
-    "verify: duplicate key": (copied(lambda t: t.replace('"roster":', '"roster":[],"roster":', 1)), "EncodingError"),
-    "verify: no such trust file": (lambda s, p: ["verify", "window/public", "--trust", "none"], "EncodingError"),
+    "verify: duplicate key": (
+        copied(lambda t: t.replace('"roster":', '"roster":[],"roster":', 1)),
+        "EncodingError",
+    ),
+    "verify: no such trust file": (
+        lambda s, p: ["verify", "window/public", "--trust", "none"],
+        "EncodingError",
+    ),
     "verify: trust is no TOML": (trusting(lambda t: "[["), "EncodingError"),
     "verify: trust without provider": (trusting(lambda t: t.replace("[provider]", "[x]")), "SchemaError"),
     "verify: limit is no number": (lambda s, p: [*arguments(), "--max-epsilon", "eight"], "SchemaError"),
@@ -145,30 +151,197 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
     "prove: folder of no window": (lambda s, p: ["provider", "prove", p / "none"], "SetupError"),
     "prove: no such challenge": (lambda s, p: ["provider", "prove", "window", "--challenge", "none"], ""),
     "challenge: key open to others": (lambda s, p: _open_key(s, p), "SetupError"),
-    "challenge: no such key": (lambda s, p: ["verifier", "challenge", "window/public", "--key", "none", "--trust", "verifier/trust.toml", "--out", p / "c"], "SetupError"),
+    "challenge: no such key": (
+        lambda s, p: [
+            "verifier",
+            "challenge",
+            "window/public",
+            "--key",
+            "none",
+            "--trust",
+            "verifier/trust.toml",
+            "--out",
+            p / "c",
+        ],
+        "SetupError",
+    ),
     "keygen: file exists": (lambda s, p: ["provider", "keygen", "provider/key", "--name", "x"], "StoreError"),
-    "keygen: no such folder": (lambda s, p: ["provider", "keygen", "no/such/key", "--name", "x"], "StoreError"),
-    "keygen: name with a space": (lambda s, p: ["provider", "keygen", p / "k", "--name", "a b"], "EncodingError"),
-    "account add: on the roster already": (lambda s, p: ["account", "add", "roster.json", "law-1.line"], "SchemaError"),
+    "keygen: no such folder": (
+        lambda s, p: ["provider", "keygen", "no/such/key", "--name", "x"],
+        "StoreError",
+    ),
+    "keygen: name with a space": (
+        lambda s, p: ["provider", "keygen", p / "k", "--name", "a b"],
+        "EncodingError",
+    ),
+    "account add: on the roster already": (
+        lambda s, p: ["account", "add", "roster.json", "law-1.line"],
+        "SchemaError",
+    ),
     "account add: not a line": (lambda s, p: ["account", "add", "roster.json", "policy.json"], "SchemaError"),
-    "policy new: not a tenant": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law"], "PolicyError"),
-    "policy new: not gains": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--gains", "x"], "PolicyError"),
-    "policy new: not a duration": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--lasts", "soon"], "PolicyError"),
-    "policy new: not a window id": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "../w", "--tenant", "law=64"], "SchemaError"),
-    "policy new: delta is no number": (lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law=64", "--delta-policy", "x"], "PolicyError"),
+    "policy new: not a tenant": (
+        lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law"],
+        "PolicyError",
+    ),
+    "policy new: not gains": (
+        lambda s, p: [
+            "provider",
+            "policy",
+            "new",
+            p / "x",
+            "--window",
+            "w",
+            "--tenant",
+            "law=8",
+            "--gains",
+            "x",
+        ],
+        "PolicyError",
+    ),
+    "policy new: not a duration": (
+        lambda s, p: [
+            "provider",
+            "policy",
+            "new",
+            p / "x",
+            "--window",
+            "w",
+            "--tenant",
+            "law=8",
+            "--lasts",
+            "soon",
+        ],
+        "PolicyError",
+    ),
+    "policy new: not a window id": (
+        lambda s, p: ["provider", "policy", "new", p / "x", "--window", "../w", "--tenant", "law=64"],
+        "SchemaError",
+    ),
+    "policy new: delta is no number": (
+        lambda s, p: [
+            "provider",
+            "policy",
+            "new",
+            p / "x",
+            "--window",
+            "w",
+            "--tenant",
+            "law=64",
+            "--delta-policy",
+            "x",
+        ],
+        "PolicyError",
+    ),
     "policy bounds: no such file": (lambda s, p: ["provider", "policy", "bounds", "none"], "EncodingError"),
     "setup new: not a policy": (lambda s, p: ["provider", "setup", "new", "roster.json"], "SchemaError"),
     "witness init: exists": (lambda s, p: ["witness", "init", "w1", "--name", "w1"], "StoreError"),
-    "witness cosign: not a witness": (lambda s, p: ["witness", "cosign", p, "window/public", "--trust", "verifier/trust.toml"], "SetupError"),
-    "witness cosign: nothing published": (lambda s, p: ["witness", "cosign", "w1", p, "--trust", "verifier/trust.toml"], "EncodingError"),
-    "witness cosign: checkpoint missing": (lambda s, p: _public_without(s, p, "window.json", "checkpoint-1.txt"), ""),
-    "receipt export: not an account": (lambda s, p: ["account", "receipt", "export", "--account", p, "--window", "window/public", "--out", p], "SetupError"),
-    "query: no such window": (lambda s, p: ["account", "query", "why?", "--account", "accounts/law-1", "--window", p, "--provider", "provider/key.pub", "--provider-dir", "window"], "EncodingError"),
-    "query: after the end": (lambda s, p: ["account", "query", "why is it so?", "--account", "accounts/law-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "RequestRefused"),
-    "query: empty": (lambda s, p: ["account", "query", "", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "NothingToEmbed"),
-    "query: no provider at the socket": (lambda s, p: ["account", "query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--socket", p / "none"], "NotSent"),
-    "query: no such provider key": (lambda s, p: ["account", "query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "none", "--provider-dir", "window"], "SetupError"),
-}  # fmt: skip
+    "witness cosign: not a witness": (
+        lambda s, p: ["witness", "cosign", p, "window/public", "--trust", "verifier/trust.toml"],
+        "SetupError",
+    ),
+    "witness cosign: nothing published": (
+        lambda s, p: ["witness", "cosign", "w1", p, "--trust", "verifier/trust.toml"],
+        "EncodingError",
+    ),
+    "witness cosign: checkpoint missing": (
+        lambda s, p: _public_without(s, p, "window.json", "checkpoint-1.txt"),
+        "",
+    ),
+    "receipt export: not an account": (
+        lambda s, p: [
+            "account",
+            "receipt",
+            "export",
+            "--account",
+            p,
+            "--window",
+            "window/public",
+            "--out",
+            p,
+        ],
+        "SetupError",
+    ),
+    "query: no such window": (
+        lambda s, p: [
+            "account",
+            "query",
+            "why?",
+            "--account",
+            "accounts/law-1",
+            "--window",
+            p,
+            "--provider",
+            "provider/key.pub",
+            "--provider-dir",
+            "window",
+        ],
+        "EncodingError",
+    ),
+    "query: after the end": (
+        lambda s, p: [
+            "account",
+            "query",
+            "why is it so?",
+            "--account",
+            "accounts/law-1",
+            "--window",
+            "window/public",
+            "--provider",
+            "provider/key.pub",
+            "--provider-dir",
+            "window",
+        ],
+        "RequestRefused",
+    ),
+    "query: empty": (
+        lambda s, p: [
+            "account",
+            "query",
+            "",
+            "--account",
+            "accounts/medicine-1",
+            "--window",
+            "window/public",
+            "--provider",
+            "provider/key.pub",
+            "--provider-dir",
+            "window",
+        ],
+        "NothingToEmbed",
+    ),
+    "query: no provider at the socket": (
+        lambda s, p: [
+            "account",
+            "query",
+            "Who?",
+            "--account",
+            "accounts/medicine-1",
+            "--window",
+            "window/public",
+            "--provider",
+            "provider/key.pub",
+            "--socket",
+            p / "none",
+        ],
+        "NotSent",
+    ),
+    "query: no such provider key": (
+        lambda s, p: [
+            "account",
+            "query",
+            "Who?",
+            "--account",
+            "accounts/medicine-1",
+            "--window",
+            "window/public",
+            "--provider",
+            "none",
+            "--provider-dir",
+            "window",
+        ],
+        "SetupError",
+    ),
+}
 
 
 def _open_key(service: Shell, folder: Path) -> list[object]:
@@ -266,8 +439,8 @@ def test_every_command_has_help(path: tuple[str, ...]) -> None:
 def options(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, click.Option]]:
     if isinstance(command, click.Group):
         context = click.Context(command)
-        found = ((name, command.get_command(context, name)) for name in command.list_commands(context))
-        return [o for name, c in found if c is not None for o in options(c, (*path, name))]
+        result = ((name, command.get_command(context, name)) for name in command.list_commands(context))
+        return [o for name, c in result if c is not None for o in options(c, (*path, name))]
     return [(" ".join(path), p) for p in command.params if isinstance(p, click.Option)]
 
 
@@ -335,8 +508,8 @@ def test_a_new_witness_follows_a_closed_window(service: Shell, tmp_path: Path) -
     (tmp_path / "other.toml").write_text(
         trust.replace(f'origin = "{ORIGIN}"', 'origin = "example.org/other"')
     )
-    found = service.fails(2, "SetupError", *follow[:-1], tmp_path / "other.toml")
-    assert found["field"] == "trust.provider.origin"
+    result = service.fails(2, "SetupError", *follow[:-1], tmp_path / "other.toml")
+    assert result["field"] == "trust.provider.origin"
 
 
 def test_a_new_trust_file_allows_no_abandoned_window(service: Shell) -> None:

@@ -13,7 +13,7 @@ from rag_audit.cli import main
 from rag_audit.cli.common import PATH
 from rag_audit.cli.config import VALUES, configured, given
 from rag_audit.cli.diff import diff
-from rag_audit.cli.opening import open_
+from rag_audit.cli.open import open_
 from rag_audit.cli.window import close, prove, serve
 
 WITNESS = "w1+0de650b4+BCoHIzD5TYbYEYohCGyOTgKD0kQXuPZRDj0rBV0SRg4Z"
@@ -30,7 +30,7 @@ skip_unreadable = true
 
 [serve]
 socket = "rag.sock"
-ahead = 2
+precompute = 2
 
 [proving]
 workers = 0
@@ -57,21 +57,21 @@ def run(*words: str) -> Result:
 @click.option("--chunk", type=int, default=1000)
 @click.option("--workers", type=click.IntRange(min=1), default=1)
 @click.option("--store")
-@click.option("--ahead", type=int, default=0)
+@click.option("--precompute", type=int, default=0)
 @click.pass_context
 def shown(
-    ctx: click.Context, docs: Path | None, chunk: int, workers: int, store: str | None, ahead: int
+    ctx: click.Context, docs: Path | None, chunk: int, workers: int, store: str | None, precompute: int
 ) -> None:
     """Print the values that a command receives."""
-    value = [str(docs), chunk, workers, store, ahead, given(ctx, "docs", "chunk")]
+    value = [str(docs), chunk, workers, store, precompute, given(ctx, "docs", "chunk")]
     click.echo(json.dumps(value))
 
 
 def values(*words: str) -> list[object]:
     done = CliRunner().invoke(shown, words)
     assert done.exit_code == 0, done.output
-    found: list[object] = json.loads(done.stdout)
-    return found
+    result: list[object] = json.loads(done.stdout)
+    return result
 
 
 def test_without_a_configuration_each_option_has_its_own_default(folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_command_has_the_options_that_the_file_gives(command: click.Command) -
     assert "config" in names
     groups = {
         "open": {"key", "policy_file", "roster", "docs", "chunk", "name", "model", "vectors", "store"},
-        "serve": {"address", "http", "ahead", "low_memory", "noise_mib", "enrolments"},
+        "serve": {"address", "http", "precompute", "low_memory", "noise_mib", "enrolments"},
         "close": {"certify", "address", "workers"},
         "prove": {"address", "workers", "low_memory"},
         "diff": {"docs", "chunk", "overlap", "headings", "text_alone", "skip_unreadable"},
@@ -121,8 +121,8 @@ def test_a_command_has_the_options_that_the_file_gives(command: click.Command) -
     [
         ("chunk = 500", 'chunk = "many"', "line 9: documents.chunk", ["an integer", "many"]),
         ("chunk = 500", "chunks = 500", "line 9: documents.chunks", ["docs/deploy/README.md"]),
-        ("ahead = 2", "ahead = -1", "line 14: serve.ahead", ["at least 0", "-1"]),
-        ("ahead = 2", 'ahead = "two"', "line 14: serve.ahead", ["an integer", "two"]),
+        ("precompute = 2", "precompute = -1", "line 14: serve.precompute", ["at least 0", "-1"]),
+        ("precompute = 2", 'precompute = "two"', "line 14: serve.precompute", ["an integer", "two"]),
         ('key = "provider.skey"', "", "line 1: key", ["to be present"]),
         ("chunk = 500", "chunk = 500\nchunk = 600", "provider.toml", ["not valid TOML"]),
         ("[serve]", "[documents]\n[serve]", "provider.toml", ["not valid TOML"]),

@@ -33,8 +33,24 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     shell.ok("account", "add", "roster.json", "alice.line")
     shell.ok("provider", "policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=64")
-    shell.ok("verifier", "trust", "new", "trust.toml", "--origin", ORIGIN, "--provider", "key.pub", "--witness", "w1.pub",
-             "--witness", "w2.pub", "--verifier", "verifier.pub", "--account", "alice.line")  # fmt: skip
+    shell.ok(
+        "verifier",
+        "trust",
+        "new",
+        "trust.toml",
+        "--origin",
+        ORIGIN,
+        "--provider",
+        "key.pub",
+        "--witness",
+        "w1.pub",
+        "--witness",
+        "w2.pub",
+        "--verifier",
+        "verifier.pub",
+        "--account",
+        "alice.line",
+    )
     return shell.root
 
 
@@ -44,9 +60,27 @@ def parties(made: Path, tmp_path: Path) -> Shell:
     return Shell(shutil.copytree(made, tmp_path / "parties"))
 
 
-def opening(*arguments: object) -> list[object]:
-    return ["provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs", "--key", "key",
-            "--witness", "w1.nonce", "--witness", "w2.nonce", "--trust", "trust.toml", *arguments]  # fmt: skip
+def header(*arguments: object) -> list[object]:
+    return [
+        "provider",
+        "open",
+        "window",
+        "--policy",
+        "policy.json",
+        "--roster",
+        "roster.json",
+        "--docs",
+        "docs",
+        "--key",
+        "key",
+        "--witness",
+        "w1.nonce",
+        "--witness",
+        "w2.nonce",
+        "--trust",
+        "trust.toml",
+        *arguments,
+    ]
 
 
 def test_defaults_pass(parties: Shell) -> None:
@@ -55,14 +89,25 @@ def test_defaults_pass(parties: Shell) -> None:
     assert "meets all requirements of trust.toml" in sh.ok(
         "provider", "policy", "check", "policy.json", "--trust", "trust.toml"
     )
-    assert sh.value(*opening())["status"] == "committed"
+    assert sh.value(*header())["status"] == "committed"
     for step in ("cosign", "beacon"):
         for name in WITNESSES:
             sh.ok("witness", step, name, public, "--trust", "trust.toml")
     assert sh.value("provider", "open", "window")["status"] == "active"
     sh.put_forward(16 * 60)
-    sh.ok("account", "query", "Who pays for the heating?", "--account", "alice", "--window", public, "--provider", "key.pub",
-          "--provider-dir", "window")  # fmt: skip
+    sh.ok(
+        "account",
+        "query",
+        "Who pays for the heating?",
+        "--account",
+        "alice",
+        "--window",
+        public,
+        "--provider",
+        "key.pub",
+        "--provider-dir",
+        "window",
+    )
     sh.ok("provider", "close", "window")
     for name in WITNESSES:
         sh.ok("witness", "cosign", name, public, "--trust", "trust.toml")
@@ -83,7 +128,7 @@ def test_defaults_pass(parties: Shell) -> None:
     verdict = sh.ok("verify", public, "--trust", "trust.toml", "--receipts", "receipts")
     first = verdict.split("\n")[0]
     assert first.startswith("PASS eps_audit=") and "allow=" not in first
-    for part in ("records=1 receipts=1 a1=proved", "coalition=checked", "setup=transparent"):
+    for part in ("records=1 receipts=1 query_embedding=proved", "coalition=checked", "setup=transparent"):
         assert part in first
     assert float(first.split("eps_audit=")[1].split()[0]) <= float(defaults.EPS_JOINT)
 
@@ -91,20 +136,20 @@ def test_defaults_pass(parties: Shell) -> None:
 def test_nothing_is_opened_that_would_not_pass(parties: Shell) -> None:
     sh = parties
     (sh.root / "roster.json").write_text("[]")
-    done = sh.run(*opening("--origin", "example.org/other"))
+    done = sh.run(*header("--origin", "example.org/other"))
     assert (done.returncode, done.stdout) == (1, "") and not (sh.root / "window").exists()
     for part in (
         "the window was not opened",
         "receipt.independent",
-        "opening.signature",
+        "header.signature",
         "example.org/other",
     ):
         assert part in done.stderr
-    again = sh.run(*opening("--json"))
+    again = sh.run(*header("--json"))
     assert again.returncode == 3 and not (sh.root / "window").exists()
     (row,) = json.loads(again.stdout)["wanting"]
     assert (row["id"], row["outcome"]) == ("receipt.independent", "unmet")
-    assert row["found"] == "at most 0: no such account" and "--roster" in row["change"]
+    assert row["actual"] == "at most 0: no such account" and "--roster" in row["change"]
 
 
 def test_a_window_of_other_witnesses_is_not_opened(parties: Shell) -> None:
@@ -112,9 +157,9 @@ def test_a_window_of_other_witnesses_is_not_opened(parties: Shell) -> None:
     (sh.root / "w2.nonce").write_text((sh.root / "w1.nonce").read_text())
     sh.ok("witness", "init", "w3", "--name", "w3")
     (sh.root / "w1.nonce").write_text(sh.ok("witness", "nonce", "w3"))
-    done = sh.run(*opening("--json"))
-    found = {row["id"]: row["outcome"] for row in json.loads(done.stdout)["wanting"]}
-    assert (done.returncode, found) == (1, {"opening.quorum": "unproven", "opening.beacon": "fail"})
+    done = sh.run(*header("--json"))
+    result = {row["id"]: row["outcome"] for row in json.loads(done.stdout)["wanting"]}
+    assert (done.returncode, result) == (1, {"header.quorum": "unproven", "header.beacon": "fail"})
 
 
 def test_a_trust_file_is_never_overwritten(parties: Shell) -> None:

@@ -39,7 +39,7 @@ def test_the_window_has_a_finite_epsilon_and_no_exception() -> None:
     assert verdict.passed
     assert float(verdict.figures["eps_audit"]) <= 10
     assert not re.search(r"\binf\b|allow=|unsafe", verdict.line)
-    for level in ("a1=proved", "coalition=checked", "proofs=scan", "setup=transparent"):
+    for level in ("query_embedding=proved", "coalition=checked", "proofs=scan", "setup=transparent"):
         assert f" {level} " in verdict.line
     assert (folder / "window.json").stat().st_size < 300_000
 

@@ -16,12 +16,12 @@ from rag_audit._internal.printable import json_text, printable, printable_text
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import RagAuditError
-from rag_audit.report import as_json, face, render
+from rag_audit.report import as_json, render, render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.cli.conftest import Shell, arguments
 
-FALSE = "PASS eps_audit=0.001 delta=1e-5 k_max=2 mode=full records=9 receipts=9 a1=proved"
+FALSE = "PASS eps_audit=0.001 delta=1e-5 k_max=2 mode=full records=9 receipts=9 query_embedding=proved"
 NASTY = f"example.org\n{FALSE}\r\x1b[2J\x1b[31m\u202e\u2066\u2028\u2029\x85\x9b2J\x00\x7f\u200b\ud800"
 
 
@@ -41,11 +41,11 @@ def test_every_acting_character_is_escaped() -> None:
 
 
 def test_every_part_of_an_error_is_escaped() -> None:
-    error = RagAuditError(NASTY, field=NASTY, expected=[NASTY], found=NASTY, hint=NASTY)
+    error = RagAuditError(NASTY, field=NASTY, expected=[NASTY], actual=NASTY, hint=NASTY)
     assert error.diagnostics().count("\n") == 4
     for text in (error.diagnostics(), str(error), json_text(error.as_json())):
         assert visible(text) and f"\n{FALSE}" not in text
-    assert len(str(RagAuditError("x", field="a" * 10_000, found="b" * 10_000))) < 600
+    assert len(str(RagAuditError("x", field="a" * 10_000, actual="b" * 10_000))) < 600
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_every_part_of_a_verdict_is_escaped(passed: ReportedVerdict) -> None:
 
     from dataclasses import replace
 
-    checks = [replace(c, expected=NASTY, found=NASTY, at=NASTY) for c in passed.checks]
+    checks = [replace(c, expected=NASTY, actual=NASTY, at=NASTY) for c in passed.checks]
     figures = spoilt(dict(passed.figures))
     verdict = replace(passed, checks=checks, figures=figures, notes=[NASTY])
     assert visible(verdict.line) and "\n" not in verdict.line
@@ -77,7 +77,7 @@ def test_every_part_of_a_verdict_is_escaped(passed: ReportedVerdict) -> None:
     verdict = replace(verdict, figures=passed.figures)
     assert visible(json_text(as_json(verdict)))
     for name in FORMATS:
-        text = face(report_of(verdict, command=(NASTY,)), name, checks=True)
+        text = render_report(report_of(verdict, command=(NASTY,)), name, checks=True)
         assert visible(text), name
         assert "\x1b" not in text and "\u202e" not in text, name
     text = render(verdict)

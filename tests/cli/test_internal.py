@@ -178,7 +178,7 @@ def test_a_package_of_another_role_is_named_with_what_installs_it(words: list[st
 
 def test_every_optional_package_names_its_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    found = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
+    result = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
     distribution = {
         "docx": "python-docx",
         "faiss": "faiss-cpu",
@@ -191,4 +191,4 @@ def test_every_optional_package_names_its_extra() -> None:
         "sentence_transformers": "sentence-transformers",
         "sklearn": "scikit-learn",
     }
-    assert {(distribution.get(name, name), extra) for name, extra in EXTRAS.items()} <= found
+    assert {(distribution.get(name, name), extra) for name, extra in EXTRAS.items()} <= result

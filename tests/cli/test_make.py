@@ -16,8 +16,8 @@ def make(folder: Path, target: str, **variables: str) -> subprocess.CompletedPro
     tools = folder / "tools"
     tools.mkdir()
     for name in TOOLS:
-        if (found := shutil.which(name)) is not None:
-            (tools / name).symlink_to(found)
+        if (result := shutil.which(name)) is not None:
+            (tools / name).symlink_to(result)
     (folder / "requirements").mkdir()
     (folder / "native").mkdir()
     for name in ("Makefile", "pyproject.toml", "requirements/dev.txt"):

@@ -1,4 +1,5 @@
-"""`verify --attacks`: a provider's own measurement beside the verdict of the worked example, which it does not change."""
+"""`verify --attacks`: a provider's own measurement beside the verdict of the worked example, which it does not
+change."""
 
 import json
 from pathlib import Path
@@ -42,11 +43,11 @@ def file(tmp_path: Path) -> Path:
 
 def test_attacks_stand_beside_a_verdict_and_change_nothing_of_it(plain: Any, file: Path) -> None:
     file.write_text(json.dumps(run_value(generator="a model\x1b[2J")))
-    found = value("--attacks", file)
-    measured = found.pop("attacks")
+    match = value("--attacks", file)
+    measured = match.pop("attacks")
     same = [name for name in plain if name not in ("filing", "timeline", "notes", "attacks")]
-    assert {n: found[n] for n in same} == {n: plain[n] for n in same} and plain["attacks"] is None
-    assert found["line"].startswith("PASS")
+    assert {n: match[n] for n in same} == {n: plain[n] for n in same} and plain["attacks"] is None
+    assert match["line"].startswith("PASS")
     assert "does not prove" in measured["label"] and measured["above_certified"] == []
     (part,) = measured["parts"]
     assert part["tenants"] == ["law", "medicine"]
@@ -61,9 +62,9 @@ def test_a_lower_bound_above_the_certified_is_said_loudly_and_the_verdict_stays(
 ) -> None:
     results = [result("mba", NOISE, lower=90.5), result("ia", NOISE)]
     file.write_text(json.dumps(run_value(generator="a model\x1b[2J", results=results)))
-    found = verify("--attacks", file)
-    assert found.exit_code == 0
-    lines = found.stdout.splitlines()
+    match = verify("--attacks", file)
+    assert match.exit_code == 0
+    lines = match.stdout.splitlines()
     assert lines[0] == plain["line"]
     assert lines[2].startswith("WARNING: a lower bound on epsilon from the provider's attacks is ABOVE")
     (head,) = (
@@ -88,7 +89,7 @@ def test_attacks_on_something_else_are_refused(file: Path) -> None:
         ("{", 2, "EncodingError"),
     ):
         file.write_text(text)
-        found = verify("--attacks", file)
-        assert (found.exit_code, found.stdout) == (code, "")
-        assert error_name(found) == error and "attacks.json" in found.stderr
+        match = verify("--attacks", file)
+        assert (match.exit_code, match.stdout) == (code, "")
+        assert error_name(match) == error and "attacks.json" in match.stderr
     assert verify("--attacks", file.with_name("none")).exit_code == 2

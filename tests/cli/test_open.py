@@ -31,11 +31,44 @@ PLACE = ("index of law", 3 * RUN)
 def command(service: Shell, tmp_path: Path) -> list[str]:
     """A window of scan tenants in a folder of its own, for the parties of `service`."""
     root, policy = service.root, tmp_path / "policy.json"
-    service.ok("provider", "policy", "new", policy, "--window", tmp_path.name, "--tenant", "law=8", "--tenant", "medicine=8",
-               "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
-               "--accounts-max", "3", "--lasts", "1h", "--opens-in", "1h", "--query-tokens", "2")  # fmt: skip
-    options = {"--policy": policy, "--roster": root / "roster.json", "--docs": root / "docs",
-               "--key": root / "provider" / "key"}  # fmt: skip
+    service.ok(
+        "provider",
+        "policy",
+        "new",
+        policy,
+        "--window",
+        tmp_path.name,
+        "--tenant",
+        "law=8",
+        "--tenant",
+        "medicine=8",
+        "--n",
+        "3",
+        "--k-max",
+        "2",
+        "--eps-acc",
+        "14",
+        "--gains",
+        "1,4",
+        "--lattice",
+        "64",
+        "--top-k",
+        "2",
+        "--accounts-max",
+        "3",
+        "--lasts",
+        "1h",
+        "--opens-in",
+        "1h",
+        "--query-tokens",
+        "2",
+    )
+    options = {
+        "--policy": policy,
+        "--roster": root / "roster.json",
+        "--docs": root / "docs",
+        "--key": root / "provider" / "key",
+    }
     nonces = [a for name in ("w1", "w2") for a in ("--witness", str(root / f"{name}.nonce"))]
     return [
         "provider",
@@ -54,7 +87,7 @@ def test_an_interrupted_opening_goes_on(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("rag_audit.cli.opening.stages", lambda: stop)
+        patch.setattr("rag_audit.cli.open.stages", lambda: stop)
         interrupted = CliRunner().invoke(main, command)
     assert interrupted.exit_code == 130 and "the same command continues" in interrupted.stderr
     folder = tmp_path / "window"
@@ -99,7 +132,7 @@ def test_an_opening_cut_off_before_it_was_published_is_published(command: list[s
     first = json.loads(done.stdout)
     del first["inventory"]  # the documents are not read again
     assert json.loads(again.stdout) == first
-    assert (folder / "public" / "opening.json").exists() and not (folder / "unfinished.json").exists()
+    assert (folder / "public" / "header.json").exists() and not (folder / "unfinished.json").exists()
 
 
 def test_progress_is_shown_on_a_terminal(command: list[str]) -> None:
@@ -127,8 +160,8 @@ def test_a_window_is_dated_on_request_once_it_is_prepared(command: list[str], tm
     result = json.loads(done.stdout)
     # The policy alone says in an hour.
     assert began + 20_000 <= result["opens_at"] <= now_ms() + 20_000
-    published = json.loads((tmp_path / "window" / "public" / "opening.json").read_text())
-    assert published["policy"]["opens_at"] == published["opening"]["opens_at"] == result["opens_at"]
+    published = json.loads((tmp_path / "window" / "public" / "header.json").read_text())
+    assert published["policy"]["opens_at"] == published["header"]["opens_at"] == result["opens_at"]
     assert published["policy"]["closes_at"] - result["opens_at"] == 3_600_000
 
 

@@ -30,13 +30,13 @@ def value(*arguments: object) -> Any:
 @pytest.fixture
 def service(tmp_path: Path) -> Service:
     """A provider with its files, at the time that it is."""
-    made = Service(tmp_path)
-    made.clock.now = now_ms()
-    made.key.save(tmp_path / "key")
-    roster = [a.roster_entry.dump() for a in made.accounts.values()]
+    result = Service(tmp_path)
+    result.clock.now = now_ms()
+    result.key.save(tmp_path / "key")
+    roster = [a.roster_entry.dump() for a in result.accounts.values()]
     (tmp_path / "roster.json").write_text(json.dumps(roster))
-    write_documents(made, TEXTS)
-    return made
+    write_documents(result, TEXTS)
+    return result
 
 
 def write_documents(service: Service, texts: Mapping[str, Sequence[str]]) -> None:
@@ -94,11 +94,11 @@ def test_a_window_is_prepared_beside_another_and_opened_once_that_is_closed(serv
     assert again.exit_code == 2 and "has the id of the previous window" in again.stderr
     opened = value("provider", "open", second, "--previous", first / "public", "--opens-in", "30s")
     assert opened["status"] == "committed" and opened["opens_at"] <= now_ms() + 30_000
-    published = json.loads((second / "public" / "opening.json").read_text())
-    assert published["opening"]["previous"]["abandoned"] == 1 and previous is not None
+    published = json.loads((second / "public" / "header.json").read_text())
+    assert published["header"]["previous"]["abandoned"] == 1 and previous is not None
     assert value("provider", "open", second) == opened
-    found = value("provider", "status", second)
-    assert found["status"] == "committed" and "w1, w2" in found["waits_for"]
+    result = value("provider", "status", second)
+    assert result["status"] == "committed" and "w1, w2" in result["waits_for"]
 
 
 def test_a_folder_without_texts_has_no_difference(service: Service, tmp_path: Path) -> None:

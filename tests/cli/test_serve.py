@@ -56,11 +56,11 @@ class Endless(io.RawIOBase):
 
     def __init__(self, length: int, rest: bytes) -> None:
         self.left, self.rest = length, io.BytesIO(rest)
-        self.most = 0
+        self.maximum = 0
 
     def readline(self, size: int | None = -1, /) -> bytes:
         assert size is not None and size > 0, "a line without a limit is read"
-        self.most = max(self.most, size)
+        self.maximum = max(self.maximum, size)
         if self.left > size:
             self.left -= size
             return b"x" * size
@@ -82,7 +82,7 @@ def test_a_line_above_the_limit_gets_one_refusal_and_the_next_its_answer() -> No
     refused, answered = served(window, requests)
     assert refused["reason"] == "malformed" and str(MAX_REQUEST_BYTES) in refused["detail"]
     assert answered == {"answer": 1} and window.handled == [{"a": 1}]
-    assert requests.most <= MAX_REQUEST_BYTES + 1
+    assert requests.maximum <= MAX_REQUEST_BYTES + 1
 
 
 @pytest.mark.parametrize("ending", [b"\n", b""])

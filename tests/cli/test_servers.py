@@ -45,10 +45,10 @@ class Running:
     def said(self, pattern: str) -> str:
         """Wait until the command has said it."""
         until = time.monotonic() + LONGEST_S
-        while (found := re.search(pattern, self.log.read_text())) is None:
+        while (result := re.search(pattern, self.log.read_text())) is None:
             assert self.process.poll() is None and time.monotonic() < until, self.log.read_text()
             time.sleep(0.05)
-        return found[0]
+        return result[0]
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
@@ -80,23 +80,84 @@ def provider(shell: Shell) -> Shell:
         line = shell.ok("account", "new", tenant, "--id", tenant, "--tenant", tenant)
         (shell.root / f"{tenant}.line").write_text(line)
     shell.ok("account", "add", "roster.json", *(f"{tenant}.line" for tenant in TEXTS))
-    shell.ok("verifier", "trust", "new", "trust.toml", "--origin", ORIGIN, "--provider", "provider.pub", "--witness", "w1.pub",
-             "--witness", "w2.pub", "--verifier", "verifier.pub", "--account", "law.line")  # fmt: skip
-    shell.ok("provider", "policy", "new", "policy.json", "--window", "w-1", *(a for t in TEXTS for a in ("--tenant", f"{t}=8")),
-             "--n", 5, "--k-max", 2, "--eps-acc", 14, "--top-k", 2, "--lasts", "2h", "--certificate", "none",
-             "--opens-in", f"{LEAD_S}s")  # fmt: skip
+    shell.ok(
+        "verifier",
+        "trust",
+        "new",
+        "trust.toml",
+        "--origin",
+        ORIGIN,
+        "--provider",
+        "provider.pub",
+        "--witness",
+        "w1.pub",
+        "--witness",
+        "w2.pub",
+        "--verifier",
+        "verifier.pub",
+        "--account",
+        "law.line",
+    )
+    shell.ok(
+        "provider",
+        "policy",
+        "new",
+        "policy.json",
+        "--window",
+        "w-1",
+        *(a for t in TEXTS for a in ("--tenant", f"{t}=8")),
+        "--n",
+        5,
+        "--k-max",
+        2,
+        "--eps-acc",
+        14,
+        "--top-k",
+        2,
+        "--lasts",
+        "2h",
+        "--coalition-proof",
+        "none",
+        "--opens-in",
+        f"{LEAD_S}s",
+    )
     return shell
 
 
 def open_with(shell: Shell, nonces: Any, *options: str) -> None:
-    told = shell.value("provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs", "--key",
-                       "provider", *(a for path in nonces for a in ("--witness", path)), *options)  # fmt: skip
+    told = shell.value(
+        "provider",
+        "open",
+        "window",
+        "--policy",
+        "policy.json",
+        "--roster",
+        "roster.json",
+        "--docs",
+        "docs",
+        "--key",
+        "provider",
+        *(a for path in nonces for a in ("--witness", path)),
+        *options,
+    )
     assert told["status"] == "committed"
 
 
 def ask(shell: Shell, tenant: str, number: int, **options: Any) -> Any:
-    return shell.run("account", "query", QUESTIONS[tenant][number], "--account", tenant, "--window", "window/public", "--provider",
-                     "provider.pub", "--socket", "socket", **options)  # fmt: skip
+    return shell.run(
+        "account",
+        "query",
+        QUESTIONS[tenant][number],
+        "--account",
+        tenant,
+        "--window",
+        "window/public",
+        "--provider",
+        "provider.pub",
+        "--socket",
+        "socket",
+        **options,
+    )
 
 
 def test_a_ledger_in_postgresql_through_the_commands(provider: Shell) -> None:
@@ -105,9 +166,25 @@ def test_a_ledger_in_postgresql_through_the_commands(provider: Shell) -> None:
     with cluster(durable=True) as database:
         for name in ("w1", "w2"):
             (shell.root / f"{name}.nonce").write_text(shell.ok("witness", "nonce", name))
-        refused = shell.run("provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
-                            "--key", "provider", "--witness", "w1.nonce", "--witness", "w2.nonce", "--store",
-                            "postgresql://u:secret@/db")  # fmt: skip
+        refused = shell.run(
+            "provider",
+            "open",
+            "window",
+            "--policy",
+            "policy.json",
+            "--roster",
+            "roster.json",
+            "--docs",
+            "docs",
+            "--key",
+            "provider",
+            "--witness",
+            "w1.nonce",
+            "--witness",
+            "w2.nonce",
+            "--store",
+            "postgresql://u:secret@/db",
+        )
         assert refused.returncode == 2 and "secret" not in refused.stderr
         open_with(shell, ("w1.nonce", "w2.nonce"), "--store", database.address)
         assert not (shell.root / "window" / "ledger.sqlite").exists()
@@ -214,8 +291,19 @@ def test_witnesses_that_serve_and_are_asked_by_command(provider: Shell) -> None:
         assert shell.value("provider", "open", "window")["status"] == "active"
         shell.put_forward(LEAD_S + 1)
         for tenant in TEXTS:
-            shell.ok("account", "query", QUESTIONS[tenant][0], "--account", tenant, "--window", "window/public", "--provider",
-                     "provider.pub", "--provider-dir", "window")  # fmt: skip
+            shell.ok(
+                "account",
+                "query",
+                QUESTIONS[tenant][0],
+                "--account",
+                tenant,
+                "--window",
+                "window/public",
+                "--provider",
+                "provider.pub",
+                "--provider-dir",
+                "window",
+            )
         for witness in (first, second):  # they look at the clock that was put forward, as a restart does
             assert witness.end(signal.SIGTERM) == 0
         first, second = serve("w1"), serve("w2")
@@ -238,7 +326,7 @@ def test_witnesses_that_serve_and_are_asked_by_command(provider: Shell) -> None:
             "--disclose",
         )
         done = shell.run("verify", "window/public", "--trust", "trust.toml", "--receipts", "receipts")
-        assert "pass       ledger.quorum" in done.stdout and "pass       opening.beacon" in done.stdout, (
+        assert "pass       ledger.quorum" in done.stdout and "pass       header.beacon" in done.stdout, (
             done.stdout
         )
         counted = httpx.get(f"{url(first)}/metrics").text

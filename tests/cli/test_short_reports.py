@@ -175,7 +175,7 @@ WINDOWS = [
     "window-cut",
     "rest-on-another-root",
     "quorum-of-half",
-    "listing",
+    "randomized-response",
 ]
 
 

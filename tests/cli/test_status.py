@@ -16,7 +16,7 @@ from rag_audit.account.account import Account
 from rag_audit.cli import main
 from rag_audit.errors import SizeError
 from rag_audit.models.roster import add_to_roster
-from rag_audit.service.running.shelf import Shelf
+from rag_audit.service.running.directory import RunDirectory
 from tests.clock import set_clock
 from tests.running.play import Play
 from tests.window.simulator import QUESTIONS, Service
@@ -34,8 +34,8 @@ def service(tmp_path: Path) -> Service:
 def test_a_window_is_read_while_a_process_has_it_open(service: Service) -> None:
     with service.open() as window:
         service.ask(window, "law-1", QUESTIONS["law"][0])
-        found = json.loads(run("provider", "status", window.directory, "--json").stdout)
-        assert (found["status"], found["held"], found["records"]) == ("active", True, 1)
+        result = json.loads(run("provider", "status", window.directory, "--json").stdout)
+        assert (result["status"], result["held"], result["records"]) == ("active", True, 1)
         assert "open in a process" in run("provider", "status", window.directory).stdout
         estimated = run("provider", "estimate", "window", window.directory)
         assert estimated.exit_code == 0 and "records 1" in estimated.stdout
@@ -96,26 +96,26 @@ def test_a_run_that_has_written_nothing_yet_is_starting(tmp_path: Path) -> None:
     play = Play(tmp_path)
     config = tmp_path / "provider.toml"
 
-    def found(path: Path) -> tuple[str, bool, list[str]]:
+    def actual(path: Path) -> tuple[str, bool, list[str]]:
         done = run("provider", "status", path, "--json")
         assert done.exit_code == 0, done.stderr
         value = json.loads(done.stdout)
         return value["status"], value["running"], [w["window"] for w in value["windows"]]
 
-    assert found(config) == ("starting", False, [])
+    assert actual(config) == ("starting", False, [])
     assert not play.folder.exists() and "starting" in run("provider", "status", config).stdout
-    shelf = Shelf(play.folder, "w-")
+    directory = RunDirectory(play.folder, "w-")
     (play.folder / "run.json").rename(tmp_path / "later")  # the lock is there before the state
-    assert found(config) == ("starting", True, [])
+    assert actual(config) == ("starting", True, [])
     (tmp_path / "later").rename(play.folder / "run.json")
-    assert found(config) == found(play.folder) == ("starting", True, [])
-    shelf.close()
-    assert found(config) == ("stopped", False, [])
+    assert actual(config) == actual(play.folder) == ("starting", True, [])
+    directory.close()
+    assert actual(config) == ("stopped", False, [])
     supervisor = play.supervisor()
     play.settle(supervisor)
-    assert found(config) == ("running", True, ["w-1"])
+    assert actual(config) == ("running", True, ["w-1"])
     supervisor.stop(1)
-    assert found(config) == ("stopped", False, ["w-1"])
+    assert actual(config) == ("stopped", False, ["w-1"])
 
 
 def test_a_look_at_a_run_s_lock_does_not_keep_it_from_starting(
@@ -124,15 +124,15 @@ def test_a_look_at_a_run_s_lock_does_not_keep_it_from_starting(
     path = tmp_path / "lock"
     path.touch()
     looking = os.open(path, os.O_RDONLY)
-    fcntl.flock(looking, fcntl.LOCK_SH)  # as `is_held` has it for a moment
+    fcntl.flock(looking, fcntl.LOCK_SH)  # as `is_locked` has it for a moment
 
     def looked(seconds: float) -> None:
         fcntl.flock(looking, fcntl.LOCK_UN)
 
     set_clock(monkeypatch, lock, sleep=looked)
-    handle = lock.hold(path, wait=False)
-    assert handle is not None and lock.is_held(path)
-    assert lock.hold(path, wait=False) is None
+    handle = lock.lock_file(path, wait=False)
+    assert handle is not None and lock.is_locked(path)
+    assert lock.lock_file(path, wait=False) is None
     os.close(handle)
-    assert not lock.is_held(path)
+    assert not lock.is_locked(path)
     os.close(looking)

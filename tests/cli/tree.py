@@ -13,11 +13,11 @@ def commands(
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            assert found is not None
-            yield from commands(found, (*path, name))
+            result = command.get_command(context, name)
+            assert result is not None
+            yield from commands(result, (*path, name))
 
 
 def leaves(command: click.Command) -> dict[tuple[str, ...], click.Command]:
     """The commands that are no groups, by their words."""
-    return {path: found for path, found in commands(command) if not isinstance(found, click.Group)}
+    return {path: result for path, result in commands(command) if not isinstance(result, click.Group)}

@@ -103,7 +103,7 @@ def test_a_module_that_the_platform_lacks_is_skipped_and_reported(
 def test_an_interpreter_without_docstrings_is_refused() -> None:
     script = (
         "from rag_audit.cli.demo.corpus import collect\nfrom rag_audit.errors import SetupError\n"
-        "try: collect()\nexcept SetupError as exc: print(exc.found)"
+        "try: collect()\nexcept SetupError as exc: print(exc.actual)"
     )
     assert run_python("-OO", "-c", script).stdout.strip() == "python -OO"
 

@@ -49,12 +49,12 @@ def plan(
 
 
 def test_questions_of_a_dialogue_are_what_is_asked_in_it(embedder: Embedder) -> None:
-    found = sentences(DIALOGUE, embedder)
-    assert found[:2] == [
+    result = sentences(DIALOGUE, embedder)
+    assert result[:2] == [
         "What brings you back into the clinic today, miss?",
         "Have you noticed any changes?",
     ]
-    assert found[2] == "I came in for a refill of my blood pressure medicine."
+    assert result[2] == "I came in for a refill of my blood pressure medicine."
 
 
 def test_marks_of_headings_lists_and_quotations_are_left_out(embedder: Embedder) -> None:
@@ -88,8 +88,8 @@ def test_a_question_is_whole_and_can_be_embedded(embedder: Embedder, text: str) 
 
 def test_one_chunk_is_enough(embedder: Embedder) -> None:
     texts = documents("Bail is money paid to release an accused person until the trial.")
-    asked = plan(two("default"), own_questions({"default": texts}, embedder), embedder)
-    assert len(asked) == 6 and {account for account, *_ in asked} == {"default-1", "default-2"}
+    requested = plan(two("default"), own_questions({"default": texts}, embedder), embedder)
+    assert len(requested) == 6 and {account for account, *_ in requested} == {"default-1", "default-2"}
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 8, 200])
@@ -101,25 +101,25 @@ def test_any_number_of_chunks(embedder: Embedder, count: int) -> None:
     assert min(2 * count, own.QUESTIONS) == len(questions) == len({q.question for q in questions})
     named = [int(q.answer.partition("#")[2]) for q in questions]
     assert count < 8 or (named == sorted(named) and named[-1] > count * 3 // 4)
-    asked = plan(two("default"), questions, embedder)
-    assert len(asked) == 6 and max(Counter(account for account, *_ in asked).values()) == 3
+    requested = plan(two("default"), questions, embedder)
+    assert len(requested) == 6 and max(Counter(account for account, *_ in requested).values()) == 3
 
 
 def test_questions_are_not_repeated_while_there_are_others(embedder: Embedder) -> None:
     texts = documents("Bail frees people.", "Insulin lowers sugar.", "Torts are wrongs.", "Rivers run to the sea.",
                       "Bread is made of flour.", "The moon moves the tides.")  # fmt: skip
-    asked = plan(two("default"), own_questions({"default": texts}, embedder), embedder)
-    assert len({q.question for _, _, q in asked}) == 6
+    requested = plan(two("default"), own_questions({"default": texts}, embedder), embedder)
+    assert len({q.question for _, _, q in requested}) == 6
 
 
 def test_equal_texts_of_several_tenants_make_no_coalition_above_the_cap(embedder: Embedder) -> None:
     tenants = {name: documents("Bail is money paid to release an accused.", tenant=name) for name in "abc"}
-    asked = plan(two(*tenants), own_questions(tenants, embedder), embedder)
-    records = [own._Turn(n, account, tenant) for n, (account, tenant, _) in enumerate(asked)]
-    vectors = np.stack([embedder.embed_query(q.question) for *_, q in asked])
+    requested = plan(two(*tenants), own_questions(tenants, embedder), embedder)
+    records = [own._Turn(n, account, tenant) for n, (account, tenant, _) in enumerate(requested)]
+    vectors = np.stack([embedder.embed_query(q.question) for *_, q in requested])
     assert estimate(records, vectors, theta=THETA).c == 2
     # Every third account would have joined them; these two ask in its turns.
-    assert {account for account, *_ in asked} == {"a-1", "a-2"} and len(asked) == 6
+    assert {account for account, *_ in requested} == {"a-1", "a-2"} and len(requested) == 6
 
 
 def test_nobody_asks_more_than_the_policy_allows(embedder: Embedder) -> None:

@@ -10,9 +10,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def named_block(page: str, name: str) -> str:
     """The text of the fenced block after ``<!-- tested: name -->`` in a page below docs."""
-    found = re.findall(
+    result = re.findall(
         rf"<!-- tested: {re.escape(name)} -->\n```\w+\n(.*?)^```$", (DOCS / page).read_text(), re.S | re.M
     )
-    assert len(found) == 1, f"{page} has {len(found)} blocks of the name {name}"
-    text: str = found[0]
+    assert len(result) == 1, f"{page} has {len(result)} blocks of the name {name}"
+    text: str = result[0]
     return text

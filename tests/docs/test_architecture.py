@@ -16,15 +16,15 @@ PAGE = (ROOT / "docs/architecture.md").read_text()
 MAX_PACKAGES = 17
 MAX_VERIFY_LINES = 3300
 """The most lines of `rag_audit/verify`, which auditors read whole."""
-MAX_REACHED_LINES = 12_420
+MAX_REACHED_LINES = 12_500
 """The most lines of this package that the verifier imports in any way, the examples in docstrings among them and proof
 systems apart: a window names those, and `proofs` loads the named ones by name."""
-MOST_RUST_LINES = 1000
+MAX_RUST_LINES = 1000
 LONGER_RUST: dict[str, str] = {}
-"""Rust files above `MOST_RUST_LINES`, and why."""
+"""Rust files above `MAX_RUST_LINES`, and why."""
 
 
-def _floors() -> list[set[str]]:
+def _layers() -> list[set[str]]:
     """The drawing's rooms, from the top floor down."""
     drawing = re.search(r"^```\n(lab[ ,].*?)```", PAGE, re.MULTILINE | re.DOTALL)
     assert drawing is not None
@@ -46,15 +46,15 @@ MODULES = _modules()
 
 def _imports(path: Path) -> set[str]:
     """The package's modules that a module imports anywhere in it, for types alone too."""
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rag_audit":
             wholes = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {whole if whole in MODULES else str(node.module) for whole in wholes}
-    return found - {"rag_audit"}
+            result |= {whole if whole in MODULES else str(node.module) for whole in wholes}
+    return result - {"rag_audit"}
 
 
-def _room(module: str) -> str:
+def _package(module: str) -> str:
     return module.split(".")[1]
 
 
@@ -64,24 +64,24 @@ INSIDE = {m: _imports(p) - {m} for m, p in MODULES.items() if m not in PUBLIC}
 
 
 def test_every_room_is_drawn_once() -> None:
-    drawn = [room for floor in _floors() for room in floor]
-    assert sorted(drawn) == sorted({_room(m) for m in INSIDE})
-    assert len(_floors()) <= 11
+    drawn = [room for floor in _layers() for room in floor]
+    assert sorted(drawn) == sorted({_package(m) for m in INSIDE})
+    assert len(_layers()) <= 11
     assert len(drawn) <= MAX_PACKAGES
 
 
 def test_a_room_imports_from_floors_below_it_only() -> None:
-    floor = {room: number for number, rooms in enumerate(_floors()) for room in rooms}
+    floor = {room: number for number, packages in enumerate(_layers()) for room in packages}
     wrong = [f"{module} imports {other}" for module, others in INSIDE.items() for other in others
-             if _room(module) != _room(other) and floor[_room(other)] <= floor[_room(module)]]  # fmt: skip
+             if _package(module) != _package(other) and floor[_package(other)] <= floor[_package(module)]]  # fmt: skip
     assert wrong == []
 
 
 def test_a_floor_is_where_its_imports_put_it() -> None:
     """The drawing has no floor that nothing stands on: each room imports from the floor right below."""
-    floors = _floors()
-    for above, below in itertools.pairwise(floors):
-        used = {_room(other) for m, others in INSIDE.items() if _room(m) in above for other in others}
+    layers = _layers()
+    for above, below in itertools.pairwise(layers):
+        used = {_package(other) for m, others in INSIDE.items() if _package(m) in above for other in others}
         assert used & below, f"{sorted(above)} could stand where {sorted(below)} do"
 
 
@@ -95,17 +95,17 @@ def test_contributors_are_shown_the_same_arrows() -> None:
     )
     assert arrows is not None
     shown = [set(re.findall(r"\w+", floor)) for floor in arrows[1].split("->")]
-    assert shown == _floors()
+    assert shown == _layers()
 
 
 @pytest.mark.parametrize("room", ["commit", "attest", "service", "account", "witness", "report", "lab"])
 def test_the_verifier_imports_nothing_of_the_provider(room: str) -> None:
-    reached, left = set(), [m for m in INSIDE if _room(m) == "verify"]
+    reached, left = set(), [m for m in INSIDE if _package(m) == "verify"]
     while left:
         module = left.pop()
         reached.add(module)
         left += [other for other in INSIDE.get(module, ()) if other not in reached]
-    assert not {m for m in reached if _room(m) == room}
+    assert not {m for m in reached if _package(m) == room}
 
 
 def _reached(start: str) -> set[str]:
@@ -133,7 +133,7 @@ def test_the_verifier_reaches_little() -> None:
     reached = _reached("rag_audit.verify.verifier")
     lines = _lines(reached)
     assert lines <= MAX_REACHED_LINES, f"{lines} lines in {sorted(reached)}"
-    assert {_room(m) for m in reached}.isdisjoint(
+    assert {_package(m) for m in reached}.isdisjoint(
         {"retrieval", "report", "attest", "commit", "lab", "cli", "service"}
     )
     unwanted = (
@@ -178,10 +178,10 @@ def _rust_imports(name: str, modules: dict[str, str]) -> set[str]:
         paths |= {f"{parent}::{part}".removeprefix("::") for part in names}
     children = {other.rpartition("::")[2] for other in modules if other.rpartition("::")[0] == name}
     paths |= {f"{name}::{child}" for child in children if re.search(rf"\b{child}::", modules[name])}
-    found = {
+    result = {
         max((m for m in modules if f"{path}::".startswith(f"{m}::")), key=len, default="") for path in paths
     }
-    return found - {name, ""}
+    return result - {name, ""}
 
 
 @pytest.mark.parametrize("crate", [*OF_A_VERIFIER, "scan-prover"])
@@ -196,10 +196,10 @@ def test_no_rust_module_of_the_scan_imports_itself_by_way_of_others(crate: str) 
 
 def test_a_verifier_s_crates_have_no_prover_no_lanes_and_no_threads() -> None:
     manifests = {name: tomllib.loads((NATIVE / name / "Cargo.toml").read_text()) for name in OF_A_VERIFIER}
-    found = {name: set(manifest["dependencies"]) for name, manifest in manifests.items()}
-    own = {crate for names in found.values() for crate in names if crate.startswith("ragaudit")}
+    result = {name: set(manifest["dependencies"]) for name, manifest in manifests.items()}
+    own = {crate for names in result.values() for crate in names if crate.startswith("ragaudit")}
     assert own == {"ragaudit-relation"}
-    others = {crate for names in found.values() for crate in names} - own
+    others = {crate for names in result.values() for crate in names} - own
     assert others == {"ark-bn254", "ark-ec", "ark-ff", "num-bigint", "sha2", "thiserror", "zeroize"}
     for crate in OF_A_VERIFIER:
         code = "\n".join(_rust_modules(crate).values())
@@ -226,12 +226,12 @@ def test_nothing_beneath_a_verifier_s_crate_has_threads() -> None:
 def test_nothing_in_the_argument_s_crate_is_a_prover() -> None:
     """What a prover is asked stands in `prover`; whoever answers is another crate."""
     modules = _rust_modules("scan-protocol")
-    asked = set(re.findall(r"pub trait (\w+)", modules["prover"]))
-    assert {"Knows", "Sums", "Tree", "Boxes"} <= asked
-    every = rf"\bimpl\b[^{{;]*\b({'|'.join(sorted(asked))})\b[^{{;]* for "
+    requested = set(re.findall(r"pub trait (\w+)", modules["prover"]))
+    assert {"Knows", "Sums", "Tree", "Boxes"} <= requested
+    every = rf"\bimpl\b[^{{;]*\b({'|'.join(sorted(requested))})\b[^{{;]* for "
     assert {name: re.findall(every, code) for name, code in modules.items() if re.findall(every, code)} == {}
     answers = "\n".join(_rust_modules("scan-prover").values())
-    assert asked == set(re.findall(every, answers))
+    assert requested == set(re.findall(every, answers))
 
 
 def test_the_verifier_s_side_of_a_run_reaches_no_protocol() -> None:
@@ -242,7 +242,7 @@ def test_the_verifier_s_side_of_a_run_reaches_no_protocol() -> None:
         reached.add(name)
         left += sorted(_rust_imports(name, modules) - reached)
     assert {"channel", "transcript", "equation"} <= reached
-    assert "session" in modules and not reached & {"session", "closing", "query"}
+    assert "session" in modules and not reached & {"session", "trailer", "query"}
 
 
 def test_a_circle_of_rust_modules_is_seen() -> None:
@@ -261,7 +261,7 @@ def test_rust_files_can_be_read_in_one_go() -> None:
              for path in (NATIVE / member / part).rglob("*.rs")]  # fmt: skip
     lines = {str(path.relative_to(NATIVE)): path.read_text().count("\n") for path in files}
     assert {"scan-protocol/src/lib.rs", "scan-prover/src/lib.rs"} <= set(lines)
-    assert {name for name, count in lines.items() if count > MOST_RUST_LINES} == set(LONGER_RUST)
+    assert {name for name, count in lines.items() if count > MAX_RUST_LINES} == set(LONGER_RUST)
 
 
 def test_no_place_of_the_scan_differs_in_tests() -> None:
@@ -273,4 +273,4 @@ def test_no_place_of_the_scan_differs_in_tests() -> None:
         for name, code in _rust_modules(crate).items()
     }
     assert "scan-protocol::transcript" in places
-    assert {name: found for name, found in places.items() if found} == {}
+    assert {name: result for name, result in places.items() if result} == {}

@@ -40,14 +40,14 @@ def _unknown(command: str) -> str | None:
     """What of a command is not there, or nothing."""
     words = command.split()
     if words[0] == "rag-audit":
-        found: click.Command | None = main
+        result: click.Command | None = main
         for word in words[1:]:
-            if word.startswith("-") or not isinstance(found, click.Group):
+            if word.startswith("-") or not isinstance(result, click.Group):
                 break
-            found = found.get_command(click.Context(found), word)
-            if found is None:
+            result = result.get_command(click.Context(result), word)
+            if result is None:
                 return word
-        options = {name for p in (found.params if found else []) for name in (*p.opts, *p.secondary_opts)}
+        options = {name for p in (result.params if result else []) for name in (*p.opts, *p.secondary_opts)}
         return next((w for w in words if w.startswith("--") and w not in options), None)
     if words[0] == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -71,8 +71,8 @@ def _unknown_test(words: list[str]) -> str | None:
         return crate
     name = next((w for w in words[words.index("-p") + 2 :] if not w.startswith("-")), None)
     text = "\n".join(path.read_text() for path in sources.rglob("*.rs"))
-    found = name is None or re.search(rf"(?:fn|mod) \w*{name}\w*", text)
-    return None if found else name
+    result = name is None or re.search(rf"(?:fn|mod) \w*{name}\w*", text)
+    return None if result else name
 
 
 @pytest.mark.parametrize("page", PAGES)

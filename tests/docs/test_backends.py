@@ -29,17 +29,17 @@ ALLOWED = {
 
 def named(source: str) -> list[int]:
     """The lines of a module that name a proof system, in code or in words."""
-    found = {number for number, line in enumerate(source.splitlines(), 1) if UNIQUE.search(line)}
+    result = {number for number, line in enumerate(source.splitlines(), 1) if UNIQUE.search(line)}
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             words = node.value.split(":")[0]
             if words in SYSTEMS:
-                found.add(node.lineno)
+                result.add(node.lineno)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
             "rag_audit.proofs.backends."
         ):
-            found.add(node.lineno)
-    return sorted(found)
+            result.add(node.lineno)
+    return sorted(result)
 
 
 def _files() -> list[str]:

@@ -36,10 +36,10 @@ def _npm() -> set[str]:
 
 @pytest.mark.parametrize("section", ["Rust", "Python", "npm"])
 def test_each_dependency_has_a_reason_and_each_reason_a_dependency(section: str) -> None:
-    found = {"Rust": {crate["name"] for crate in _crates()}, "Python": _python(), "npm": _npm()}[section]
+    result = {"Rust": {crate["name"] for crate in _crates()}, "Python": _python(), "npm": _npm()}[section]
     named = _named(section)
     assert sorted(named) == sorted(set(named)), "named twice"
-    assert set(named) == found
+    assert set(named) == result
 
 
 def test_crates_are_locked_by_digest_from_one_registry() -> None:

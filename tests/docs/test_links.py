@@ -130,9 +130,9 @@ def test_sections_that_a_page_names(page: Path) -> None:
     ],
 )
 def test_a_citation_of_nothing_is_seen(text: str) -> None:
-    found = [c for c in _citations(text) if c[0]]
-    assert len(found) == 1
-    name, anchor, section = found[0]
+    result = [c for c in _citations(text) if c[0]]
+    assert len(result) == 1
+    name, anchor, section = result[0]
     assert not (ROOT / name).exists() or anchor or section
 
 

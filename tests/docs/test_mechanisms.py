@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = {"noise", "sampling", "listing"}
-CLASSES = {"Noise", "Sampling", "Listing", "Exact", "SampledTopK", "RandomisedList", "Plain"}
-PARAMETERS = {"gains", "chance", "threshold", "listing", "keep"}
+NAMES = {"noise", "sampling", "randomized-response"}
+CLASSES = {"Noise", "Sampling", "RandomizedResponse", "Exact", "SampledTopK", "RandomizedList", "Plain"}
+PARAMETERS = {"gains", "flip_probability", "threshold", "uses_randomized_response", "keep"}
 MECHANISMS = ("rag_audit/mechanisms/", "rag_audit/retrieval/serving/", "rag_audit/lab/attacks/mechanisms/")
 """The folders with a file for each mechanism: what both parties read, the part that a provider runs, and the engine
 under attack."""
 ALLOWED = {
-    "rag_audit/commit/explore/coins.py": "the simulated list reads the threshold of its own class",
+    "rag_audit/commit/explore/bernoulli.py": "the simulated list reads the threshold of its own class",
     "rag_audit/models/constants.py": "the constants of circuits, which have parameters and no mechanism",
     "rag_audit/proofs/": "proof systems read the constants of circuits and statements",
 }
@@ -24,7 +24,7 @@ ALLOWED = {
 
 def branches(source: str) -> list[int]:
     """The lines of a module that branch on a mechanism."""
-    found = []
+    result = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
@@ -37,14 +37,14 @@ def branches(source: str) -> list[int]:
             named = any(re.search(r"mechanism|kind", ast.unparse(s)) for s in sides)
             own = {s.attr for s in sides if isinstance(s, ast.Attribute)}
             if words & NAMES or (named and words & {"none"}) or own & PARAMETERS:
-                found.append(node.lineno)
+                result.append(node.lineno)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("isinstance", ".startswith")):
             inside = {n.id for a in node.args for n in ast.walk(a) if isinstance(n, ast.Name)}
             words = {c.value for a in node.args for c in ast.walk(a) if isinstance(c, ast.Constant)}
             if inside & CLASSES or words & NAMES:
-                found.append(node.lineno)
-        found += [t.lineno for t in _tested(node) if isinstance(t, ast.Attribute) and t.attr in PARAMETERS]
-    return sorted(set(found))
+                result.append(node.lineno)
+        result += [t.lineno for t in _tested(node) if isinstance(t, ast.Attribute) and t.attr in PARAMETERS]
+    return sorted(set(result))
 
 
 def _tested(node: ast.AST) -> list[ast.expr]:
@@ -86,10 +86,10 @@ def test_every_exception_is_needed() -> None:
     "source",
     [
         'if t.mechanism == "sampling": pass',
-        "x = 1 if rules.listing is not None else 2",
+        "x = 1 if rules.flip_probability is not None else 2",
         "if m.gains: pass",
-        "y = isinstance(m, Listing)",
-        'z = [t for t in tenants if t.mechanism in ("noise", "listing")]',
+        "y = isinstance(m, RandomizedResponse)",
+        'z = [t for t in tenants if t.mechanism in ("noise", "randomized-response")]',
         'w = written.startswith("noise")',
         "u = any(m.gains for m in found)",
         'v = "none" if p.mechanism != "none" else ""',

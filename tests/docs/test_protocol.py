@@ -17,7 +17,7 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.note import parse_note, verify_note
 from rag_audit.models.beacon import Reveal, members_of, witness_beacon
 from rag_audit.models.challenge import Challenge
-from rag_audit.models.opening import list_root
+from rag_audit.models.header import list_root
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import open_receipt
@@ -25,11 +25,11 @@ from rag_audit.models.records import (
     BeaconWitness,
     CountersignedReceipt,
     DrandBeacon,
-    Opening,
     QueryRecord,
     RosterEntry,
     SignedReceiptBody,
     TenantEntry,
+    WindowHeader,
     document_digest,
     parse_entry,
     verifies,
@@ -69,8 +69,8 @@ def trust(blocks: dict[str, str]) -> Trust:
 
 @pytest.fixture(scope="module")
 def verdict(generator: ModuleType) -> ReportedVerdict:
-    made: ReportedVerdict = generator.verify()
-    return made
+    result: ReportedVerdict = generator.verify()
+    return result
 
 
 def test_blocks_are_the_committed_run(generator: ModuleType) -> None:
@@ -90,37 +90,35 @@ def test_the_example_window_verifies(generator: ModuleType, verdict: ReportedVer
 
 
 def test_ledger_entries(values: dict[str, Any], generator: ModuleType) -> None:
-    entries = [
-        parse_entry(values[k], field=k) for k in ("opening", "beacon", "enrolment", "query", "closing")
-    ]
+    entries = [parse_entry(values[k], field=k) for k in ("header", "beacon", "enrolment", "query", "trailer")]
     ledger = generator.load("window.json")["entries"]
     for entry in entries:
         assert entry.dump() in ledger
-        assert type(entry).__name__.lower().startswith(entry.type)
+        assert type(entry).__name__.lower().removeprefix("window").startswith(entry.type)
 
 
 def test_opening_commits_to_the_lists_beside_it(values: dict[str, Any]) -> None:
-    opening = parse_entry(values["opening"], field="opening")
+    header = parse_entry(values["header"], field="header")
     policy = Policy.parse(values["policy"], field="policy")
     policy.check(256)
-    assert opening.c_policy == digest_hex(values["policy"])
-    assert opening.c_emb == digest_hex(values["embedder"])
-    assert opening.roster == list_root([RosterEntry.parse(r, field="roster") for r in values["roster"]])
-    assert opening.tenants == list_root([TenantEntry.parse(t, field="tenants") for t in values["tenants"]])
+    assert header.c_policy == digest_hex(values["policy"])
+    assert header.c_emb == digest_hex(values["embedder"])
+    assert header.roster == list_root([RosterEntry.parse(r, field="roster") for r in values["roster"]])
+    assert header.tenants == list_root([TenantEntry.parse(t, field="tenants") for t in values["tenants"]])
     publication = Publication.parse(values["publication"], field="publication")
-    assert publication.parsed_opening() == opening
+    assert publication.parsed_header() == header
 
 
 def test_beacon_as_written_down(values: dict[str, Any], blocks: dict[str, str]) -> None:
     """The page's own words, in other code than the package's."""
-    opening, entry = values["opening"], values["beacon"]
+    first, entry = values["header"], values["beacon"]
     reveals = {}
     for text in entry["notes"]:
         header, origin, window, size, root, nonce, _ts = text.split("\n")[:7]
         assert (header, origin, window, size) == (
             "rag-audit/beacon/v1",
-            opening["origin"],
-            opening["window"],
+            first["origin"],
+            first["window"],
             "1",
         )
         reveals[parse_note(text).signatures[0].name] = (bytes.fromhex(nonce), root)
@@ -128,28 +126,28 @@ def test_beacon_as_written_down(values: dict[str, Any], blocks: dict[str, str]) 
     for name in sorted(reveals, key=str.encode):
         for part in (name.encode(), reveals[name][0]):
             message += len(part).to_bytes(4, "big") + part
-    assert entry["value"] == sha256(message + leaf_hash(jcs(opening))).hex()
-    for line in opening["beacon"]["witnesses"]:
+    assert entry["value"] == sha256(message + leaf_hash(jcs(first))).hex()
+    for line in first["beacon"]["witnesses"]:
         member = BeaconWitness.parse(line, field="witness")
         assert member.commitment == sha256(b"rag-audit/beacon-commit/v1" + reveals[member.name][0]).hex()
     assert blocks["beacon-note"] == entry["notes"][0]
-    assert Reveal.parse(parse_note(blocks["beacon-note"]).text).window == opening["window"]
+    assert Reveal.parse(parse_note(blocks["beacon-note"]).text).window == first["window"]
 
 
 def test_beacon_verifies(values: dict[str, Any], blocks: dict[str, str], trust: Trust) -> None:
-    opening = parse_entry(values["opening"], field="opening")
-    keys = [m.vkey for m in members_of(opening.beacon)]
+    header = parse_entry(values["header"], field="header")
+    keys = [m.vkey for m in members_of(header.beacon)]
     assert {str(k) for k in keys} == {w.vkey for w in trust.witness}
-    signed = open_checkpoint(blocks["checkpoint"], origin=opening.log,
+    signed = open_checkpoint(blocks["checkpoint"], origin=header.log,
                              log_key=VerifierKey.parse(trust.provider.vkey), witnesses=keys)  # fmt: skip
-    assert signed.checkpoint.root == leaf_hash(opening.canonical())
+    assert signed.checkpoint.root == leaf_hash(header.canonical())
     value, _ = witness_beacon(
-        opening.beacon, values["beacon"]["notes"], signed, trusted=keys, quorum=2, window=opening.window
+        header.beacon, values["beacon"]["notes"], signed, trusted=keys, quorum=2, window=header.window
     )
     assert value.hex() == values["beacon"]["value"]
     assert (
         BeaconWitness.parse(values["nonce-line"], field="nonce").dump()
-        in values["opening"]["beacon"]["witnesses"]
+        in values["header"]["beacon"]["witnesses"]
     )
     assert DrandBeacon.parse(values["drand-source"], field="drand").source == "drand"
 
@@ -159,10 +157,10 @@ def test_request_record_and_answer(values: dict[str, Any], trust: Trust) -> None
     record = QueryRecord.parse(values["query"], field="query")
     key = next(r["key"] for r in values["roster"] if r["account"] == request.account)
     signed = b"rag-audit/request/v1" + jcs(
-        {k: values["request"][k] for k in ("origin", "opening", "tenant", "account", "i", "hq")}
+        {k: values["request"][k] for k in ("origin", "header", "tenant", "account", "i", "hq")}
     )
     assert verifies(bytes.fromhex(key), signed, request.sig)
-    assert request.opening == digest_hex(values["opening"])
+    assert request.header == digest_hex(values["header"])
     assert (record.account, record.i, record.hq, record.sig) == (
         request.account,
         request.i,
@@ -176,7 +174,7 @@ def test_request_record_and_answer(values: dict[str, Any], trust: Trust) -> None
 
 def test_refusal(values: dict[str, Any], trust: Trust) -> None:
     refusal = Refusal.parse(values["refusal"], field="refusal")
-    fields = ("origin", "opening", "account", "i", "hq", "reason", "detail")
+    fields = ("origin", "header", "account", "i", "hq", "reason", "detail")
     message = b"rag-audit/refusal/v1" + jcs({k: values["refusal"][k] for k in fields})
     assert VerifierKey.parse(trust.provider.vkey).verifies(bytes.fromhex(refusal.sig), message)
     assert all(f"`{reason}`" in PAGE for reason in REFUSALS)
@@ -191,7 +189,7 @@ def test_receipt(values: dict[str, Any], blocks: dict[str, str], trust: Trust) -
     opened = open_receipt(
         blocks["receipt"],
         origin=trust.provider.origin,
-        opening_digest=digest_hex(values["opening"]),
+        header_digest=digest_hex(values["header"]),
         log_key=VerifierKey.parse(trust.provider.vkey),
         field="receipt",
     )
@@ -214,12 +212,12 @@ def test_proof_and_key(values: dict[str, Any], trust: Trust) -> None:
         TenantEntry.parse(tenant, field="tenants"),
         policy=Policy.parse(values["policy"], field="policy"),
         manifest=values["embedder"],
-        opening_digest=digest_hex(values["opening"]),
+        header_digest=digest_hex(values["header"]),
     )
-    opening = parse_entry(values["opening"], field="opening")
-    assert isinstance(opening, Opening)
+    header = parse_entry(values["header"], field="header")
+    assert isinstance(header, WindowHeader)
     beacon = bytes.fromhex(values["beacon"]["value"])
-    facts = record_public(record, public, opening=opening, beacon=beacon)
+    facts = record_public(record, public, header=header, beacon=beacon)
     proof = parse_proof(values["proof"]["retrieve"], key.circuit, field="proof")
     assert verify(key, proof, SYSTEM.statement("retrieve", facts))
 
@@ -261,17 +259,17 @@ def test_window_as_a_folder(values: dict[str, Any], generator: ModuleType, tmp_p
 def test_every_check_is_documented(verdict: ReportedVerdict) -> None:
     table = PAGE[PAGE.index("| id | passes if |") : PAGE.index("## Levels")]
     documented = set(
-        re.findall(r"`((?:opening|ledger|proof|receipt|coalition|bound|trust)(?:\.[A-Za-z0-9_]+)+)", table)
+        re.findall(r"`((?:header|ledger|proof|receipt|coalition|bound|trust)(?:\.[A-Za-z0-9_]+)+)", table)
     )
     tenants = r"\.(law|medicine|\{tenant\})$"
     emitted = {re.sub(tenants, "", c.id) for c in verdict.checks}
     for path in (ROOT / "rag_audit/verify/checks").glob("*.py"):
-        groups = "opening|ledger|proof|receipt|coalition|bound|trust"
+        groups = "header|ledger|proof|receipt|coalition|bound|trust"
         code = re.sub(r"^ *(>>>|\.\.\.) .*$", "", path.read_text(), flags=re.MULTILINE)  # without examples
         emitted |= {
-            re.sub(tenants, "", found)
-            for found in re.findall(rf'(?<!field=)(?<!\w)f?"((?:{groups})\.[A-Za-z0-9_.{{}}]+)"', code)
-            if "{name}" not in found
+            re.sub(tenants, "", result)
+            for result in re.findall(rf'(?<!field=)(?<!\w)f?"((?:{groups})\.[A-Za-z0-9_.{{}}]+)"', code)
+            if "{name}" not in result
         }
     emitted |= {f"{group}.{name}" for group in ("ledger", "proof") for name in COLUMNS}
     assert emitted - documented == set()

@@ -38,9 +38,9 @@ def blocks(language: str) -> list[str]:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as result:
+        result.bind(("127.0.0.1", 0))
+        return int(result.getsockname()[1])
 
 
 class Newcomer:
@@ -92,13 +92,13 @@ class Newcomer:
 
     def until(self, line: str, wanted: str) -> None:
         """Ask again and again, until it is said."""
-        end, found = time.monotonic() + PATIENCE_S, ""
-        while wanted not in found:
-            assert time.monotonic() < end, (wanted, found, self.log())
+        end, result = time.monotonic() + PATIENCE_S, ""
+        while wanted not in result:
+            assert time.monotonic() < end, (wanted, result, self.log())
             time.sleep(0.5)
             done = subprocess.run(["bash", "-c", self.text(line)], cwd=self.root, env=self.environment,
                                   capture_output=True, text=True, check=False)  # fmt: skip
-            found = done.stdout + done.stderr
+            result = done.stdout + done.stderr
 
     def log(self) -> str:
         path = self.root / "log.txt"
@@ -107,13 +107,13 @@ class Newcomer:
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
-    made = Newcomer(tmp_path)
+    result = Newcomer(tmp_path)
     try:
-        yield made
+        yield result
     finally:
-        for process in made.running:
+        for process in result.running:
             process.send_signal(signal.SIGTERM)
-        for process in made.running:
+        for process in result.running:
             try:
                 process.wait(60)
             except subprocess.TimeoutExpired:
@@ -152,12 +152,12 @@ def test_a_newcomer_gets_from_pdfs_to_a_verdict(newcomer: Newcomer) -> None:
     newcomer.wait(LEAD_S)
     newcomer.until(status, "w-2: active, 0 records; waits for queries until")
     first = newcomer.run(verdict).splitlines()[1]
-    assert first.startswith("PASS ") and "records=1 receipts=1 a1=proved" in first, first
+    assert first.startswith("PASS ") and "records=1 receipts=1 query_embedding=proved" in first, first
     answer = newcomer.run(again)
     assert any(text in answer for text in PAGES + CLAUSES), answer
     newcomer.wait(LASTS_S)
     assert newcomer.running[-1].wait(PATIENCE_S) == 0, newcomer.log()
     last = newcomer.run(second).splitlines()[1]
-    assert last.startswith("PASS ") and "records=1 receipts=1 a1=proved" in last, last
+    assert last.startswith("PASS ") and "records=1 receipts=1 query_embedding=proved" in last, last
     assert " abandoned=0 empty=0 " in last, last
     shutil.rmtree(root / "run")

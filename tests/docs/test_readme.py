@@ -43,24 +43,28 @@ def test_the_figures_of_the_mechanisms_are_measured() -> None:
     squad = (ROOT / "docs/study.md").read_text().partition("\n### SQuAD")[2].partition("\n### ")[0]
     for figure in ("66.1 %", "0.4 %", "70.2 %", "55.3 %", "76.2 %", "33,405", "5.63", "14.26"):
         assert figure in table and figure.removesuffix(" %").replace(",", "") in squad, figure
-    times = (ROOT / "docs/performance.md").read_text().partition("\n## Sampled and listing tenants\n")[2]
+    times = (
+        (ROOT / "docs/performance.md")
+        .read_text()
+        .partition("\n## Tenants with sampling or randomized response\n")[2]
+    )
 
     def seconds(row: str) -> float:
         """The time of a part at 10^5 positions, in the first of two tables."""
-        found, *_ = re.findall(
+        result, *_ = re.findall(
             rf"^\| {re.escape(row)} \| ([0-9.]+) s ", times.partition("\n## ")[0], re.MULTILINE
         )
-        return float(found)
+        return float(result)
 
     bits, listed = (
-        "listing: the Bernoulli bits of a slot, precomputed",
-        "listing: the list, on the query path",
+        "randomized response: the Bernoulli bits of a slot, precomputed",
+        "randomized response: the list, on the query path",
     )
     once = f", and {seconds('sampling proof, once per tenant and window'):.1f} s per tenant and window"
     costs = {
         "noise": f"{seconds('noise proof, three gains') + seconds('query proof, three gains'):.1f} s",
         "sampling": f"{seconds('query proof without noise, sampled'):.1f} s{once}",
-        "listing": f"{seconds(bits) + seconds(listed):.1f} s{once}",
+        "randomized-response": f"{seconds(bits) + seconds(listed):.1f} s{once}",
         "none": f"{seconds('query proof without noise'):.1f} s",
     }
     for mechanism, cost in costs.items():
@@ -87,8 +91,8 @@ def test_the_program_audits_an_exact_retriever(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def nearest(stored: Sequence[str], question: str) -> list[str]:
-        asked = set(question.split())
-        return sorted(stored, key=lambda text: -len(asked & set(text.split())))[:5]
+        requested = set(question.split())
+        return sorted(stored, key=lambda text: -len(requested & set(text.split())))[:5]
 
     _audited(nearest, monkeypatch)
     auc, bound = capsys.readouterr().out.splitlines()

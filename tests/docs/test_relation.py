@@ -23,7 +23,7 @@ VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "v1"
 
 def record(seq: int, account: str, tenant: str) -> QueryRecord:
     return QueryRecord(type="query", v=1, window="w", seq=seq, account=account, tenant=tenant, i=1, ts=seq, hq="0" * 64,
-                       cq="0" * 64, htopk="0" * 64, hans="0" * 64, held=None, sig="0" * 128, proof=None)  # fmt: skip
+                       cq="0" * 64, htopk="0" * 64, hans="0" * 64, disclosed_set=None, sig="0" * 128, proof=None)  # fmt: skip
 
 
 def test_c_idx_of_a_scan_tenant() -> None:
@@ -50,19 +50,21 @@ def test_the_vectors_beacon_is_a_field_element_already() -> None:
 
 
 def test_accounts_and_tenants_of_a_coalition_statement_are_sorted_by_id() -> None:
-    asked = [("zoe", "t-b"), ("adam", "t-c"), ("mia", "t-a"), ("adam", "t-c")]
-    records = [record(seq, *who) for seq, who in enumerate(asked, 2)]
-    declared = CoalitionEstimate(c=1, c_tenant=1, theta=[4, 5], tau=0, tau_unit="positions", certificate=None)
-    made = coalition_statement(
+    requested = [("zoe", "t-b"), ("adam", "t-c"), ("mia", "t-a"), ("adam", "t-c")]
+    records = [record(seq, *who) for seq, who in enumerate(requested, 2)]
+    declared = CoalitionEstimate(
+        c=1, c_tenant=1, theta=[4, 5], tau=0, tau_unit="positions", coalition_proof=None
+    )
+    result = coalition_statement(
         records,
         declared,
-        opening_digest="0" * 64,
+        header_digest="0" * 64,
         head=Checkpoint("o", 6, bytes(32)),
         dimension=16,
         capacity=4,
     )
-    assert made.account == (2, 0, 1, 0)
-    assert made.tenant == (2, 0, 1)  # of adam, mia and zoe
+    assert result.account == (2, 0, 1, 0)
+    assert result.tenant == (2, 0, 1)  # of adam, mia and zoe
 
 
 def test_unused_places_of_a_certificate_hold_the_zero_vector_under_salt_0() -> None:

@@ -5,9 +5,9 @@ from types import ModuleType
 
 def test_committed_schemas_are_the_models(schema_generator: ModuleType) -> None:
     committed = {p.name: p.read_text() for p in schema_generator.HERE.glob("*.json")}
-    made = schema_generator.schemas()
-    assert sorted(committed) == sorted(made)
-    stale = [name for name, text in made.items() if committed[name] != text]
+    result = schema_generator.schemas()
+    assert sorted(committed) == sorted(result)
+    stale = [name for name, text in result.items() if committed[name] != text]
     assert not stale, "run: python docs/schemas/generate.py"
 
 

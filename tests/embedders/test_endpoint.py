@@ -1,4 +1,5 @@
-"""The embedder behind an endpoint that speaks the OpenAI format, on one of this machine that misbehaves as it is told."""
+"""The embedder behind an endpoint that speaks the OpenAI format, on one of this machine that misbehaves as it is
+told."""
 
 from __future__ import annotations
 
@@ -80,58 +81,68 @@ TEXTS = [f"text number {n}" for n in range(10)]
 
 def test_texts_go_out_in_batches_and_come_back_quantised_in_their_order(tmp_path: Path) -> None:
     with serving(EmbeddingServer(["reversed"])) as server:
-        made = embedder(settings(tmp_path, server.url))
-        vectors = made.embed_documents(TEXTS)
-    assert [len(asked["input"]) for asked in server.seen] == [4, 4, 2]
-    assert {(asked["model"], asked["encoding_format"]) for asked in server.seen} == {("small", "float")}
+        result = embedder(settings(tmp_path, server.url))
+        vectors = result.embed_documents(TEXTS)
+    assert [len(requested["input"]) for requested in server.seen] == [4, 4, 2]
+    assert {(requested["model"], requested["encoding_format"]) for requested in server.seen} == {
+        ("small", "float")
+    }
     assert set(server.paths) == {"/v1/embeddings"}
-    expected = [quantise_unit(np.array(server.vector(text)), made.scale, turn=True) for text in TEXTS]
+    expected = [quantise_unit(np.array(server.vector(text)), result.scale, turn=True) for text in TEXTS]
     assert vectors.dtype == np.int8 and vectors.tolist() == [v.tolist() for v in expected]
 
 
 def test_prompts_and_limits_are_put_to_the_text(tmp_path: Path) -> None:
     with serving(EmbeddingServer()) as server:
         place = settings(tmp_path, server.url, query_prompt="q: ", document_prompt="d: ")
-        made = embedder(place, query_tokens=1, document_tokens=2)
-        made.embed_query("what is bail?")
-        made.embed_documents(["a text of more than sixteen characters"])
-    assert [asked["input"] for asked in server.seen] == [["q: what is "], ["d: a text of more t"]]
-    assert made.cut_documents(["0123456789abcdef", "0123456789abcdefg"]) == 1
+        result = embedder(place, query_tokens=1, document_tokens=2)
+        result.embed_query("what is bail?")
+        result.embed_documents(["a text of more than sixteen characters"])
+    assert [requested["input"] for requested in server.seen] == [["q: what is "], ["d: a text of more t"]]
+    assert result.cut_documents(["0123456789abcdef", "0123456789abcdefg"]) == 1
 
 
 @pytest.mark.parametrize("text", ["what is bail?", "\x00 a", "é" * 9, "🦆🦆 x"])
 def test_a_query_is_its_own_tokens(tmp_path: Path, text: str) -> None:
     with serving(EmbeddingServer()) as server:
-        made = embedder(settings(tmp_path, server.url))
-        assert len(made.tokenize(text)) == -(-len(text) // 8)
-        assert made.embed_tokens(made.tokenize(text)).tolist() == made.embed_query(text).tolist()
-    assert [asked["input"] for asked in server.seen] == [[text], [text]]
-    assert made.query_commitment(text, 5) == text_query_commitment(5, text.encode())
+        result = embedder(settings(tmp_path, server.url))
+        assert len(result.tokenize(text)) == -(-len(text) // 8)
+        assert result.embed_tokens(result.tokenize(text)).tolist() == result.embed_query(text).tolist()
+    assert [requested["input"] for requested in server.seen] == [[text], [text]]
+    assert result.query_commitment(text, 5) == text_query_commitment(5, text.encode())
     with pytest.raises(EncodingError, match="not a part of a text"):
-        made.embed_tokens([7])
+        result.embed_tokens([7])
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_text_is_not_sent(tmp_path: Path, text: str) -> None:
     with serving(EmbeddingServer()) as server:
-        made = embedder(settings(tmp_path, server.url))
+        result = embedder(settings(tmp_path, server.url))
         with pytest.raises(NothingToEmbed):
-            made.embed_query(text)
+            result.embed_query(text)
         with pytest.raises(NothingToEmbed) as caught:
-            made.embed_documents(["a", text], first=7)
+            result.embed_documents(["a", text], first=7)
     assert caught.value.field == "documents[8]" and server.seen == []
 
 
 @pytest.mark.parametrize(
     ("fault", "waited"),
-    [("429", [7.0]), ("429 soon", [1.0]), ("500", [1.0]), ("nonsense", [1.0]), ("fewer", [1.0]), ("twice", [1.0]), ("words", [1.0]),
-     ("true", [1.0])],
-)  # fmt: skip
+    [
+        ("429", [7.0]),
+        ("429 soon", [1.0]),
+        ("500", [1.0]),
+        ("nonsense", [1.0]),
+        ("fewer", [1.0]),
+        ("twice", [1.0]),
+        ("words", [1.0]),
+        ("true", [1.0]),
+    ],
+)
 def test_what_may_pass_is_asked_again(tmp_path: Path, fault: str, waited: Sequence[float]) -> None:
     waits: list[float] = []
     with serving(EmbeddingServer([fault])) as server:
-        made = embedder(settings(tmp_path, server.url), waits)
-        assert made.embed_documents(TEXTS[:2]).shape == (2, DIMENSION)
+        result = embedder(settings(tmp_path, server.url), waits)
+        assert result.embed_documents(TEXTS[:2]).shape == (2, DIMENSION)
     assert waits == waited and len(server.seen) == 2
 
 
@@ -141,9 +152,9 @@ def test_what_may_pass_is_asked_again(tmp_path: Path, fault: str, waited: Sequen
 )
 def test_what_will_not_pass_is_named_and_not_repeated(tmp_path: Path, fault: str, message: str) -> None:
     with serving(EmbeddingServer([fault])) as server:
-        made = embedder(settings(tmp_path, server.url))
+        result = embedder(settings(tmp_path, server.url))
         with pytest.raises(EndpointError, match=message):
-            made.embed_documents(TEXTS[:2])
+            result.embed_documents(TEXTS[:2])
     assert len(server.seen) == 1
 
 
@@ -152,23 +163,23 @@ def test_an_endpoint_that_refuses_everything_is_named_and_no_document_is(tmp_pat
         embedder(settings(tmp_path, server.url)).embed_documents(TEXTS[:4])
     assert caught.value.name == "EndpointError" and caught.value.field == server.url
     # The batch, its half, that half's half, and a plain word, which is refused as well.
-    assert [len(asked["input"]) for asked in server.seen] == [4, 2, 1, 1]
+    assert [len(requested["input"]) for requested in server.seen] == [4, 2, 1, 1]
 
 
 @pytest.mark.parametrize("number", [0, 5, 9])
 def test_a_text_that_the_endpoint_refuses_is_named(tmp_path: Path, number: int) -> None:
     with serving(EmbeddingServer()) as server:
         server.refused = TEXTS[number]
-        made = embedder(settings(tmp_path, server.url))
+        result = embedder(settings(tmp_path, server.url))
         with pytest.raises(DocumentRefused, match="refuses a text") as caught:
-            made.embed_documents(TEXTS, first=100)
-        assert caught.value.field == f"documents[{100 + number}]" and "status 400" in str(caught.value.found)
-        cached = CachedEmbedder(made, tmp_path / "kept" / "vectors", say=print)
+            result.embed_documents(TEXTS, first=100)
+        assert caught.value.field == f"documents[{100 + number}]" and "status 400" in str(caught.value.actual)
+        cached = CachedEmbedder(result, tmp_path / "kept" / "vectors", say=print)
         with cached, pytest.raises(DocumentRefused) as caught:
             cached.embed_documents([TEXTS[(number + 1) % 10], *TEXTS], first=100)
         assert caught.value.field == f"documents[{101 + number}]"
         with pytest.raises(DocumentRefused) as caught:
-            made.embed_query(TEXTS[number])
+            result.embed_query(TEXTS[number])
         assert caught.value.field == "query"
 
 
@@ -177,7 +188,7 @@ def test_a_request_that_is_too_large_is_sent_in_parts(tmp_path: Path) -> None:
     with serving(EmbeddingServer(["400", "400"])) as server:
         vectors = embedder(settings(tmp_path, server.url)).embed_documents(TEXTS[:4])
         assert vectors.shape == (4, DIMENSION)
-    assert [len(asked["input"]) for asked in server.seen] == [4, 2, 1, 1, 2]
+    assert [len(requested["input"]) for requested in server.seen] == [4, 2, 1, 1, 2]
 
 
 @pytest.mark.parametrize("fault", ["nan", "huge"])
@@ -198,17 +209,17 @@ def test_another_dimension_in_the_middle_keeps_what_was_done(tmp_path: Path) -> 
     texts = [f"text {n}" for n in range(300)]
     said: list[str] = []
     with serving(EmbeddingServer(["well", "well", "wide"])) as server:
-        made = embedder(settings(tmp_path, server.url, batch=128))
-        with CachedEmbedder(made, tmp_path / "kept" / "vectors", say=said.append) as cached:
+        result = embedder(settings(tmp_path, server.url, batch=128))
+        with CachedEmbedder(result, tmp_path / "kept" / "vectors", say=said.append) as cached:
             with pytest.raises(EndpointError) as caught:
                 cached.embed_documents(texts)
-            assert (caught.value.expected, caught.value.found) == (DIMENSION, DIMENSION + 1)
+            assert (caught.value.expected, caught.value.actual) == (DIMENSION, DIMENSION + 1)
             assert len(cached.unknown(texts)) == 300 - 256
         server.seen.clear()
-        with CachedEmbedder(made, tmp_path / "kept" / "vectors", say=said.append) as again:
+        with CachedEmbedder(result, tmp_path / "kept" / "vectors", say=said.append) as again:
             vectors = again.embed_documents(texts)
-        assert [text for asked in server.seen for text in asked["input"]] == texts[256:]
-        assert vectors.tolist() == made.embed_documents(texts).tolist()
+        assert [text for requested in server.seen for text in requested["input"]] == texts[256:]
+        assert vectors.tolist() == result.embed_documents(texts).tolist()
     assert said == []
 
 
@@ -219,30 +230,30 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with serving(EmbeddingServer(["well", "400"])) as server:
-        made = embedder(settings(tmp_path, server.url, key_env="TESTED_KEY"))
+        result = embedder(settings(tmp_path, server.url, key_env="TESTED_KEY"))
         monkeypatch.delenv("TESTED_KEY", raising=False)
         with pytest.raises(SetupError, match="not in the environment") as missing:
-            made.embed_query("a")
+            result.embed_query("a")
         assert missing.value.hint == "export TESTED_KEY=.."
         monkeypatch.setenv("TESTED_KEY", KEY)
-        made.embed_query("a")
+        result.embed_query("a")
         with pytest.raises(EndpointError) as refused:
-            made.embed_query("a")  # this endpoint repeats the header in its refusal
+            result.embed_query("a")  # this endpoint repeats the header in its refusal
     assert server.keys == [f"Bearer {KEY}"] * 3  # the last request asks whether anything is answered
-    assert "(the key)" in str(refused.value.found)
-    shown = [refused.value.diagnostics(), str(refused.value), repr(vars(made)), json.dumps(made.manifest()),
+    assert "(the key)" in str(refused.value.actual)
+    shown = [refused.value.diagnostics(), str(refused.value), repr(vars(result)), json.dumps(result.manifest()),
              *capfd.readouterr()]  # fmt: skip
     assert not [text for text in shown if KEY in text]
     long = "k" * 2000  # as tokens are that say whose they are
     monkeypatch.setenv("TESTED_KEY", long)
     with serving(EmbeddingServer(["400"])) as server:
-        made = embedder(settings(tmp_path, server.url, key_env="TESTED_KEY"))
+        result = embedder(settings(tmp_path, server.url, key_env="TESTED_KEY"))
         with pytest.raises(EndpointError) as refused:
-            made.embed_query("a")
-    assert "kk" not in refused.value.diagnostics() and "(the key)" in str(refused.value.found)
+            result.embed_query("a")
+    assert "kk" not in refused.value.diagnostics() and "(the key)" in str(refused.value.actual)
     monkeypatch.setenv("TESTED_KEY", f"{KEY}\r\nX: y")
     with pytest.raises(SetupError) as caught:
-        made.embed_query("a")
+        result.embed_query("a")
     assert KEY not in caught.value.diagnostics()
 
 
@@ -289,33 +300,38 @@ def test_settings_that_are_missing_or_no_toml_are_named(tmp_path: Path) -> None:
 
 
 def test_the_manifest_names_the_model_and_not_the_place(tmp_path: Path) -> None:
-    made = embedder(settings(tmp_path, "https://here.example/v1")).manifest()
-    assert made == embedder(settings(tmp_path, "https://there.example/v1", attempts=2)).manifest()
-    assert (made["kind"], made["model"], made["dimension"]) == ("openai", "small", DIMENSION)
-    assert made["quantiser"] == {"bits": 4, "scale": "0.866", "turn": "turn-1"}
-    assert "example" not in json.dumps(made)
-    assert made != embedder(settings(tmp_path, "https://here.example/v1", model="large")).manifest()
-    found = published_constants("openai", tmp_path)
-    assert (found.dimension, found.norm_factor) == (DIMENSION, None)
+    created = embedder(settings(tmp_path, "https://here.example/v1")).manifest()
+    assert created == embedder(settings(tmp_path, "https://there.example/v1", attempts=2)).manifest()
+    assert (created["kind"], created["model"], created["dimension"]) == ("openai", "small", DIMENSION)
+    assert created["quantiser"] == {"bits": 4, "scale": "0.866", "turn": "turn-1"}
+    assert "example" not in json.dumps(created)
+    assert created != embedder(settings(tmp_path, "https://here.example/v1", model="large")).manifest()
+    result = published_constants("openai", tmp_path)
+    assert (result.dimension, result.norm_factor) == (DIMENSION, None)
     assert not re_executable("openai") and re_executable("onnx")
 
 
 def test_a_cut_keeps_the_first_components(tmp_path: Path) -> None:
     with serving(EmbeddingServer()) as server:
-        made = embedder(settings(tmp_path, server.url, cut=5))
-        vector = made.embed_query("a")
+        result = embedder(settings(tmp_path, server.url, cut=5))
+        vector = result.embed_query("a")
         assert (
-            vector.tolist() == quantise_unit(np.array(server.vector("a")[:5]), made.scale, turn=True).tolist()
+            vector.tolist()
+            == quantise_unit(np.array(server.vector("a")[:5]), result.scale, turn=True).tolist()
         )
-    assert (made.dimension, made.manifest()["dimension"], made.manifest()["cut_from"]) == (5, 5, DIMENSION)
+    assert (result.dimension, result.manifest()["dimension"], result.manifest()["cut_from"]) == (
+        5,
+        5,
+        DIMENSION,
+    )
 
 
 def test_an_account_asks_by_the_manifest_alone(tmp_path: Path) -> None:
-    made = embedder(settings(tmp_path, "https://here.example/v1"), query_tokens=3)
-    known = ManifestEmbedder(made.manifest())
-    assert known.manifest() == made.manifest()
-    assert known.query_commitment("a question", 4) == made.query_commitment("a question", 4)
-    assert known.tokenize("a question") == made.tokenize("a question")
+    result = embedder(settings(tmp_path, "https://here.example/v1"), query_tokens=3)
+    known = ManifestEmbedder(result.manifest())
+    assert known.manifest() == result.manifest()
+    assert known.query_commitment("a question", 4) == result.query_commitment("a question", 4)
+    assert known.tokenize("a question") == result.tokenize("a question")
     with pytest.raises(SetupError):
         known.embed_query("a question")
     with pytest.raises(NothingToEmbed):

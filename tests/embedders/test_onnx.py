@@ -190,7 +190,7 @@ def test_model_with_an_unknown_input_is_refused(folder: Path) -> None:
     (folder / "model.onnx").write_bytes(lookup_model(extra_input="pixel_values"))
     with pytest.raises(SetupError, match="inputs that are unknown") as caught:
         minilm(folder).embed_query("red")
-    assert caught.value.found == ["pixel_values"]
+    assert caught.value.actual == ["pixel_values"]
 
 
 # -- any model in a folder -----------------------------------------------------------------------------------

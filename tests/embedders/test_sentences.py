@@ -1,5 +1,5 @@
-"""The embedder that loads sentence-transformers, against a module with that package's interface: the package itself brings
-torch, which is too large for the locked environment."""
+"""The embedder that loads sentence-transformers, against a module with that package's interface: the package itself
+brings torch, which is too large for the locked environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SentenceTransformer:
             raise OSError("no weights")
         self.default_prompt_name: str | None = "query"
         self.max_seq_length = 512
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def get_sentence_embedding_dimension(self) -> int:
         return DIMENSION
@@ -38,7 +38,7 @@ class SentenceTransformer:
         self, sentences: list[str], *, batch_size: int, convert_to_numpy: bool, show_progress_bar: bool
     ) -> np.typing.NDArray[np.float32]:
         assert convert_to_numpy and not show_progress_bar and self.default_prompt_name is None
-        self.asked += sentences
+        self.requested += sentences
         return np.stack([self.vector(text) for text in sentences])
 
     @staticmethod
@@ -63,30 +63,30 @@ def embedder(place: Path, **options: Any) -> Any:
 
 
 def test_texts_become_vectors(folder: Path) -> None:
-    made = embedder(folder)
+    result = embedder(folder)
     texts: Sequence[str] = ["a face", "decade", "bad fee"]
     expected = [
-        quantise_unit(SentenceTransformer.vector(text), made.scale, turn=True).tolist() for text in texts
+        quantise_unit(SentenceTransformer.vector(text), result.scale, turn=True).tolist() for text in texts
     ]
-    assert made.embed_documents(texts).tolist() == expected
-    assert made.embed_query("decade").tolist() == expected[1]
+    assert result.embed_documents(texts).tolist() == expected
+    assert result.embed_query("decade").tolist() == expected[1]
     assert published_constants("sentence-transformers", folder).dimension == DIMENSION
     with pytest.raises(NothingToEmbed) as caught:
-        made.embed_documents(["a", "xyz"])  # a vector of zeros
+        result.embed_documents(["a", "xyz"])  # a vector of zeros
     assert caught.value.field == "documents[1]"
 
 
 def test_the_model_s_own_prompts_are_used_unless_the_settings_say_others(folder: Path) -> None:
     prompts = {"prompts": {"query": "ask: ", "passage": "read: "}}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(prompts))
-    made = embedder(folder)
-    made.embed_query("face")
-    made.embed_documents(["face"])
-    assert made._loaded.asked == ["ask: face", "read: face"]
+    result = embedder(folder)
+    result.embed_query("face")
+    result.embed_documents(["face"])
+    assert result._loaded.requested == ["ask: face", "read: face"]
     (folder / "embedder.toml").write_text('query_prompt = ""\ncut = 4\nmax_tokens = 32\n')
     short = embedder(folder)
     assert short.embed_query("face").shape == (4,)
-    assert short._loaded.asked == ["face"] and short._loaded.max_seq_length == 32
+    assert short._loaded.requested == ["face"] and short._loaded.max_seq_length == 32
 
 
 def test_the_manifest_has_all_files_and_no_place(

@@ -28,10 +28,10 @@ class Counting(WordLlama):
 
     def __init__(self, **limits: int) -> None:
         super().__init__(**limits)
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
-        self.asked += texts
+        self.requested += texts
         return super().embed_documents(texts, first=first)
 
 
@@ -41,16 +41,16 @@ def path(tmp_path: Path) -> Path:
 
 
 def embed(
-    path: Path, texts: Sequence[str] = TEXTS, *, most: int = 100, **limits: int
+    path: Path, texts: Sequence[str] = TEXTS, *, maximum: int = 100, **limits: int
 ) -> tuple[list[str], list[str]]:
     """The texts that were embedded, and what was said; the vectors must be the embedder's own."""
     said: list[str] = []
     counting = Counting(**limits)
-    with CachedEmbedder(counting, path, say=said.append, most=most) as cached:
-        found = cached.embed_documents(texts)
+    with CachedEmbedder(counting, path, say=said.append, maximum=maximum) as cached:
+        result = cached.embed_documents(texts)
         assert cached.manifest() == counting.manifest() and cached.table is counting.table
-    assert np.array_equal(found, WordLlama(**limits).embed_documents(texts))
-    return counting.asked, said
+    assert np.array_equal(result, WordLlama(**limits).embed_documents(texts))
+    return counting.requested, said
 
 
 def test_known_texts_are_not_embedded_again(path: Path) -> None:
@@ -71,8 +71,8 @@ def test_a_damaged_vector_is_said_and_embedded_anew(path: Path) -> None:
         altered = bytes([(components[0] + 1) % 7, *components[1:]])
         db.execute("UPDATE vector SET components = ? WHERE key = ?", (altered, key))
         db.execute("UPDATE vector SET components = x'00' WHERE key = (SELECT max(key) FROM vector)")
-    asked, said = embed(path)
-    assert len(asked) == 2 and len(said) == 1 and "2 vectors" in said[0] and "damaged" in said[0]
+    requested, said = embed(path)
+    assert len(requested) == 2 and len(said) == 1 and "2 vectors" in said[0] and "damaged" in said[0]
     assert embed(path) == ([], [])
 
 
@@ -84,8 +84,8 @@ def test_a_vector_of_another_text_is_not_taken(path: Path) -> None:
         db.executemany(
             "UPDATE vector SET digest = ?, components = ? WHERE key = ?", [(*second, a), (*first, b)]
         )
-    asked, said = embed(path, TEXTS[:2])
-    assert asked == TEXTS[:2] and "damaged" in said[0]
+    requested, said = embed(path, TEXTS[:2])
+    assert requested == TEXTS[:2] and "damaged" in said[0]
 
 
 @pytest.mark.parametrize("kind", ["no database", "torn", "another program's"])
@@ -103,22 +103,22 @@ def test_a_file_that_is_no_cache_is_said_and_left_alone(path: Path, kind: str) -
             db.execute("CREATE TABLE mine (x)")
     path.chmod(0o600)
     before = path.read_bytes()
-    asked, said = embed(path)
-    assert asked == TEXTS[:3]
+    requested, said = embed(path)
+    assert requested == TEXTS[:3]
     assert said and str(path) in said[0] and "is not used" in said[0]
     assert path.read_bytes() == before
 
 
 def test_the_cache_is_bounded_and_drops_what_was_used_longest_ago(path: Path) -> None:
     embed(path, ["one", "two"])
-    embed(path, ["two", "three"], most=2)
+    embed(path, ["two", "three"], maximum=2)
     assert embed(path, ["two", "three"])[0] == []
     assert embed(path, ["one"])[0] == ["one"]
 
 
 def test_a_full_cache_is_not_searched_for_each_run_of_texts(path: Path) -> None:
     passes: list[str] = []
-    with CachedEmbedder(get_embedder(), path, say=print, most=800) as cached:
+    with CachedEmbedder(get_embedder(), path, say=print, maximum=800) as cached:
         assert cached._db is not None
         cached._db.set_trace_callback(lambda said: passes.append(said) if said.startswith("DELETE") else None)
         for first in range(0, 1200, 20):

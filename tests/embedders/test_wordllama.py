@@ -51,7 +51,7 @@ def test_table_is_int4_and_read_only() -> None:
 def test_altered_artefact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SetupError, match="not the pinned one") as caught:
         wordllama._package_data(wordllama.TOKENIZER, wordllama.WEIGHTS_SHA256)
-    assert caught.value.found == wordllama.TOKENIZER_SHA256
+    assert caught.value.actual == wordllama.TOKENIZER_SHA256
     monkeypatch.setattr(wordllama, "TABLE_SHA256", "0" * 64)
     with pytest.raises(SetupError, match="the int4 table is not the pinned one"):
         wordllama.int4_table.__wrapped__()

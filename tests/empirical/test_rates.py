@@ -104,12 +104,12 @@ def test_limits_of_a_proportion_are_those_of_the_binomial() -> None:
 @pytest.mark.parametrize("true, eps", [(1.0, 0.0), (math.e, 1.0), (math.e**2, 2.0)])
 def test_a_bound_from_trials_stays_below_the_mechanism_s_epsilon(true: float, eps: float) -> None:
     """Randomised response on one bit: the bound may exceed its epsilon in at most 1 of 20 runs, and comes near."""
-    p, found = true / (1 + true), []
+    p, result = true / (1 + true), []
     for _ in range(60):
         inside, outside = RNG.random(4000) < p, RNG.random(4000) < 1 - p
-        found.append(clopper_pearson_epsilon(inside.astype(float), outside.astype(float)))
-    assert sum(f > eps for f in found) <= 8  # binomial(60, 1/20) has 9 or more with probability 0.004
-    assert np.mean(found) > eps - 0.25
+        result.append(clopper_pearson_epsilon(inside.astype(float), outside.astype(float)))
+    assert sum(f > eps for f in result) <= 8  # binomial(60, 1/20) has 9 or more with probability 0.004
+    assert np.mean(result) > eps - 0.25
 
 
 def test_a_threshold_chosen_on_the_trials_that_measure_it_would_overstate() -> None:
@@ -150,8 +150,8 @@ def test_one_run_refutes_what_a_binomial_cannot_reach() -> None:
     assert one_run_epsilon(95, 100, 100, delta="1e-3") < eps
     assert one_run_epsilon(50, 100, 100) == 0
     assert one_run_epsilon(0, 100, 100, delta="1e-3") == 0
-    found = [one_run_epsilon(int(RNG.binomial(500, 0.75)), 500, 500) for _ in range(100)]
-    assert sum(f > math.log(3) for f in found) <= 12
+    result = [one_run_epsilon(int(RNG.binomial(500, 0.75)), 500, 500) for _ in range(100)]
+    assert sum(f > math.log(3) for f in result) <= 12
 
 
 @pytest.mark.parametrize("correct, guesses, canaries", [(3, 2, 5), (1, 6, 5), (0, 0, 5), (-1, 2, 5)])
@@ -171,8 +171,14 @@ def _write(path: Path, lines: list[dict[str, str]]) -> None:
 
 
 def test_collections_are_read_from_their_folder(tmp_path: Path) -> None:
-    _write(tmp_path / "medquad.jsonl.gz", [{"question": "What?", "answer": "This."}, {"question": "What?", "answer": "That."},
-                                           {"question": "Why?", "answer": "This."}])  # fmt: skip
+    _write(
+        tmp_path / "medquad.jsonl.gz",
+        [
+            {"question": "What?", "answer": "This."},
+            {"question": "What?", "answer": "That."},
+            {"question": "Why?", "answer": "This."},
+        ],
+    )
     medical = collection("medquad", tmp_path)
     assert (medical.passages, medical.questions) == (["This.", "That."], ["What?", "Why?"])
     assert medical.relevant == [frozenset({0, 1}), frozenset({0})]

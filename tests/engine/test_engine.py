@@ -128,7 +128,7 @@ def test_positions_are_uniform() -> None:
 def test_more_documents_than_capacity_are_refused() -> None:
     with pytest.raises(CapacityError) as caught:
         build_index(np.ones((4, 2), np.int8), 3)
-    assert (caught.value.expected, caught.value.found) == ("at most 3", 4)
+    assert (caught.value.expected, caught.value.actual) == ("at most 3", 4)
     assert build_index(np.ones((3, 2), np.int8), 3).capacity == 3
     with pytest.raises(PolicyError, match="the capacity is out of range"):
         build_index(np.ones((0, 2), np.int8), 0)

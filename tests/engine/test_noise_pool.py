@@ -131,9 +131,9 @@ def test_memory_is_bounded_in_bytes_however_large_a_slot_is() -> None:
             sampler.wait_for(slot(1, account))
         pool.prepare(slot(1, "last"))
         sampler.wait_for(slot(1, "last"))  # what was drawn before it is held, or was dropped for it
-        assert 0 < pool.held_bytes <= 4 * each
+        assert 0 < pool.stored_bytes <= 4 * each
         pool.max_bytes = each - 1
-        assert pool.held_bytes in (0, each)
+        assert pool.stored_bytes in (0, each)
         for account in accounts:
             assert pool.get(slot(1, account), follow=False).tolist() == spelled(slot(1, account)).tolist()
         assert pool.counts.cold >= 8

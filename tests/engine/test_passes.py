@@ -42,8 +42,8 @@ def gathered(work: Held, items: Sequence[str]) -> tuple[str, list[str | BaseExce
             while len(shared._queue) < number:
                 threading.Event().wait(0.001)
         work.go.set()
-        found = [other.exception() or other.result() for other in others]
-        return first.result(), found
+        result = [other.exception() or other.result() for other in others]
+        return first.result(), result
 
 
 def test_what_is_asked_for_during_a_pass_shares_the_next() -> None:
@@ -54,18 +54,18 @@ def test_what_is_asked_for_during_a_pass_shares_the_next() -> None:
 
 def test_a_pass_has_a_bounded_number_of_items() -> None:
     work, items = Held(), [f"item {i}" for i in range(MOST + 2)]
-    _, found = gathered(work, items)
-    assert found == [item.upper() for item in items]
+    _, result = gathered(work, items)
+    assert result == [item.upper() for item in items]
     assert [len(each) for each in work.passes] == [1, MOST, 2]
 
 
 @pytest.mark.parametrize("wrong", ["a", "b", "c"])
 def test_an_error_is_raised_where_it_belongs(wrong: str) -> None:
     work = Held(wrong)
-    first, found = gathered(work, "abc")
+    first, result = gathered(work, "abc")
     assert first == "FIRST"
-    assert [str(each) for each in found] == [each if each == wrong else each.upper() for each in "abc"]
-    assert [each for each in found if isinstance(each, ValueError)] == [found["abc".index(wrong)]]
+    assert [str(each) for each in result] == [each if each == wrong else each.upper() for each in "abc"]
+    assert [each for each in result if isinstance(each, ValueError)] == [result["abc".index(wrong)]]
 
 
 def test_an_error_of_one_alone_leaves_the_next_free() -> None:
@@ -94,12 +94,12 @@ def test_selections_by_many_threads_are_those_of_the_reference(sampled: bool) ->
     queries = [rng.integers(-7, 8, 12).astype(np.int8) for _ in range(60)]
     noises = [no_noise(90) if i % 3 else rng.integers(-9, 9, 90).astype(np.int32) for i in range(60)]
 
-    def found(number: int) -> list[int]:
+    def actual(number: int) -> list[int]:
         return select(index, queries[number], noises[number], window, 4, kept)
 
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(found, range(60)))
-    assert together == [
+        batch = list(pool.map(actual, range(60)))
+    assert batch == [
         reference_select(index, query, noise, window, 4, kept)
         for query, noise in zip(queries, noises, strict=True)
     ]

@@ -41,8 +41,8 @@ def by_definition(
             if (tau == 0 or apart <= tau) and near(vectors[i], vectors[j], *theta):
                 merged = cluster[later.account] | cluster[earlier.account]
                 cluster.update(dict.fromkeys(merged, merged))
-    found = {tuple(sorted(accounts)) for accounts in cluster.values() if len(accounts) > 1}
-    return tuple(sorted(found, key=lambda accounts: (-len(accounts), accounts)))
+    result = {tuple(sorted(accounts)) for accounts in cluster.values() if len(accounts) > 1}
+    return tuple(sorted(result, key=lambda accounts: (-len(accounts), accounts)))
 
 
 @pytest.mark.parametrize("unit", ["positions", "seconds"])
@@ -58,10 +58,10 @@ def test_agrees_with_the_definition(unit: TauUnit, tau: int, theta: tuple[int, i
             queries.append(Query(i + 2, now, account := rng.choice("abcdefghijkl") + "1", account[0]))
         intents = [[rng.randint(-5, 5) for _ in range(9)] for _ in range(20)]
         vectors = np.array([[x + rng.randint(-2, 2) for x in rng.choice(intents)] for _ in queries], np.int8)
-        found = estimate(queries, vectors, theta=theta, tau=tau, tau_unit=unit)
-        assert found.clusters == by_definition(queries, vectors, theta, tau, unit)
-        assert found.c == max([1, *map(len, found.clusters)])
-        sizes.add(found.c)
+        result = estimate(queries, vectors, theta=theta, tau=tau, tau_unit=unit)
+        assert result.clusters == by_definition(queries, vectors, theta, tau, unit)
+        assert result.c == max([1, *map(len, result.clusters)])
+        sizes.add(result.c)
     assert len(sizes) > 1
 
 
@@ -82,29 +82,31 @@ def test_neither_order_nor_threads_matter() -> None:
 
 
 def test_a_join_names_the_first_near_pair_in_ledger_order() -> None:
-    found = estimate(
-        ask("a1", "b1", "a2", "a1", "b1"), rows([1, 0], [0, 1], [1, 0], [0, 1], [1, 0]), theta=(4, 5)
+    result = estimate(
+        ask("a1", "b1", "a2", "a1", "b1"),
+        rows([1, 0], [0, 1], [1, 0], [0, 1], [1, 0]),
+        theta=(4, 5),
     )
-    assert [(j.earlier, j.later, j.accounts) for j in found.joins] == [
+    assert [(j.earlier, j.later, j.accounts) for j in result.joins] == [
         (10, 12, ("a1", "a2")),
         (11, 13, ("b1", "a1")),
     ]
-    assert found.clusters == (("a1", "a2", "b1"),)
+    assert result.clusters == (("a1", "a2", "b1"),)
 
 
 def test_a_cluster_is_counted_over_all_tenants_and_within_one() -> None:
-    found = estimate(ask("a1", "b1", "a2", "c1", "c2"), rows(*[[3, 4]] * 3, *[[-4, 3]] * 2), theta=(4, 5))
-    assert found.clusters == (("a1", "a2", "b1"), ("c1", "c2"))
-    assert (found.c, found.c_tenant) == (3, 2)
+    result = estimate(ask("a1", "b1", "a2", "c1", "c2"), rows(*[[3, 4]] * 3, *[[-4, 3]] * 2), theta=(4, 5))
+    assert result.clusters == (("a1", "a2", "b1"), ("c1", "c2"))
+    assert (result.c, result.c_tenant) == (3, 2)
     split = estimate(ask("a1", "b1", "c1"), rows(*[[3, 4]] * 3), theta=(4, 5))
     assert (split.c, split.c_tenant) == (3, 1)
 
 
 def test_a_chain_is_one_cluster() -> None:
     angles = [np.array([7, 0]), np.array([7, 3]), np.array([6, 6]), np.array([3, 7])]
-    found = estimate(ask("a1", "a2", "a3", "a4"), np.array(angles, np.int8), theta=(9, 10))
+    result = estimate(ask("a1", "a2", "a3", "a4"), np.array(angles, np.int8), theta=(9, 10))
     assert not near(angles[0], angles[3], 9, 10)
-    assert found.c == 4
+    assert result.c == 4
 
 
 def test_the_threshold_is_exact() -> None:
@@ -130,19 +132,23 @@ def test_tau_in_seconds_includes_its_end() -> None:
 
 
 def test_no_queries() -> None:
-    found = estimate([], np.zeros((0, 4), np.int8), theta=(4, 5))
-    assert (found.c, found.c_tenant, found.clusters, found.joins) == (0, 0, (), ())
+    result = estimate([], np.zeros((0, 4), np.int8), theta=(4, 5))
+    assert (result.c, result.c_tenant, result.clusters, result.joins) == (0, 0, (), ())
 
 
 def test_one_account_is_no_coalition() -> None:
-    found = estimate(ask("a1", "a1", "a1"), rows([1, 0], [1, 0], [1, 0]), theta=(4, 5))
-    assert (found.c, found.c_tenant, found.clusters) == (1, 1, ())
+    result = estimate(
+        ask("a1", "a1", "a1"),
+        rows([1, 0], [1, 0], [1, 0]),
+        theta=(4, 5),
+    )
+    assert (result.c, result.c_tenant, result.clusters) == (1, 1, ())
 
 
 def test_identical_queries_only() -> None:
     accounts = [f"a{i}" for i in range(300)]
-    found = estimate(ask(*accounts), np.full((300, 4), 3, np.int8), theta=(999, 1000))
-    assert (found.c, found.c_tenant, len(found.joins)) == (300, 300, 299)
+    result = estimate(ask(*accounts), np.full((300, 4), 3, np.int8), theta=(999, 1000))
+    assert (result.c, result.c_tenant, len(result.joins)) == (300, 300, 299)
 
 
 def test_zero_vectors_are_equal_to_each_other_only() -> None:
@@ -171,8 +177,16 @@ def test_negative_tau_is_refused() -> None:
         (ask("a1"), rows([8]), "component is out of range"),
         (ask("a1"), np.ones((1, 1), np.int32), "the array does not hold int4 components"),
         (ask("a1", "a2", gap_ms=-1), rows([1], [1]), "the timestamps run backwards"),
-        ([Query(2, 0, "a1", "a"), Query(2, 0, "a2", "a")], rows([1], [1]), "a ledger index occurs twice"),
-        ([Query(2, 0, "a1", "a"), Query(3, 0, "a1", "b")], rows([1], [1]), "an account is in two tenants"),
+        (
+            [Query(2, 0, "a1", "a"), Query(2, 0, "a2", "a")],
+            rows([1], [1]),
+            "a ledger index occurs twice",
+        ),
+        (
+            [Query(2, 0, "a1", "a"), Query(3, 0, "a1", "b")],
+            rows([1], [1]),
+            "an account is in two tenants",
+        ),
     ],
 )
 def test_what_is_not_a_window_is_refused(queries: list[Query], vectors: np.ndarray, reason: str) -> None:
@@ -185,12 +199,12 @@ def test_the_policy_says_what_is_estimated_and_names_stay_inside() -> None:
         window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=3, k_max=2, eps_acc="14", top_k=2
     )
     queries = ask("alice", "alan")
-    found = estimate_window(queries, list(rows([4, 3], [5, 0])), policy)
-    assert found.public().dump() == {
-        "c": 2, "c_tenant": 2, "theta": [4, 5], "tau": 0, "tau_unit": "positions", "certificate": None,
+    result = estimate_window(queries, list(rows([4, 3], [5, 0])), policy)
+    assert result.public().dump() == {
+        "c": 2, "c_tenant": 2, "theta": [4, 5], "tau": 0, "tau_unit": "positions", "coalition_proof": None,
     }  # fmt: skip
-    assert "alice" not in found.public().canonical().decode()
-    assert found.evidence()["clusters"] == [["alan", "alice"]]
+    assert "alice" not in result.public().canonical().decode()
+    assert result.evidence()["clusters"] == [["alan", "alice"]]
     with pytest.raises(EncodingError, match="several shapes"):
         estimate_window(queries, [np.ones(2, np.int8), np.ones(3, np.int8)], policy)
 

@@ -18,9 +18,9 @@ from tests.window.simulator import QUESTIONS, Service
 PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"
 
 
-def closed(service: Service, asked: dict[str, str]) -> tuple[Window, WindowFile, ReportedVerdict]:
+def closed(service: Service, requested: dict[str, str]) -> tuple[Window, WindowFile, ReportedVerdict]:
     window = service.open()
-    for account, text in asked.items():
+    for account, text in requested.items():
         service.ask(window, account, text)
     service.finish(window)
     file = WindowFile.load(window.directory / "public")
@@ -42,13 +42,13 @@ def test_a_coalition_above_k_max_fails_the_window_without_names(tmp_path: Path) 
     window, file, verdict = closed(service, probes)
     coalition = file.entries[-1]["coalition"]
     assert coalition == {
-        "c": 3, "c_tenant": 2, "theta": [4, 5], "tau": 0, "tau_unit": "positions", "certificate": None,
+        "c": 3, "c_tenant": 2, "theta": [4, 5], "tau": 0, "tau_unit": "positions", "coalition_proof": None,
     }  # fmt: skip
     assert verdict.exit_code is ExitCode.FAIL
     assert verdict.line == "FAIL coalition.cap"
     assert verdict.deciding is not None
     assert verdict.deciding.expected == "c at most k_max = 2"
-    assert verdict.deciding.found == "c = 3, in one tenant 2 (declared, not proved)"
+    assert verdict.deciding.actual == "c = 3, in one tenant 2 (declared, not proved)"
     assert verdict.figures["coalition"] == "not-checked"
 
     kept = window.directory / "estimate.json"
@@ -65,8 +65,8 @@ def test_a_coalition_above_k_max_fails_the_window_without_names(tmp_path: Path) 
 
 def test_a_declared_estimate_within_k_max_stays_not_checked(tmp_path: Path) -> None:
     service = Service(tmp_path)
-    asked = {f"{tenant}-{i + 1}": QUESTIONS[tenant][i] for tenant in QUESTIONS for i in range(2)}
-    window, file, verdict = closed(service, asked)
+    requested = {f"{tenant}-{i + 1}": QUESTIONS[tenant][i] for tenant in QUESTIONS for i in range(2)}
+    window, file, verdict = closed(service, requested)
     assert file.entries[-1]["coalition"]["c"] == 1
     assert status(verdict, "coalition.cap") is Status.PASS
     assert verdict.figures["coalition"] == "not-checked"

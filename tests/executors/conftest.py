@@ -159,14 +159,14 @@ class RayCluster(Cluster):
 def cluster(request: pytest.FixtureRequest, key_file: Path, tmp_path: Path) -> Iterator[Cluster]:
     if request.param == "dask":
         pytest.importorskip("distributed")
-        made: Cluster = DaskCluster(tmp_path)
+        result: Cluster = DaskCluster(tmp_path)
     else:
         pytest.importorskip(
             "ray", reason="Ray is not tested: it is not installed (pip install 'ray[client]')"
         )
-        made = RayCluster(key_file)
+        result = RayCluster(key_file)
     try:
-        made.begin()
-        yield made
+        result.begin()
+        yield result
     finally:
-        made.stop()
+        result.stop()

@@ -74,11 +74,11 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     service.key.save(service.root / "key")
     (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
 
-    # The noise certificates of everyone's first slot, before anything is asked.
-    ahead = start("provider", "prove", directory, "--ahead", "--executor", cluster.address)
-    assert finish(ahead)[0] == {"made": 4, "certificates": 4}
+    # The noise proofs of everyone's first slot, before anything is asked.
+    ahead = start("provider", "prove", directory, "--precompute", "--executor", cluster.address)
+    assert finish(ahead)[0] == {"created": 4, "noise_proofs": 4}
     with Window.resume(directory, key=service.key, clock=service.clock) as window:
-        kept = window.certificates.get(SlotKey("law", "law-1", 1))
+        kept = window.noise_proofs.get(SlotKey("law", "law-1", 1))
         assert kept is not None
         for number in range(each):
             for tenant, questions in QUESTIONS.items():
@@ -102,25 +102,28 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     command = start(*prove)
     assert cluster.kill_a_busy_worker(lambda: command.poll() is None)
     result, err = finish(command)
-    assert result["made"] == total - len(before) and result["proofs"] == total
+    assert result["created"] == total - len(before) and result["proofs"] == total
     assert "a worker was lost; its job runs once more" in err
     after = made(directory)
     assert len(after) == total and before.items() <= after.items(), "no finished proof is made again"
-    assert finish(start(*prove))[0]["made"] == 0
+    assert finish(start(*prove))[0]["created"] == 0
 
     with Window.resume(directory, key=service.key, clock=service.clock) as window:
         policy = window.policy
         receipts = service.receipts(window, service.root / "receipts")
     file = WindowFile.load(directory / "public")
     first = next(e["seq"] for e in file.entries if (e.get("account"), e.get("i")) == ("law-1", 1))
-    assert base64.b64decode(file.proofs[str(first)]["retrieve"]["certificate"]) == kept.proof
-    verdict = Finished(service, directory, file, policy, receipts).verify(require={"a1": "proved"})
+    assert base64.b64decode(file.proofs[str(first)]["retrieve"]["noise_proof"]) == kept.proof
+    verdict = Finished(service, directory, file, policy, receipts).verify(
+        require={"query_embedding": "proved"}
+    )
     assert verdict.passed, verdict.deciding
     assert verdict.figures["proved"] == len(QUESTIONS) * each
 
     # And verified there, by workers who then decide.
     with open_executor(cluster.address) as executor:
         elsewhere = Finished(service, directory, file, policy, receipts).verify(
-            require={"a1": "proved"}, checking=lambda _: Checking(run=partial(run_jobs, executor=executor))
+            require={"query_embedding": "proved"},
+            checking=lambda _: Checking(run=partial(run_jobs, executor=executor)),
         )
     assert elsewhere.checks == verdict.checks

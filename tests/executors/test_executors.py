@@ -17,7 +17,7 @@ import pytest
 
 from rag_audit.errors import EncodingError, ExecutorError, SetupError, VersionError, WitnessError
 from rag_audit.proofs import executors
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.executors import (
     KEY_VARIABLE,
@@ -29,7 +29,7 @@ from rag_audit.proofs.executors import (
     run_sealed,
     worker_key,
 )
-from rag_audit.proofs.statements.private import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseProof
 from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes
 from tests.executors.conftest import Cluster, DaskCluster
@@ -95,24 +95,24 @@ def scan_key() -> ScanKey:
     return ScanKey(points, 4, 500, bytes(32), (1,), 2, lo=5, hi=90, lattice=64)
 
 
-def certificate_job(key: ScanKey, slot: int) -> CertificateJob:
-    return CertificateJob(key, seed_commitment(S0, S1), 33, slot, S0, S1)
+def slot_proof_job(key: ScanKey, slot: int) -> SlotProofJob:
+    return SlotProofJob(key, seed_commitment(S0, S1), 33, slot, S0, S1)
 
 
 # -- what travels --------------------------------------------------------------------------------------------
 
 
 def test_a_sealed_job_shows_no_secret_and_gives_its_result(key_file: Path, scan_key: ScanKey) -> None:
-    job, carrier = certificate_job(scan_key, 1), Recorder()
+    job, carrier = slot_proof_job(scan_key, 1), Recorder()
     result = SealedExecutor(carrier, worker_key()).submit(run_job, job).result()
-    assert isinstance(result, NoiseCertificate)
+    assert isinstance(result, NoiseProof)
     (sent,) = carrier.sent
     plain = pickle.dumps((run_job, job))
     for secret in (S0, S1):
         halves = (to_bytes(secret), secret.to_bytes(32, "little").rstrip(b"\0"))
         assert any(half in plain for half in halves), "the job holds it"
         assert not any(half in sent for half in halves)
-    assert b"CertificateJob" in plain and b"CertificateJob" not in sent
+    assert b"SlotProofJob" in plain and b"SlotProofJob" not in sent
 
 
 def test_an_executor_that_is_not_of_this_machine_is_sealed(key_file: Path) -> None:
@@ -257,15 +257,15 @@ def test_jobs_are_built_as_there_is_room() -> None:
         assert sum(1 for _ in run) == 999
 
 
-@pytest.mark.parametrize(("size", "most"), [(10, 128), (100_000, 10), (2_000_000, 4)])
+@pytest.mark.parametrize(("size", "maximum"), [(10, 128), (100_000, 10), (2_000_000, 4)])
 def test_fewer_large_jobs_are_on_their_way(
-    key_file: Path, monkeypatch: pytest.MonkeyPatch, size: int, most: int
+    key_file: Path, monkeypatch: pytest.MonkeyPatch, size: int, maximum: int
 ) -> None:
     monkeypatch.setattr(executors, "IN_FLIGHT_BYTES", 1_050_000)
     carrier = Recorder()
     run = run_jobs([(i, Sized(i, blob=bytes(size))) for i in range(200)], carrier)
     next(run)
-    assert len(carrier.sent) == most
+    assert len(carrier.sent) == maximum
     run.close()
 
 
@@ -292,7 +292,7 @@ def test_a_missing_package_is_named(key_file: Path, monkeypatch: pytest.MonkeyPa
 def test_a_worker_killed_in_the_middle_of_a_proof_costs_no_proof(
     cluster: Cluster, scan_key: ScanKey, caplog: pytest.LogCaptureFixture
 ) -> None:
-    jobs = [(slot, certificate_job(scan_key, slot)) for slot in range(6)]
+    jobs = [(slot, slot_proof_job(scan_key, slot)) for slot in range(6)]
     with open_executor(cluster.address) as sealed, ThreadPoolExecutor(1) as thread:
         running = thread.submit(lambda: list(run_jobs(jobs, sealed)))
         killed = cluster.kill_a_busy_worker(lambda: not running.done())

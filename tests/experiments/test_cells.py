@@ -71,11 +71,11 @@ def test_the_whole_test_size_stays_below_its_bounds() -> None:
         e.name: [(cell, e.run(cell, generator(1, e.name, cell.key))) for cell in e.cells("test")]
         for e in everything
     }
-    found = [line for e in everything for line in report.lines(results, e)]
-    check([line.figure for line in found])
-    summary = report.summarise(found)
+    result = [line for e in everything for line in report.lines(results, e)]
+    check([line.figure for line in result])
+    summary = report.summarise(result)
     assert summary.closest is not None and len(summary.bounded) > 100
-    verdicts = [line for line in found if line.figure.name == "passes"]
+    verdicts = [line for line in result if line.figure.name == "passes"]
     assert len(verdicts) == 4 and all(line.figure.value == 1 for line in verdicts)
 
 
@@ -154,5 +154,5 @@ def test_the_estimators_false_positives_by_formula() -> None:
 
 
 def test_pairs_have_the_papers_gaps() -> None:
-    for column, found in gaps().items():
-        assert sum(GAPS[0] <= g <= GAPS[1] for g in found) >= 10, column
+    for column, result in gaps().items():
+        assert sum(GAPS[0] <= g <= GAPS[1] for g in result) >= 10, column

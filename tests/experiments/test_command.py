@@ -129,16 +129,16 @@ def test_a_corrupted_cell_is_named_and_measured_again(
 
 def test_an_unknown_experiment_is_named(tmp_path: Path) -> None:
     error = refused("run", "toy", "figure-9", "--out", tmp_path / "r")
-    assert error["found"] == "figure-9" and "toy" in error["expected"]
+    assert error["actual"] == "figure-9" and "toy" in error["expected"]
     assert not (tmp_path / "r").exists()
 
 
 def test_a_missing_package_is_told_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
+    result = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else found(name)
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else result(name)
     )
     error = refused("run", "toy", "--out", tmp_path / "r")
     assert error["at"] == "matplotlib" and "pip install 'ragaudit-zk[experiments]'" in error["hint"]

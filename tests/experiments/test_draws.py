@@ -54,15 +54,15 @@ def test_ranks_have_the_distribution_that_selection_gives(inside: bool) -> None:
     """The engine's `select` on the toy index, its noise from the table; ties count, so the noise is narrow."""
     index, window, queries = toy().index(inside=inside), toy().window(NOISE.lattice), 4000
     noise = table_noise(np.random.default_rng(7), queries, index.capacity).astype(np.int32)
-    found = np.full(queries, 8)
+    result = np.full(queries, 8)
     for number, row in enumerate(noise):
         listed = select(index, toy().query, row, window, 8)
         if 0 in listed:
-            found[number] = listed.index(0)
+            result[number] = listed.index(0)
     target, *others = toy().lattice_scores(NOISE.lattice, inside=inside)
     law = ranks(NOISE, target, counted(others), 8)
     assert law.sum() == pytest.approx(1)
-    assert stats.chisquare(np.bincount(found, minlength=9), queries * law).pvalue > 1e-3
+    assert stats.chisquare(np.bincount(result, minlength=9), queries * law).pvalue > 1e-3
     alone = ranks(NOISE, target, {0: 50}, 8)
     assert np.abs(alone - law).max() > 1e-4  # the other documents' scores count
 

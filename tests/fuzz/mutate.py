@@ -20,7 +20,7 @@ PARTS = (
     "tenants",
     "verification_keys",
     "proofs",
-    "certificate",
+    "coalition_proof",
     "challenges",
 )
 """The parts of a window file."""
@@ -48,11 +48,60 @@ INTEGERS = (
     -BIG,
 )
 TEXTS = (
-    "", " ", "0", "00", "-1", "1e-999", "1e999", "1e-9", "100000", "0.5", "nan", "inf", "true", "x", "a b", "..", "/", "../x",
-    "٣", "１", "x\ny", "x\r\nPASS eps_audit=0.1", "\x1b[2J", "\u202e", "\u2028", "\x00", "é", "漢" * 50, "x" * 300, "=",
-    "0" * 64, "f" * 64, "0" * 128, "F" * 64, "0" * 63, "example.org/rag", "law", "law-1", "w-1", "opening", "query", "groth16",
-    "scan", "declared", "proved", "\U0001f600", "\u0301" * 40, "— w1 AAAA", "rag-audit/challenge/v1", "1_000", "+1", "1.", ".1",
-)  # fmt: skip
+    "",
+    " ",
+    "0",
+    "00",
+    "-1",
+    "1e-999",
+    "1e999",
+    "1e-9",
+    "100000",
+    "0.5",
+    "nan",
+    "inf",
+    "true",
+    "x",
+    "a b",
+    "..",
+    "/",
+    "../x",
+    "٣",
+    "１",
+    "x\ny",
+    "x\r\nPASS eps_audit=0.1",
+    "\x1b[2J",
+    "\u202e",
+    "\u2028",
+    "\x00",
+    "é",
+    "漢" * 50,
+    "x" * 300,
+    "=",
+    "0" * 64,
+    "f" * 64,
+    "0" * 128,
+    "F" * 64,
+    "0" * 63,
+    "example.org/rag",
+    "law",
+    "law-1",
+    "w-1",
+    "header",
+    "query",
+    "groth16",
+    "scan",
+    "declared",
+    "proved",
+    "\U0001f600",
+    "\u0301" * 40,
+    "— w1 AAAA",
+    "rag-audit/challenge/v1",
+    "1_000",
+    "+1",
+    "1.",
+    ".1",
+)
 ATOMS: tuple[Any, ...] = (
     None,
     True,
@@ -149,7 +198,8 @@ class Mutator:
         return value
 
     def gentle(self, value: Any, *, under: tuple[str, ...] = ()) -> Any:
-        """A value with one to three changes that keep each part's form, so that what lies behind the forms is reached."""
+        """A value with one to three changes that keep each part's form, so that what lies behind the forms is
+        reached."""
         value = copy.deepcopy(value)
         for _ in range(self.pick(1, 1, 2, 3)):
             branch = value
@@ -264,11 +314,45 @@ class Mutator:
             return str(self.pick(*TEXTS))
         at = self.random.randrange(len(words))
         word = words[at]
-        new = self.pick(*TEXTS, *map(str, INTEGERS), *words[:20], word[::-1], word * 2, word * 200, "", word.upper(), "[", "]", "{",
-                        "[[", '"', "'", "#", ".", "=", "-", "+", "\\", "\n")  # fmt: skip
+        new = self.pick(
+            *TEXTS,
+            *map(str, INTEGERS),
+            *words[:20],
+            word[::-1],
+            word * 2,
+            word * 200,
+            "",
+            word.upper(),
+            "[",
+            "]",
+            "{",
+            "[[",
+            '"',
+            "'",
+            "#",
+            ".",
+            "=",
+            "-",
+            "+",
+            "\\",
+            "\n",
+        )
         if word.isdigit():
-            new = self.pick(new, str(int(word[:300]) + 1), "0", "0" + word, word + "0", word * 30, "-" + word, word + ".5",
-                            "true", "٣", f"0x{word}", f"1e{word[:3]}", f"1e-{word[:3]}")  # fmt: skip
+            new = self.pick(
+                new,
+                str(int(word[:300]) + 1),
+                "0",
+                "0" + word,
+                word + "0",
+                word * 30,
+                "-" + word,
+                word + ".5",
+                "true",
+                "٣",
+                f"0x{word}",
+                f"1e{word[:3]}",
+                f"1e-{word[:3]}",
+            )
         words[at] = new
         return "".join(words)
 

@@ -53,7 +53,7 @@ class Bench:
         for name in (
             "window.json",
             "trust.toml",
-            "opening.json",
+            "header.json",
             "roster.json",
             "request.json",
             "answer.json",
@@ -133,7 +133,7 @@ def window(bench: Bench, draw: Mutator) -> None:
 def window_text(bench: Bench, draw: Mutator) -> None:
     """The notes inside a window, and the window's own bytes."""
     value = json.loads(json.dumps(bench.window))
-    place = draw.pick("opening_checkpoint", "final_checkpoint", "note", "beacon", "challenge", "bytes")
+    place = draw.pick("header_checkpoint", "final_checkpoint", "note", "beacon", "challenge", "bytes")
     if place == "note":
         value["entries"][1]["notes"][0] = draw.text(value["entries"][1]["notes"][0])
     elif place == "beacon":
@@ -151,12 +151,24 @@ def readers_of_windows(bench: Bench, draw: Mutator) -> None:
     """The other commands that take a window."""
     path = bench.put("mutated/window.json", drawn(draw, bench.window, *PARTS))
     trust, honest = bench.folder / "trust.toml", bench.folder / "window.json"
-    bench.run(*draw.pick(
-        ("verifier", "trust", "new", bench.folder / "out.toml", "--show", path, "--origin", "x"),
-        ("verifier", "cumulative", path, honest),
-        ("verifier", "challenge", path, "--trust", trust, "--key", bench.folder / "key", "--out", bench.folder / "note.txt"),
-        ("verify", honest, "--trust", trust, "--previous", path),
-    ))  # fmt: skip
+    bench.run(
+        *draw.pick(
+            ("verifier", "trust", "new", bench.folder / "out.toml", "--show", path, "--origin", "x"),
+            ("verifier", "cumulative", path, honest),
+            (
+                "verifier",
+                "challenge",
+                path,
+                "--trust",
+                trust,
+                "--key",
+                bench.folder / "key",
+                "--out",
+                bench.folder / "note.txt",
+            ),
+            ("verify", honest, "--trust", trust, "--previous", path),
+        )
+    )
 
 
 def receipts(bench: Bench, draw: Mutator) -> None:
@@ -184,17 +196,17 @@ def receipts(bench: Bench, draw: Mutator) -> None:
             "verify",
             path,
             "--window",
-            bench.folder / "opening.json",
+            bench.folder / "header.json",
             "--provider",
             vkey,
         )
 
 
 def openings(bench: Bench, draw: Mutator) -> None:
-    """opening.json, as accounts and witnesses read it."""
+    """header.json, as accounts and witnesses read it."""
     path = bench.put(
-        "mutated/opening.json",
-        drawn(draw, bench.value("opening.json"), "opening", "policy", "embedder", "tenants"),
+        "mutated/header.json",
+        drawn(draw, bench.value("header.json"), "header", "policy", "embedder", "tenants"),
     )
     bench.run(
         "account",
@@ -261,7 +273,7 @@ def trust_new(bench: Bench, draw: Mutator) -> None:
         "min_tau=5 seconds",
         "min_k_max=2",
         "beta=0.1",
-        "a1=proved",
+        "query_embedding=proved",
         "mode=sampled",
     )
     odd = draw.pick("setup", "account", "key", "setting", "origin")

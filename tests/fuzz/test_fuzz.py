@@ -102,7 +102,7 @@ def exchange(live: tuple[Service, Window]) -> tuple[Callable[[int], None], ...]:
         with Bench.named(None):  # type: ignore[arg-type]
             changed = ReceiptBody.parse(draw.gentle(body), field="body")
             leaf = leaf_hash(changed.record.canonical())
-            message = receipt_message(ORIGIN, window.opening_digest, leaf, changed.canonical())
+            message = receipt_message(ORIGIN, window.header_digest, leaf, changed.canonical())
             extra = SignedReceiptBody(body=changed, sig=service.key.sign(message).hex()).canonical()
             check_receipt(str(replace(opened, extra=extra)), public, service.key.verifier)
 

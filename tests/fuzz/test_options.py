@@ -35,18 +35,53 @@ SERVICE = "http://service.test:8080"
 """An address that is not on this machine, for which the environment's proxies count."""
 
 TEXT = (
-    "", " ", "\udcff", "x" * 70_000, "-1", "0", "1e309", "nan", "\u221e", "\u0661\u0662", "a\nb\x1b[31m", "a=b=c", "=",
-    ":", "+", "{}", "1/0", "0x10", "\U0001f642", "../..", "http://[::1", "http://a.test:99999", "http://\u00e4.test/\u00e4",
-    "postgresql://[", "qdrant://[/x", "groth16:0", "scan:999999999", "9" * 400, "law=", "law=9999999999", "sampling:",
-    "sampling:2", "listing:0:0", "127.0.0.1:99999", "[::1", f"http://{'a' * 64}.test", "ray://[", "dask:x", "e+1+AA==",
-)  # fmt: skip
+    "",
+    " ",
+    "\udcff",
+    "x" * 70_000,
+    "-1",
+    "0",
+    "1e309",
+    "nan",
+    "\u221e",
+    "\u0661\u0662",
+    "a\nb\x1b[31m",
+    "a=b=c",
+    "=",
+    ":",
+    "+",
+    "{}",
+    "1/0",
+    "0x10",
+    "\U0001f642",
+    "../..",
+    "http://[::1",
+    "http://a.test:99999",
+    "http://\u00e4.test/\u00e4",
+    "postgresql://[",
+    "qdrant://[/x",
+    "groth16:0",
+    "scan:999999999",
+    "9" * 400,
+    "law=",
+    "law=9999999999",
+    "sampling:",
+    "sampling:2",
+    "randomized-response:0:0",
+    "127.0.0.1:99999",
+    "[::1",
+    f"http://{'a' * 64}.test",
+    "ray://[",
+    "dask:x",
+    "e+1+AA==",
+)
 NUMBERS = ("-1", "0", "1", "x", "", "1.5", "nan", "inf", "-inf", "1e400", "9" * 30, "\u0661")
 FILES: Mapping[str, bytes] = {
     "empty": b"",
     "bytes": bytes(range(256)),
     "cut.json": b'{"a":',
     "list.json": b'[1, {"x": null}, "\\ud800"]',
-    "object.json": b'{"v": 1, "type": "opening", "account": 5}',
+    "object.json": b'{"v": 1, "type": "header", "account": 5}',
     "deep.json": b"[" * 100_000,
     "number.json": b"1e999",
     "a.toml": b"[provider]\nvkey = 5\n",
@@ -189,7 +224,8 @@ def _alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def words_of(path: tuple[str, ...], values: Mapping[str, Any]) -> list[str]:
-    """A command line. Values follow a sign of equality or two dashes, so that each is a value whatever it begins with."""
+    """A command line. Values follow a sign of equality or two dashes, so that each is a value whatever it begins
+    with."""
     options, arguments = [], []
     for parameter in COMMANDS[path].params:
         if parameter.name not in values:
@@ -229,20 +265,20 @@ def values_for(parameter: click.Parameter) -> list[str]:
     return list(TEXT)
 
 
-def chosen(values: Sequence[str], name: str, most: int | None) -> list[str]:
+def chosen(values: Sequence[str], name: str, maximum: int | None) -> list[str]:
     """All values, or a few that differ from parameter to parameter and are the same in each run."""
-    if most is None or len(values) <= most:
+    if maximum is None or len(values) <= maximum:
         return list(values)
     order = sorted(values, key=lambda value: sha256(f"{name}:{value!a}".encode()).digest())
-    return order[:most]
+    return order[:maximum]
 
 
-def fuzzed(path: tuple[str, ...], place: Place, most: int | None) -> list[str]:
+def fuzzed(path: tuple[str, ...], place: Place, maximum: int | None) -> list[str]:
     faults = []
     for parameter in COMMANDS[path].params:
         if getattr(parameter, "is_flag", False):
             continue
-        for value in chosen(values_for(parameter), f"{path} {parameter.name}", most):
+        for value in chosen(values_for(parameter), f"{path} {parameter.name}", maximum):
             given = {**place.base(path, place.served.service.url), str(parameter.name): value}
             if (fault := fault_of(words_of(path, given))) is not None:
                 faults.append(fault)

@@ -60,9 +60,9 @@ def test_own_files_pass(setup: Setup, two: Path, tmp_path: Path) -> None:
 def test_hash_names_a_contribution_in_later_keys(setup: Setup, tmp_path: Path) -> None:
     first = _native.zkey_contribute(setup.zkey, tmp_path / "1.zkey", "a")
     second = _native.zkey_beacon(tmp_path / "1.zkey", tmp_path / "2.zkey", "b", BEACON, 10)
-    found = _native.zkey_contributions(tmp_path / "2.zkey")
-    assert [digest for _, _, digest in found[1:]] == [first, second]
-    assert [beacon for _, beacon, _ in found] == [None, None, BEACON]
+    result = _native.zkey_contributions(tmp_path / "2.zkey")
+    assert [digest for _, _, digest in result[1:]] == [first, second]
+    assert [beacon for _, beacon, _ in result] == [None, None, BEACON]
     assert _native.zkey_fault(setup.r1cs, setup.ptau, tmp_path / "2.zkey") is None
 
 

@@ -75,20 +75,20 @@ def test_lengths_of_values_are_read_from_the_constraints(setup: Setup, tmp_path:
     product = system.multiply({bits[1]: 1}, {bits[2]: 3, 0: 7})
     system.rows.append(({product: 1}, {0: 1}, {1: 1}))
     system.values[1] = system.values[product]
-    made = make(tmp_path, system, 4)
-    proof = _native.groth16_prove(made.zkey, system.wtns(), made.r1cs)
-    assert verifies(made.vk, proof, made.inputs)
+    result = make(tmp_path, system, 4)
+    proof = _native.groth16_prove(result.zkey, system.wtns(), result.r1cs)
+    assert verifies(result.vk, proof, result.inputs)
     for value in (2, MODULUS - 1, 1 << 200):
         values = list(system.values)
         values[bits[0]] = value
         with pytest.raises(ValueError, match="does not satisfy the circuit"):
-            _native.groth16_prove(made.zkey, wtns(values), made.r1cs)
+            _native.groth16_prove(result.zkey, wtns(values), result.r1cs)
     with pytest.raises(
         ValueError, match=f"the constraints have {len(setup.system.values)} wires, but the key"
     ):
-        _native.groth16_prove(made.zkey, system.wtns(), setup.r1cs)
+        _native.groth16_prove(result.zkey, system.wtns(), setup.r1cs)
     with pytest.raises(OSError, match=r"none\.r1cs"):
-        _native.groth16_prove(made.zkey, system.wtns(), tmp_path / "none.r1cs")
+        _native.groth16_prove(result.zkey, system.wtns(), tmp_path / "none.r1cs")
 
 
 def test_circuit_errors(setup: Setup, tmp_path: Path) -> None:

@@ -312,14 +312,14 @@ def test_batch_malformed_is_named_and_hides_no_false_one(setup: Setup) -> None:
 
 
 def test_an_engine_s_malformed_proof_hides_no_false_one(setup: Setup) -> None:
-    """One by one as well: `refusals` names each, with any engine."""
+    """One by one as well: `failures` names each, with any engine."""
     outside = setup.proof[:64] + off_subgroup() + setup.proof[192:]
     wrong = encode([v ^ 1 for v in setup.system.inputs()])
     key = cast(VerificationKey, SimpleNamespace(snarkjs=setup.vk))
     for engine in ("native", "py_ecc"):
-        found = dict(verifiers._refused(key, [outside, setup.proof], [setup.inputs, wrong], engine))
-        assert found.keys() == {0, 1} and found[1] is None
-        assert "not in the subgroup of order r" in str(found[0])
+        result = dict(verifiers._refused(key, [outside, setup.proof], [setup.inputs, wrong], engine))
+        assert result.keys() == {0, 1} and result[1] is None
+        assert "not in the subgroup of order r" in str(result[0])
     no_key = cast(VerificationKey, SimpleNamespace(snarkjs=setup.vk.replace("groth16", "other")))
     with pytest.raises(EncodingError, match="not a Groth16 key"):
         verifiers._refused(no_key, [outside], [setup.inputs], "py_ecc")

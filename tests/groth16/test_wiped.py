@@ -50,18 +50,18 @@ assert len(made) == {wires}
 
 @pytest.mark.circuits
 def test_a_witness_by_a_plan_leaves_no_wire_in_memory(tmp_path: Path) -> None:
-    """Neither its registers nor the witness once it is released, whether it was proved with or not. As long as somebody holds
-    the witness, its wires are found."""
+    """Neither its registers nor the witness once it is released, whether it was proved with or not. As long as somebody
+    holds the witness, its wires are found."""
     case = sampled_case(EXACT, 1)
     inputs = {name: [x] if isinstance(x, int) else x for name, x in case.job().inputs().items()}
     circuit = compile_circuit(EXACT)
     path, zkey = plan(circuit), tmp_path / "k.zkey"
     assert path is not None
-    made = assign(circuit, inputs)
-    assert isinstance(made, _native.Groth16Witness)
-    wtns = made.wtns()
+    result = assign(circuit, inputs)
+    assert isinstance(result, _native.Groth16Witness)
+    wtns = result.wtns()
     wires = [int.from_bytes(wtns[at : at + 32], "little") for at in range(76, len(wtns), 32)]
-    assert len(wires) == len(made)
+    assert len(wires) == len(result)
     public = {
         x for values in case.public().values() for x in ([values] if isinstance(values, int) else values)
     }

@@ -36,7 +36,7 @@ def test_a_verifier_finds_what_it_needs_here() -> None:
     assert value["version"] == rag_audit.__version__
     assert value["roles"] == {"verifier": {"complete": True, "missing": []}}
     assert set(value["checks"]) == set(ROLES["verifier"])
-    assert "residue" in value["checks"]["native core"]["found"]
+    assert "residue" in value["checks"]["native core"]["actual"]
 
 
 def test_python_m_is_the_command() -> None:
@@ -56,9 +56,9 @@ def test_every_role_needs_what_is_looked_at_and_nothing_is_looked_at_in_vain() -
 
 def test_a_provider_s_role_needs_what_the_quickstart_installs(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs/quickstart.md").read_text()
-    found = re.search(r"pip install 'ragaudit-zk\[([a-z,]+)\]'\nrag-audit doctor --role (\S+)", page)
-    assert found is not None
-    extras, role = found[1].split(","), found[2]
+    result = re.search(r"pip install 'ragaudit-zk\[([a-z,]+)\]'\nrag-audit doctor --role (\S+)", page)
+    assert result is not None
+    extras, role = result[1].split(","), result[2]
     assert {f"packages[{extra}]" for extra in extras} <= set(ROLES[role])
     monkeypatch.setattr(command, "CHECKS", {name: lambda: Finding("ok", "there") for name in CHECKS})
     assert doctor("--role", role).exit_code == ExitCode.PASS
@@ -105,14 +105,14 @@ def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -
         return versions[name]
 
     monkeypatch.setattr(metadata, "version", version)
-    found = findings.packages("provider")
-    assert found.state == "missing"
-    assert found.found == "tokenizers 0.14.2 is not >=0.15; wordllama is missing"
-    assert found.remedy == "pip install 'ragaudit-zk[provider]'"
+    result = findings.packages("provider")
+    assert result.state == "missing"
+    assert result.actual == "tokenizers 0.14.2 is not >=0.15; wordllama is missing"
+    assert result.remedy == "pip install 'ragaudit-zk[provider]'"
     versions |= {"wordllama": "1.0", "tokenizers": "0.15.0rc1"}
     assert findings.packages("provider") == Finding("ok", "3 packages")
     versions |= {"pydantic": "3.0"}
-    assert "pydantic 3.0 is not" in findings.packages().found
+    assert "pydantic 3.0 is not" in findings.packages().actual
 
 
 def test_a_folder_that_was_never_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,19 +120,19 @@ def test_a_folder_that_was_never_installed_says_so(monkeypatch: pytest.MonkeyPat
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "requires", requires)
-    assert "not installed" in findings.packages().found
+    assert "not installed" in findings.packages().actual
 
 
 def test_a_core_that_does_not_load_or_computes_otherwise_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native, "poseidon_permute", lambda state: state)
-    assert "different hashes" in findings.native().found
+    assert "different hashes" in findings.native().actual
     monkeypatch.delattr(_native, "lanes")
-    assert "older than the package" in findings.native().found
+    assert "older than the package" in findings.native().actual
     monkeypatch.delattr(rag_audit, "_native")
     monkeypatch.setitem(sys.modules, "rag_audit._native", None)
-    found = findings.native()
-    assert (found.state, found.remedy) == ("missing", "make native")
-    assert "does not load" in found.found
+    result = findings.native()
+    assert (result.state, result.remedy) == ("missing", "make native")
+    assert "does not load" in result.actual
 
 
 def test_a_cache_that_cannot_be_used_names_its_remedy(
@@ -142,11 +142,11 @@ def test_a_cache_that_cannot_be_used_names_its_remedy(
     assert findings.cache().state == "ok"
     assert not [p for p in (tmp_path / "rag-audit").iterdir() if p.name.startswith(".doctor")]
     (tmp_path / "rag-audit" / "key").write_bytes(bytes(20_000_000))
-    assert f"{tmp_path}/rag-audit: 0.02 GB" in findings.cache().found
+    assert f"{tmp_path}/rag-audit: 0.02 GB" in findings.cache().actual
     (tmp_path / "rag-audit").chmod(0o777)
-    found = findings.cache()
-    assert found.state == "missing" and "other users can write to the cache" in found.found
-    assert found.remedy is not None and "XDG_CACHE_HOME" in found.remedy
+    result = findings.cache()
+    assert result.state == "missing" and "other users can write to the cache" in result.actual
+    assert result.remedy is not None and "XDG_CACHE_HOME" in result.remedy
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert findings.cache().state == "missing"
@@ -154,8 +154,8 @@ def test_a_cache_that_cannot_be_used_names_its_remedy(
 
 def test_a_clock_before_the_installation_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     set_clock(monkeypatch, findings, time=lambda: 86400.0)
-    found = findings.clock()
-    assert found.state == "missing" and found.found.startswith("1970-01-02 00:00:00 UTC is before")
+    result = findings.clock()
+    assert result.state == "missing" and result.actual.startswith("1970-01-02 00:00:00 UTC is before")
     monkeypatch.undo()
     monkeypatch.setattr(findings, "_clock_state", lambda: 5)
     assert findings.clock().state == "note"
@@ -165,15 +165,15 @@ def test_a_clock_before_the_installation_is_wrong(monkeypatch: pytest.MonkeyPatc
 
 def test_tools_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "no cargo" in findings.rust().found
-    assert findings.tools().found == "no make, no git, no flock"
+    assert "no cargo" in findings.rust().actual
+    assert findings.tools().actual == "no make, no git, no flock"
     for name, says in (("cargo", "cargo 1.70.0"), ("make", ""), ("git", ""), ("flock", "")):
         (tmp_path / name).write_text(f"#!/bin/sh\necho {says}\n")
         (tmp_path / name).chmod(0o755)
     assert findings.rust() == Finding("missing", "cargo 1.70.0; 1.89 or newer is needed", "rustup update")
     assert findings.tools().state == "note"
     (tmp_path / "cargo").write_text("#!/bin/sh\necho cargo 1.100.0\n")
-    assert "no C compiler" in findings.rust().found
+    assert "no C compiler" in findings.rust().actual
     find_node.cache_clear()
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
     try:
@@ -184,10 +184,10 @@ def test_tools_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 def test_what_node_has_yet_to_fetch_is_a_note(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = findings.npm()
-    assert found.state == "note" and "snarkjs 0." in found.found
+    result = findings.npm()
+    assert result.state == "note" and "snarkjs 0." in result.actual
     toolchain.npm_folder().mkdir()
-    assert findings.npm() == Finding("ok", found.found.removesuffix(": not downloaded yet"))
+    assert findings.npm() == Finding("ok", result.actual.removesuffix(": not downloaded yet"))
 
 
 def test_an_installed_package_is_no_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -35,10 +35,10 @@ def parts(tools: dict[str, ModuleType]) -> dict[str, Any]:
     if shutil.which("cargo") is None:
         pytest.skip("Cargo says what crates depend on")
     try:
-        found: dict[str, Any] = tools["sbom"].bill()
+        result: dict[str, Any] = tools["sbom"].bill()
     except subprocess.CalledProcessError:
         pytest.skip("the crates are not fetched")
-    return found
+    return result
 
 
 def test_the_parts_are_those_of_the_locks(parts: dict[str, Any]) -> None:
@@ -114,12 +114,12 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def released(
     tmp_path: Path, keys: Path, tools: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    made = tmp_path / "made"
-    made.mkdir()
-    (made / "ragaudit_zk-1-x86_64.whl").write_bytes(b"wheel")
-    (made / "verify.html").write_bytes(b"page")
+    result = tmp_path / "made"
+    result.mkdir()
+    (result / "ragaudit_zk-1-x86_64.whl").write_bytes(b"wheel")
+    (result / "verify.html").write_bytes(b"page")
     monkeypatch.setattr(tools["release"], "bill", lambda: {"bomFormat": "CycloneDX"})
-    tools["release"].release(sorted(made.iterdir()), keys / "own", tmp_path / "release")
+    tools["release"].release(sorted(result.iterdir()), keys / "own", tmp_path / "release")
     return tmp_path / "release"
 
 
@@ -224,11 +224,11 @@ def test_a_key_that_will_not_do(
 
 
 def test_no_private_key_is_tracked() -> None:
-    found = subprocess.run(
+    result = subprocess.run(
         ["git", "grep", "-lE", "-e", "-----BEGIN (OPENSSH|RSA|EC|ENCRYPTED) ?PRIVATE KEY-----"],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
-    assert set(found.stdout.split()) <= {"tests/install/test_release.py"}
+    assert set(result.stdout.split()) <= {"tests/install/test_release.py"}
 
 
 # -- builds --------------------------------------------------------------------------------------------------
@@ -239,15 +239,15 @@ def test_a_build_names_no_folder_of_its_machine(
 ) -> None:
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     monkeypatch.setenv("CARGO_HOME", "/home/x/.cargo")
-    made = tools["build"].environment(ROOT, "-C", "opt")
+    result = tools["build"].environment(ROOT, "-C", "opt")
     assert (
-        made["RUSTFLAGS"]
+        result["RUSTFLAGS"]
         == f"-C opt --remap-path-prefix={ROOT}=/rag-audit --remap-path-prefix=/home/x/.cargo=/cargo"
     )
     committed = subprocess.run(
         ["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert made["SOURCE_DATE_EPOCH"] == committed.stdout.strip()
+    assert result["SOURCE_DATE_EPOCH"] == committed.stdout.strip()
     with pytest.raises(SystemExit, match="space"):
         tools["build"].environment(tmp_path / "a folder")
 

@@ -35,10 +35,10 @@ def window() -> WindowFile:
 @pytest.fixture(scope="module")
 def folder(window: WindowFile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All receipts of the window, and the page's program."""
-    made = tmp_path_factory.mktemp("cose")
-    write_cose(window, made, KEY)
-    (made / "read.py").write_text(named_block("interop.md", "cose"))
-    return made
+    result = tmp_path_factory.mktemp("cose")
+    write_cose(window, result, KEY)
+    (result / "read.py").write_text(named_block("interop.md", "cose"))
+    return result
 
 
 def head(window: WindowFile) -> Checkpoint:
@@ -55,8 +55,8 @@ def read(folder: Path, receipt: Path, entry: Path, *, key: SigningKey = KEY, log
 def test_a_library_reads_the_first_and_the_last_entry(folder: Path, window: WindowFile) -> None:
     size, log = len(window.entries), head(window).origin
     for index in (0, 2, size - 1):
-        found = read(folder, folder / f"{index}.cose", folder / f"{index}.entry", log=log)
-        assert found == f"{index} {size}"
+        result = read(folder, folder / f"{index}.cose", folder / f"{index}.entry", log=log)
+        assert result == f"{index} {size}"
 
 
 def test_the_encoding_is_the_librarys(folder: Path, window: WindowFile) -> None:
@@ -75,8 +75,8 @@ def changed(
     cbor2: Any = pytest.importorskip("cbor2")
     tagged = cbor2.loads((folder / f"{index}.cose").read_bytes())
     proof = cbor2.loads(tagged.value[1][396][-1][0])
-    made = cbor([size, place, proof[2] if path is None else path])
-    value = [tagged.value[0], {396: {-1: [made]}}, None, tagged.value[3]]
+    result = cbor([size, place, proof[2] if path is None else path])
+    value = [tagged.value[0], {396: {-1: [result]}}, None, tagged.value[3]]
     out = tmp_path / "changed.cose"
     out.write_bytes(b"\xd2" + cbor(value))
     return out

@@ -1,7 +1,7 @@
 """Tools that nobody here wrote, from the Go ecosystem: a C2SP witness, and readers of proofs, checkpoints and tiles.
 
-The programs are in `client/`, `reader/` and `witness/`; their modules come from the Go module proxy, pinned by `go.sum`. Without
-Go, or without a proxy that has them, these tests say so and are skipped.
+The programs are in `client/`, `reader/` and `witness/`; their modules come from the Go module proxy, pinned by
+`go.sum`. Without Go, or without a proxy that has them, these tests say so and are skipped.
 """
 
 from __future__ import annotations
@@ -140,18 +140,18 @@ def run(service: Service, witness: GoWitness, name: str, previous: PreviousWindo
     known = [*(w.vkey for w in service.witnesses.values()), witness.vkey]
     window = service.commit(name, previous=previous, window=name, witnesses=known)
     public = window.directory / "public"
-    asked = Submitting(public, service.key.verifier, known)
-    window.admit([taken(asked.cosign(witness.remote))])
-    service.cosign_opening(window)
+    requested = Submitting(public, service.key.verifier, known)
+    window.admit([taken(requested.cosign(witness.remote))])
+    service.cosign_header(window)
     assert window.status == "active"
-    service.clock.now = window.opening.opens_at
+    service.clock.now = window.header.opens_at
     service.ask(window, "law-1", QUESTIONS["law"][0])
     service.finish(window)
     assert window.status == "closed"  # not final: the third is still to cosign
-    window.admit([taken(asked.cosign(witness.remote))])
+    window.admit([taken(requested.cosign(witness.remote))])
     assert window.status == "final"
     window.prove()
-    service.clock.now = window.opening.closes_at + 1
+    service.clock.now = window.header.closes_at + 1
     return window
 
 
@@ -165,8 +165,8 @@ def test_an_independent_witness_cosigns_two_windows_in_a_row(service: Service, g
         verdict = verify_window(second.directory / "public", trust=trust, receipts=[receipts],
                                 previous=[first.directory / "public"])  # fmt: skip
     assert verdict.passed, verdict.deciding
-    quorums = {c.id: c.found for c in verdict.checks if c.id.endswith(".quorum")}
-    assert quorums == dict.fromkeys(("opening.quorum", "ledger.quorum"), "w1, w2, witness.example.net")
+    quorums = {c.id: c.actual for c in verdict.checks if c.id.endswith(".quorum")}
+    assert quorums == dict.fromkeys(("header.quorum", "ledger.quorum"), "w1, w2, witness.example.net")
 
 
 def test_an_independent_witness_refuses_what_is_no_log(service: Service, go_witness: GoWitness) -> None:
@@ -195,23 +195,25 @@ def test_our_client_follows_an_independent_witness_s_conflicts(
     known = [*(w.vkey for w in service.witnesses.values()), go_witness.vkey]
     with service.commit("w-1", window="w-1", witnesses=known) as window:
         public = window.directory / "public"
-        asked = Submitting(public, service.key.verifier, known)
-        window.admit([taken(asked.cosign(go_witness.remote))])
-        service.cosign_opening(window)
-        service.clock.now = window.opening.opens_at
+        requested = Submitting(public, service.key.verifier, known)
+        window.admit([taken(requested.cosign(go_witness.remote))])
+        service.cosign_header(window)
+        service.clock.now = window.header.opens_at
         service.ask(window, "law-1", QUESTIONS["law"][0])
         service.finish(window)
         file = WindowFile.load(public)
         tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
         # Somebody else has submitted a checkpoint in between, so the size that our client expects is another.
-        middle = Checkpoint(window.opening.log, 2, tree.root(2)).sign(service.key)
+        middle = Checkpoint(window.header.log, 2, tree.root(2)).sign(service.key)
         go_witness.ask(str(middle), 1, tree.consistency_path(1, 2))
-        window.admit([taken(asked.cosign(go_witness.remote))])
+        window.admit([taken(requested.cosign(go_witness.remote))])
         assert window.status == "final"
     other = Checkpoint(file.final_head().origin, tree.size + 1, bytes(32)).sign(service.key)
     with pytest.raises(WitnessSaidNo) as refused:
-        asked._follow(go_witness.remote, other, HashTree([leaf_hash(b"fork")] * (tree.size + 1)), tree.size)
-    assert "422" in str(refused.value.found)
+        requested._follow(
+            go_witness.remote, other, HashTree([leaf_hash(b"fork")] * (tree.size + 1)), tree.size
+        )
+    assert "422" in str(refused.value.actual)
 
 
 def test_an_independent_client_submits_to_our_witness(
@@ -226,7 +228,7 @@ def test_an_independent_client_submits_to_our_witness(
         WitnessService(member, Offers(tmp_path / "w1", member), [provider]), limits, print
     )
     entries = [jcs(e.dump()) for e in window.state.entries]
-    tree, log = HashTree(leaf_hash(e) for e in entries), window.opening.log
+    tree, log = HashTree(leaf_hash(e) for e in entries), window.header.log
     window.shut()
     note = Checkpoint(log, tree.size, tree.root()).sign(service.key)
     checkpoint = tmp_path / "checkpoint"
@@ -259,7 +261,7 @@ def test_independent_readers_read_proofs_and_tiles(programs: Path, service: Serv
     for number in range(2):
         service.ask(window, "law-1", QUESTIONS["law"][number])
     service.finish(window)
-    public, log, key = window.directory / "public", window.opening.log, str(service.key.verifier)
+    public, log, key = window.directory / "public", window.header.log, str(service.key.verifier)
     window.shut()
     file = WindowFile.load(public)
     witnesses = [str(w.vkey) for w in service.witnesses.values()]
@@ -267,8 +269,8 @@ def test_independent_readers_read_proofs_and_tiles(programs: Path, service: Serv
     service.accounts["law-1"].export_tlog_proofs(Publication.load(public), file, folder, service.key.verifier)
     for number, index in ((1, 2), (2, 3)):
         proof, entry = folder / f"law-1-{number}.tlog-proof", folder / f"law-1-{number}.entry"
-        found = read(programs, "tlog-proof", proof, entry, log, key, *witnesses)
-        assert found == f"{index} {len(file.entries)} 2"
+        result = read(programs, "tlog-proof", proof, entry, log, key, *witnesses)
+        assert result == f"{index} {len(file.entries)} 2"
     swapped = read(programs, "tlog-proof", proof, folder / "law-1-1.entry", log, key, *witnesses)
     assert swapped.startswith("refused")
     assert read(programs, "tlog-proof", proof, entry, ORIGIN, key).startswith("refused")
@@ -283,18 +285,18 @@ def test_independent_readers_read_proofs_and_tiles(programs: Path, service: Serv
 
 
 def test_growth_by_gos_tree_check_alone(programs: Path, tmp_path: Path) -> None:
-    """An earlier checkpoint of another root that the log's own key signed: every tile is the later tree's, so nothing but
-    the consistency check can refuse it."""
+    """An earlier checkpoint of another root that the log's own key signed: every tile is the later tree's, so nothing
+    but the consistency check can refuse it."""
     key = SigningKey("example.org/rag", 1, b"k" * 32)
     file = window_of(key)
     head, hashes = file.final_head(), [leaf_hash(jcs(e)) for e in file.entries]
     tree = HashTree(hashes)
     tiles, old = tmp_path / "tiles", tmp_path / "old"
     write_tiles(file, tiles)
-    for root, found in ((tree.root(5), f"5 {head.size}"), (tree.root(4), "refused")):
+    for root, result in ((tree.root(5), f"5 {head.size}"), (tree.root(4), "refused")):
         old.write_text(str(Checkpoint(head.origin, 5, root).sign(key)))
         told = read(programs, "grown", old, tiles, head.origin, key.verifier)
-        assert told.startswith(found)
+        assert told.startswith(result)
 
 
 def test_our_consistency_proofs_are_gos(programs: Path, tmp_path: Path) -> None:
@@ -332,5 +334,5 @@ def test_the_line_limit_of_gos_reader_is_the_one_in_the_docs(
         assert LINE - 4 < longest <= LINE if passes else longest > LINE
         path = tmp_path / "receipt"
         path.write_text(text)
-        found = read(programs, "tlog-proof", path, entry, "log.example", str(service.key.verifier))
-        assert (found == "0 1 0") is passes, found
+        result = read(programs, "tlog-proof", path, entry, "log.example", str(service.key.verifier))
+        assert (result == "0 1 0") is passes, result

@@ -51,9 +51,7 @@ def test_go_reads_checkpoints_and_tiles(tmp_path: Path) -> None:
         return told.stdout.strip() if told.returncode == 0 else f"refused: {told.stderr.strip()}"
 
     # Cosignatures count only under keys that the reader named, and the log's key is the log's.
-    tiles, checkpoint, opening = (
-        tmp_path / "out" / name for name in ("tiles", "tiles/checkpoint", "opening")
-    )
+    tiles, checkpoint, header = (tmp_path / "out" / name for name in ("tiles", "tiles/checkpoint", "header"))
     assert read("checkpoint", checkpoint, log, key, second) == "12 example.org/rag w2"
     edited = tmp_path / "edited"
     edited.write_text(checkpoint.read_text().replace("\n12\n", "\n11\n"))
@@ -68,7 +66,7 @@ def test_go_reads_checkpoints_and_tiles(tmp_path: Path) -> None:
     (tile,) = (tiles / "tile/0").rglob("*.p/*")
     data = tile.read_bytes()
     tile.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    assert read("grown", opening, tiles, log, key).startswith("refused")
+    assert read("grown", header, tiles, log, key).startswith("refused")
 
 
 @pytest.mark.circuits

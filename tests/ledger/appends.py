@@ -78,10 +78,10 @@ def append_in_threads(
                 if store.slot(account, i) is not None:
                     continue
                 body = f"{account} {i}".encode()
-                made = store.append(
+                result = store.append(
                     lambda n, body=body: b"%d %s" % (n, body), slot=(account, i), private=body
                 )
-                os.write(pipe, json.dumps([made.result().index, account, i]).encode() + b"\n")
+                os.write(pipe, json.dumps([result.result().index, account, i]).encode() + b"\n")
         except lost:
             os._exit(KILLED)
 

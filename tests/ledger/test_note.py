@@ -87,8 +87,8 @@ def test_a_forged_line_with_a_known_name_and_id_is_refused(key: SigningKey) -> N
 def test_a_repeated_line_counts_once(key: SigningKey, witness: SigningKey) -> None:
     note = cosign_note(sign_note("hello\n", key, key), witness, 9)
     repeated = parse_note(str(Note(note.text, (*note.signatures, note.signatures[-1]))))
-    found = verify_note(repeated, [key.verifier, witness.verifier])
-    assert [(v.key, v.timestamp) for v in found] == [(key.verifier, None), (witness.verifier, 9)]
+    result = verify_note(repeated, [key.verifier, witness.verifier])
+    assert [(v.key, v.timestamp) for v in result] == [(key.verifier, None), (witness.verifier, 9)]
 
 
 @pytest.mark.parametrize("times", [(5, 9), (9, 5), (9, 5, 9, 7)])

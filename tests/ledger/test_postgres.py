@@ -27,8 +27,8 @@ from tests.postgres import Cluster, cluster
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[Cluster]:
-    with cluster(durable=True) as made:
-        yield made
+    with cluster(durable=True) as result:
+        yield result
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_a_slot_serves_one_record_and_a_refusal_costs_others_nothing(ledger: tup
             futures += [store.append(b"x%d" % n, slot=("a", 1)) for n in range(3)]
             futures += [store.append(refuse, slot=("a", 2)), store.append(bytes(MAX_ENTRY_BYTES + 1))]
             futures += [store.append(b"last", slot=("b", 1))]
-        found = [f.exception() or f.result().index for f in futures]
-        assert [f if isinstance(f, int) else type(f) for f in found] == [
+        result = [f.exception() or f.result().index for f in futures]
+        assert [f if isinstance(f, int) else type(f) for f in result] == [
             0,
             1,
             SlotUsed,
@@ -79,7 +79,7 @@ def test_a_slot_serves_one_record_and_a_refusal_costs_others_nothing(ledger: tup
             SizeError,
             2,
         ]
-        assert found[2].index == 1  # type: ignore[union-attr]
+        assert result[2].index == 1  # type: ignore[union-attr]
         assert list(store.entries()) == [b"first", b"x0", b"last"]
 
 
@@ -88,7 +88,7 @@ def test_one_process_writes_and_is_named_to_others(ledger: tuple[str, str]) -> N
         store.append(b"x").result()
         with pytest.raises(StoreError, match="another process writes") as caught:
             PostgresLedger(*ledger)
-        assert f"process {os.getpid()}" in str(caught.value.found)
+        assert f"process {os.getpid()}" in str(caught.value.actual)
     with PostgresLedger(*ledger) as store:
         assert list(store.entries()) == [b"x"]
 
@@ -99,7 +99,7 @@ def test_a_writer_without_its_lock_commits_nothing(ledger: tuple[str, str]) -> N
     store._db.execute("SELECT pg_advisory_unlock_all()")  # as a pooler does between sessions
     with pytest.raises(StoreError, match="could not be written") as caught:
         store.append(b"y", slot=("a", 2)).result()
-    assert "no longer the ledger's writer" in str(caught.value.found)
+    assert "no longer the ledger's writer" in str(caught.value.actual)
     assert store.failure is not None
     store.close()
     assert [body for body, _ in read_postgres(*ledger)] == [b"x"]
@@ -164,7 +164,7 @@ def test_a_server_that_may_lose_what_it_commits_is_refused(
                 PostgresLedger(*ledger)
         finally:
             told("ALTER SYSTEM RESET full_page_writes", "on")
-    assert str(caught.value.field).endswith("full_page_writes") and caught.value.found == "off"
+    assert str(caught.value.field).endswith("full_page_writes") and caught.value.actual == "off"
 
 
 def test_commits_wait_for_the_disk_whatever_the_role_has_set(
@@ -223,7 +223,7 @@ def opened(ledger: tuple[str, str]) -> PostgresLedger:
         try:
             return PostgresLedger(*ledger)
         except StoreError as exc:
-            recovers = "in recovery mode" in str(exc.found) or "starting up" in str(exc.found)
+            recovers = "in recovery mode" in str(exc.actual) or "starting up" in str(exc.actual)
             if "another process writes" not in exc.message and not recovers:
                 raise
             threading.Event().wait(0.1)
@@ -272,11 +272,11 @@ def test_a_server_killed_amid_appends_loses_nothing_answered(
             database.kill()
         else:  # one backend, by a signal that it cannot handle: the server ends all of them, and comes back
             with psycopg.connect(database.address) as connection:
-                found = connection.execute(
+                result = connection.execute(
                     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
                 ).fetchone()
-            assert found is not None
-            os.kill(found[0], signal.SIGKILL)
+            assert result is not None
+            os.kill(result[0], signal.SIGKILL)
         status, more = ended(pid, lines)
         assert status == KILLED
         answered += more

@@ -302,10 +302,10 @@ def test_the_providers_tree_and_the_verifiers_agree(n: int, data: st.DataObject)
 def same_or_refused(ours: HashTree, theirs: HashTree, what: str, *args: int) -> bool:
     """Whether a tree gives what a whole one gives; else it has to refuse."""
     try:
-        found = getattr(ours, what)(*args)
+        result = getattr(ours, what)(*args)
     except EncodingError:
         return False
-    assert found == getattr(theirs, what)(*args)
+    assert result == getattr(theirs, what)(*args)
     return True
 
 

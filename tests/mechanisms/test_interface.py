@@ -10,26 +10,26 @@ import pytest
 from rag_audit.errors import PolicyError
 from rag_audit.lab.attacks.mechanisms import parse
 from rag_audit.mechanisms import ALL, Mechanism, named
-from rag_audit.mechanisms.base import KEPT
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.mechanisms.descriptions import ALL as DESCRIPTIONS
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import LIMITS, Option
-from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.attacks import AttackedMechanism
 from rag_audit.models.constants import Constants
 from rag_audit.models.policy import Policy
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.retrieval.engine import TenantIndex
 from rag_audit.retrieval.serving import Asked, serving
 from tests.drafting import draft
 
-KEEP = 7 * COIN_RANGE // 10
+KEEP = 7 * PROBABILITY_RANGE // 10
 DRAFTS = {
     "exact": Exact(),
-    "lists": Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 50, 10, 354)),
+    "lists": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 50, 10, 354)),
     "noised": Noise(),
     "noised-sample": Noise(keep=KEEP),
     "sampled": Sampling(keep=KEEP),
@@ -74,7 +74,7 @@ def test_constants_and_circuits_follow_from_the_mechanism(mechanism: Mechanism) 
     constants = POLICY.constants(part, 256, None)
     assert constants == Constants.of(mechanism, dimension=256, query_tokens=64, norm_factor=None)
     assert constants.top_k == mechanism.longest <= part.capacity
-    assert (KEPT in part.circuits) == mechanism.sampled
+    assert (SAMPLE in part.circuits) == mechanism.sampled
 
 
 @each
@@ -85,7 +85,7 @@ def test_figures_agree_with_what_the_mechanism_promises(mechanism: Mechanism) ->
     assert math.isfinite(float(figures["eps"])) == (mechanism.limit == "max_epsilon")
     kind = description(mechanism.name)
     assert (kind.loss(mechanism, 2, 4) is not None) == (mechanism.limit == "max_epsilon")
-    assert (figures["odds_unlisted"] is not None) == mechanism.sampled == (mechanism.sample is not None)
+    assert (figures["exclusion_factor"] is not None) == mechanism.sampled == (mechanism.sample is not None)
     assert math.isinf(mechanism.realised([4], n=4, k=2, delta="1e-5")) == (mechanism.limit != "max_epsilon")
     epsilon, auc = kind.certified(mechanism, 1, 4, "1e-5")
     assert math.isfinite(epsilon) == (mechanism.limit == "max_epsilon")
@@ -142,14 +142,16 @@ def test_a_provider_draws_and_selects(mechanism: Mechanism) -> None:
     drawn = provider.draw(7, 64)
     assert drawn.shape == (64,) and (drawn == provider.draw(7, 64)).all()
     assert provider.draws == bool((drawn != provider.draw(8, 64)).any())
-    asked = Asked(index.rows[3], drawn if provider.draws else None, np.zeros(64, np.int8))
-    found = provider.select(index, [asked, asked], columns)
-    assert found[0] == found[1] and not isinstance(found[0], Exception)
-    assert mechanism.wrong_list(found[0], len(found[0])) is None
-    withheld = provider.withheld(index, lambda: index.rows[3], found[0], columns=columns, documents=range(64))
-    assert withheld <= {*found[0]} and (mechanism.withholds or not withheld)
-    alone = provider.withheld(index, lambda: index.rows[3], found[0], columns=columns, documents=())
-    assert alone == ({*found[0]} if mechanism.withholds else set())
+    requested = Asked(index.rows[3], drawn if provider.draws else None, np.zeros(64, np.int8))
+    result = provider.select(index, [requested, requested], columns)
+    assert result[0] == result[1] and not isinstance(result[0], Exception)
+    assert mechanism.wrong_list(result[0], len(result[0])) is None
+    withheld = provider.withheld(
+        index, lambda: index.rows[3], result[0], columns=columns, documents=range(64)
+    )
+    assert withheld <= {*result[0]} and (mechanism.withholds or not withheld)
+    alone = provider.withheld(index, lambda: index.rows[3], result[0], columns=columns, documents=())
+    assert alone == ({*result[0]} if mechanism.withholds else set())
 
 
 @kinds

@@ -1,4 +1,5 @@
-"""What is drawn from a stream's words, and coins: claims 1 to 3 of `docs/scan/noise.md`, 1 and 2 of `docs/scan/coins.md`."""
+"""What is drawn from a stream's words, and coins: claims 1 to 3 of `docs/scan/noise.md`, 1 and 2 of
+`docs/scan/bernoulli-bits.md`."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def words_accepted_and_false(
         rest = (sizes.highest - last - (high << draw)) % p
         if not {"compared with the modulus", "range of the rest"} & without and rest >= 1 << sizes.rest:
             continue
-        made = (low + (last << draw) + (high << 2 * draw)) % p
-        for word in range(p) if "word" in without else (made,):
+        result = (low + (last << draw) + (high << 2 * draw)) % p
+        for word in range(p) if "word" in without else (result,):
             if (low, last) != (word & (1 << draw) - 1, word >> draw & (1 << draw) - 1):
                 yield low, last, word
 
@@ -88,8 +89,8 @@ def coins_accepted_and_false(
     assert 1 << bits + 3 < p
     size, byte_size = 1 << bits, 1 << byte_bits
     for bound in range(1, size * byte_size):
-        threshold, least = divmod(bound, byte_size)
-        rows = [(byte, coin, int(byte < least)) for byte in range(byte_size) for coin in (0, 1)]
+        threshold, minimum = divmod(bound, byte_size)
+        rows = [(byte, coin, int(byte < minimum)) for byte in range(byte_size) for coin in (0, 1)]
         if "row" in without:
             rows = list(product(range(2 * byte_size), range(3), (0, 1)))
         for (byte, coin, smaller), t in product(rows, range(p if "range of t" in without else size)):

@@ -1,7 +1,7 @@
 """What a false claim is worth at random points: `docs/scan/sumcheck.md`, `lookup.md`, `poseidon.md` and `closing.md`.
 
-Over a prime P of two digits every message of a prover and every challenge can be tried, so the errors that the pages state
-are met by the best prover that there is. Over one of five digits whole layers are run with a lie in one place.
+Over a prime P of two digits every message of a prover and every challenge can be tried, so the errors that the pages
+state are met by the best prover that there is. Over one of five digits whole layers are run with a lie in one place.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def best_round(t: int, error: int, truth: Sequence[int]) -> int:
     """
     degree, r = len(truth), np.arange(P)
     powers = np.array([(np.power(r, k + 1) - t) % P for k in range(degree)])
-    most = 0
+    maximum = 0
     for first in product(range(P), repeat=degree - 1):
         # Of the last coefficient all values at once.
         known = sum((c - q) * row for c, q, row in zip(first, truth, powers, strict=False))
         left = (error + known + np.outer(r - truth[-1], powers[-1])) % P
-        most = max(most, int((left == 0).sum(axis=1).max()))
-    return most
+        maximum = max(maximum, int((left == 0).sum(axis=1).max()))
+    return maximum
 
 
 def vanishing_fractions(looked: Sequence[int], rows: Sequence[int]) -> int:
@@ -76,11 +76,11 @@ def vanishing_fractions(looked: Sequence[int], rows: Sequence[int]) -> int:
     alphas = [alpha for alpha in range(P) if alpha not in {*looked, *rows}]
     sums = np.array([sum(inverse(alpha - x, P) for x in looked) % P for alpha in alphas])
     shares = np.array([[inverse(alpha - row, P) for row in rows] for alpha in alphas])
-    most, second = 0, np.arange(P)[:, None]
+    maximum, second = 0, np.arange(P)[:, None]
     for first in range(P):
         left = (sums - first * shares[:, 0] - second * shares[:, 1]) % P
-        most = max(most, int((left == 0).sum(axis=1).max()))
-    return most
+        maximum = max(maximum, int((left == 0).sum(axis=1).max()))
+    return maximum
 
 
 def vanishing_tuples(

@@ -1,5 +1,5 @@
-"""A vector's components of its tokens' sum: claims 4 and 5 of `docs/scan/embed.md`; thresholds of near queries: claim 2 of
-the run over records in `docs/scan/coalition.md`."""
+"""A vector's components of its tokens' sum: claims 4 and 5 of `docs/scan/embed.md`; thresholds of near queries: claim 2
+of the run over records in `docs/scan/coalition.md`."""
 
 from __future__ import annotations
 
@@ -15,35 +15,38 @@ SHIFT = 4
 """w is the root of 2^4 times the sum of squares."""
 
 
-def true_step(e: int, root: int, factor: int, most: int) -> int:
+def true_step(e: int, root: int, factor: int, maximum: int) -> int:
     """The component, as `docs/relation.md` has it."""
-    step = min(most, (2 * abs(e) * factor + root) // (2 * root))
+    step = min(maximum, (2 * abs(e) * factor + root) // (2 * root))
     return step if e >= 0 else -step
 
 
 def accepted_and_false(
-    most: int, reach: int, factor: int, without: frozenset[str] = frozenset()
+    maximum: int, reach: int, factor: int, without: frozenset[str] = frozenset()
 ) -> Iterator[tuple[int, int, int]]:
     """Sums, roots and components that are accepted, where the component is another.
 
-    :param most: the largest component
+    :param maximum: the largest component
     :param reach: the largest sum
     """
     scaled = 2 * factor * reach
     roots = range(1, 2 * reach)
     limb = 1 << (2 * roots[-1] + scaled).bit_length()
-    assert 2 * (limb + scaled + (2 * most + 1) * roots[-1]) < P
+    assert 2 * (limb + scaled + (2 * maximum + 1) * roots[-1]) < P
     rows = [
-        (v, (v == -most) * scaled - (v <= 0), (v == most) * scaled - (v >= 0)) for v in range(-most, most + 1)
+        (v, (v == -maximum) * scaled - (v <= 0), (v == maximum) * scaled - (v >= 0))
+        for v in range(-maximum, maximum + 1)
     ]
     if "steps" in without:
-        rows = [(v, a, b) for v in range(-most - 2, most + 3) for a, b in product((-1, 0, scaled), repeat=2)]
+        rows = [
+            (v, a, b) for v in range(-maximum - 2, maximum + 3) for a, b in product((-1, 0, scaled), repeat=2)
+        ]
     for e, root, (v, lower_slack, upper_slack) in product(range(-reach, reach + 1), roots, rows):
         lower = (2 * factor * e - (2 * v - 1) * root + lower_slack) % P
         upper = ((2 * v + 1) * root - 2 * factor * e + upper_slack) % P
         if ("lower" not in without and lower >= limb) or ("upper" not in without and upper >= limb):
             continue
-        if v != true_step(e, root, factor, most):
+        if v != true_step(e, root, factor, maximum):
             yield e, root, v
 
 
@@ -55,8 +58,8 @@ def roots_accepted_and_false(
     assert (1 << 2 * bits) + (2 << bits) < p
     limb = 1 << bits
     for square, root in product(range(largest + 1), range(p)):
-        least = 0 if "not zero" in without else 1
-        if root < least or ("range of the root" not in without and root > limb):
+        minimum = 0 if "not zero" in without else 1
+        if root < minimum or ("range of the root" not in without and root > limb):
             continue
         left = ((square << SHIFT) - root * root) % p
         lacking = (2 * root - left) % p
@@ -69,15 +72,15 @@ def roots_accepted_and_false(
 
 
 def near_and_accepted(
-    dimension: int, most: int, theta: tuple[int, int], without: frozenset[str] = frozenset()
+    dimension: int, maximum: int, theta: tuple[int, int], without: frozenset[str] = frozenset()
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Vectors whose angle is within the threshold, whose classes and distance are accepted without an excuse."""
     p, q = theta
-    largest = dimension * most * most
+    largest = dimension * maximum * maximum
     excuse = range(P if "range of the distance" in without else 4 * largest + 1)
     slack = range(P if "range of the slack" in without else 2 * largest * largest)
     bounds = [0] + [(q * t) ** 2 // (p * p) + 1 for t in range(1, 2 * largest)]
-    vectors = list(product(range(-most, most + 1), repeat=dimension))
+    vectors = list(product(range(-maximum, maximum + 1), repeat=dimension))
     for a, b in product(vectors, vectors):
         dot = sum(x * y for x, y in zip(a, b, strict=True))
         norms = sum(x * x for x in a) * sum(y * y for y in b)

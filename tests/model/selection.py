@@ -26,7 +26,7 @@ def first(ys: list[int], listed: int) -> list[int]:
     return sorted(range(len(ys)), key=lambda position: (-ys[position], position))[:listed]
 
 
-def marks(ys: list[int], least: int, places: int, without: frozenset[str]) -> list[set[int]]:
+def marks(ys: list[int], minimum: int, places: int, without: frozenset[str]) -> list[set[int]]:
     """For each place every b for which some distance satisfies what is claimed of the place."""
     allowed = []
     for place in range(places):
@@ -35,7 +35,9 @@ def marks(ys: list[int], least: int, places: int, without: frozenset[str]) -> li
         for b in range(P):
             if "no other mark" not in without and b * (b - inside) % P:
                 continue
-            distance = ((2 * b - 1) * (key(ys[place], place, places) - least) - (1 - b)) % P if inside else 0
+            distance = (
+                ((2 * b - 1) * (key(ys[place], place, places) - minimum) - (1 - b)) % P if inside else 0
+            )
             if inside and not {"compared", "range of distances"} & without and distance >= RANGE:
                 continue
             some.add(b)
@@ -67,8 +69,8 @@ def accepted_and_false(
     assert 2 * RANGE < P
     for ys in product(range(STEPS + 1), repeat=positions):
         for chosen in lists(list(ys), listed, places, without):
-            least = key(chosen[-1][1], chosen[-1][0], places)
-            allowed = marks(list(ys), least, places, without)
+            minimum = key(chosen[-1][1], chosen[-1][0], places)
+            allowed = marks(list(ys), minimum, places, without)
             counts = Counter(chosen)
             # The multiset of what is listed is the table under the marks; a mark is an element, a count one modulo P.
             if "listed rows" in without:

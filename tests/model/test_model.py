@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.model import draws, listing, rounding, selection
+from tests.model import draws, randomized_response, rounding, selection
 from tests.model.draws import Sizes
 from tests.model.layers import (
     LARGE,
@@ -69,36 +69,36 @@ def test_each_claim_of_a_word_is_needed(claim: str) -> None:
 
 @pytest.mark.parametrize("claim", [None, *sorted(draws.CHOICES)])
 def test_choices_and_each_claim_of_them(claim: str | None) -> None:
-    found = next(draws.choices_accepted_and_false(P, 4, without(claim or "")), None)
-    assert (found is None) == (claim is None)
+    result = next(draws.choices_accepted_and_false(P, 4, without(claim or "")), None)
+    assert (result is None) == (claim is None)
 
 
 @pytest.mark.parametrize("claim", [None, *sorted(draws.COINS)])
 def test_coins_and_each_claim_of_them(claim: str | None) -> None:
-    found = next(draws.coins_accepted_and_false(P, 2, 3, without(claim or "")), None)
-    assert (found is None) == (claim is None)
+    result = next(draws.coins_accepted_and_false(P, 2, 3, without(claim or "")), None)
+    assert (result is None) == (claim is None)
 
 
 @pytest.mark.parametrize("positions", [2, 3, 4])
 def test_no_list_but_the_first_winners_is_accepted(positions: int) -> None:
-    for most in range(1, positions + 1):
-        assert list(listing.accepted_and_false(positions, most)) == []
+    for maximum in range(1, positions + 1):
+        assert list(randomized_response.accepted_and_false(positions, maximum)) == []
 
 
-@pytest.mark.parametrize("claim", sorted(listing.CLAIMS - {"held"}))
+@pytest.mark.parametrize("claim", sorted(randomized_response.CLAIMS - {"held"}))
 def test_each_claim_of_a_list_of_winners_is_needed(claim: str) -> None:
-    assert next(listing.accepted_and_false(3, 2, without(claim)), None)
+    assert next(randomized_response.accepted_and_false(3, 2, without(claim)), None)
 
 
 def test_who_wins_and_what_is_held_are_what_the_sums_say() -> None:
-    assert listing.winners_that_are_none() == []
-    assert not list(listing.held_and_false())
-    assert next(listing.held_and_false(without("held")), None)
+    assert randomized_response.winners_that_are_none() == []
+    assert not list(randomized_response.disclosed_and_false())
+    assert next(randomized_response.disclosed_and_false(without("held")), None)
 
 
-@pytest.mark.parametrize(("most", "reach", "factor"), [(1, 4, 5), (2, 6, 3), (7, 14, 3)])
-def test_a_component_is_the_rounded_quotient(most: int, reach: int, factor: int) -> None:
-    assert list(rounding.accepted_and_false(most, reach, factor)) == []
+@pytest.mark.parametrize(("maximum", "reach", "factor"), [(1, 4, 5), (2, 6, 3), (7, 14, 3)])
+def test_a_component_is_the_rounded_quotient(maximum: int, reach: int, factor: int) -> None:
+    assert list(rounding.accepted_and_false(maximum, reach, factor)) == []
 
 
 @pytest.mark.parametrize("claim", sorted(rounding.CLAIMS))
@@ -108,15 +108,15 @@ def test_each_claim_of_a_component_is_needed(claim: str) -> None:
 
 @pytest.mark.parametrize("claim", [None, *sorted(rounding.ROOT)])
 def test_roots_and_each_claim_of_them(claim: str | None) -> None:
-    found = next(rounding.roots_accepted_and_false(1_097, 5, without(claim or "")), None)
-    assert (found is None) == (claim is None)
+    result = next(rounding.roots_accepted_and_false(1_097, 5, without(claim or "")), None)
+    assert (result is None) == (claim is None)
 
 
 @pytest.mark.parametrize("claim", [None, *sorted(rounding.NEAR)])
 @pytest.mark.parametrize("theta", [(9, 10), (1, 2)])
 def test_near_vectors_and_each_claim_of_their_threshold(theta: tuple[int, int], claim: str | None) -> None:
-    found = next(rounding.near_and_accepted(2, 2, theta, without(claim or "")), None)
-    assert (found is None) == (claim is None)
+    result = next(rounding.near_and_accepted(2, 2, theta, without(claim or "")), None)
+    assert (result is None) == (claim is None)
 
 
 @pytest.mark.parametrize("t", [0, 1, 2, 49])
@@ -124,10 +124,10 @@ def test_a_false_sum_becomes_true_at_most_at_as_many_challenges_as_its_degree(t:
     rng = Random(t)
     for degree in (1, 2):
         truth = [rng.randrange(P) for _ in range(degree)]
-        most = best_round(t, rng.randrange(1, P), truth)
-        assert most <= degree
+        maximum = best_round(t, rng.randrange(1, P), truth)
+        assert maximum <= degree
         # At least one message of some degree reaches it.
-        assert most >= 1
+        assert maximum >= 1
 
 
 def test_fractions_of_a_value_that_is_no_row_vanish_at_few_challenges() -> None:

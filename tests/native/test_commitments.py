@@ -23,18 +23,20 @@ def cases() -> list[Any]:
     """A name of both modules, and arguments at the lengths where a list's runs end."""
     rng = random.Random(19)
     salts = [*EDGES, rng.randrange(MODULUS)]
-    made: list[tuple[str, tuple[Any, ...]]] = [
+    result: list[tuple[str, tuple[Any, ...]]] = [
         ("hash_elements", tuple(rng.randrange(MODULUS) for _ in range(length))) for length in (1, 15, 16)
     ]
-    made += [("hash_list", (7, [rng.randrange(MODULUS) for _ in range(n)])) for n in (0, 1, 15, 16, 31)]
-    made += [("seed_commitment", (a, b)) for a, b in zip(salts, reversed(salts), strict=True)]
-    made += [("noise_key", tuple(rng.sample(salts, 4))) for _ in range(3)]
-    made += [("slot_id", ("w-1", "tenant-a", "account-1", i)) for i in (1, 2, 2**53 - 1)]
-    made += [("query_commitment", (salts[0], [rng.randrange(2**15) for _ in range(n)])) for n in (0, 1, 64)]
-    made += [("text_query_commitment", (salts[1], text.encode())) for text in ("", "What is bail?", "é" * 99)]
-    made += [("vector_commitment", (salts[2], [rng.randint(-7, 7) for _ in range(n)])) for n in (16, 256)]
-    made += [("topk_commitment", (salts[3], rng.sample(range(10**5), n))) for n in (1, 5, 16)]
-    return [pytest.param(name, arguments, id=f"{name}-{i}") for i, (name, arguments) in enumerate(made)]
+    result += [("hash_list", (7, [rng.randrange(MODULUS) for _ in range(n)])) for n in (0, 1, 15, 16, 31)]
+    result += [("seed_commitment", (a, b)) for a, b in zip(salts, reversed(salts), strict=True)]
+    result += [("noise_key", tuple(rng.sample(salts, 4))) for _ in range(3)]
+    result += [("slot_id", ("w-1", "tenant-a", "account-1", i)) for i in (1, 2, 2**53 - 1)]
+    result += [("query_commitment", (salts[0], [rng.randrange(2**15) for _ in range(n)])) for n in (0, 1, 64)]
+    result += [
+        ("text_query_commitment", (salts[1], text.encode())) for text in ("", "What is bail?", "é" * 99)
+    ]
+    result += [("vector_commitment", (salts[2], [rng.randint(-7, 7) for _ in range(n)])) for n in (16, 256)]
+    result += [("topk_commitment", (salts[3], rng.sample(range(10**5), n))) for n in (1, 5, 16)]
+    return [pytest.param(name, arguments, id=f"{name}-{i}") for i, (name, arguments) in enumerate(result)]
 
 
 @pytest.mark.parametrize(("name", "arguments"), cases())
@@ -46,8 +48,8 @@ def test_it_is_the_references_value(name: str, arguments: tuple[Any, ...]) -> No
 
 def test_a_published_slot() -> None:
     case = json.loads((VECTORS / "commitments.json").read_text())["slot"][1]
-    found = fast.slot_id(case["window"], case["tenant"], case["account"], case["i"])
-    assert found == int(case["result"], 16)
+    result = fast.slot_id(case["window"], case["tenant"], case["account"], case["i"])
+    assert result == int(case["result"], 16)
 
 
 @pytest.mark.parametrize("wrong", [-1, MODULUS, MODULUS + digest_to_field(b"")])

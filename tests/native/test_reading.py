@@ -22,14 +22,64 @@ from tests import openssl
 # -- JSON ------------------------------------------------------------------------------------------------
 
 TEXTS = [
-    b"null", b" [ ] ", b"{}", b"-1", b"0", b"9007199254740991", b"-9007199254740991", b'"\\u00e9\\ud83d\\ude00"', b'"\xc3\xa9"',
-    b'{"a":{"a":[true,false,null]},"\\u0061b":1}', b'["\\"\\\\\\/\\b\\f\\n\\r\\t"]', b"[" * 60 + b"]" * 60, b"\t\n\r 1 \r\n",
+    b"null",
+    b" [ ] ",
+    b"{}",
+    b"-1",
+    b"0",
+    b"9007199254740991",
+    b"-9007199254740991",
+    b'"\\u00e9\\ud83d\\ude00"',
+    b'"\xc3\xa9"',
+    b'{"a":{"a":[true,false,null]},"\\u0061b":1}',
+    b'["\\"\\\\\\/\\b\\f\\n\\r\\t"]',
+    b"[" * 60 + b"]" * 60,
+    b"\t\n\r 1 \r\n",
     # What only the other reader takes, or nobody.
-    b"", b" ", b"01", b"-0", b"-", b"+1", b"1.0", b"1e3", b"9007199254740992", b"-9007199254740992", b"1" * 40, b"NaN", b"nul",
-    b"nulls", b'"', b'"\\"', b'"\n"', b'"\x00"', b'"\\x"', b'"\\u12"', b'"\\u+123"', b'"\\ud800"', b'"\\ud800\\u0041"', b'"\\udc00"',
-    b'{"a":1,"a":2}', b'{"a":1,"\\u0061":2}', b"{1:2}", b'{"a"}', b'{"a":1,}', b"[1,]", b"[,1]", b"[1 2]", b"[1", b"{", b"1 2", b"[]]",
-    b"\xff", b"\xef\xbb\xbf1", b"[" * 65 + b"]" * 65, b"[" * 64 + b"1" + b"]" * 64, b"[" * 63 + b'{"a":1}' + b"]" * 63, b"'a'", b"\x0b1",
-]  # fmt: skip
+    b"",
+    b" ",
+    b"01",
+    b"-0",
+    b"-",
+    b"+1",
+    b"1.0",
+    b"1e3",
+    b"9007199254740992",
+    b"-9007199254740992",
+    b"1" * 40,
+    b"NaN",
+    b"nul",
+    b"nulls",
+    b'"',
+    b'"\\"',
+    b'"\n"',
+    b'"\x00"',
+    b'"\\x"',
+    b'"\\u12"',
+    b'"\\u+123"',
+    b'"\\ud800"',
+    b'"\\ud800\\u0041"',
+    b'"\\udc00"',
+    b'{"a":1,"a":2}',
+    b'{"a":1,"\\u0061":2}',
+    b"{1:2}",
+    b'{"a"}',
+    b'{"a":1,}',
+    b"[1,]",
+    b"[,1]",
+    b"[1 2]",
+    b"[1",
+    b"{",
+    b"1 2",
+    b"[]]",
+    b"\xff",
+    b"\xef\xbb\xbf1",
+    b"[" * 65 + b"]" * 65,
+    b"[" * 64 + b"1" + b"]" * 64,
+    b"[" * 63 + b'{"a":1}' + b"]" * 63,
+    b"'a'",
+    b"\x0b1",
+]
 
 
 def slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -48,11 +98,11 @@ def slowly(data: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("data", TEXTS)
 def test_json_is_read_alike_at_once_and_step_by_step(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected, found = slowly(data, monkeypatch), _native.plain_json(data)
-    assert found is None or found == expected
-    assert json.dumps(found) == json.dumps(expected) or found is None, "true is no 1"
+    expected, result = slowly(data, monkeypatch), _native.plain_json(data)
+    assert result is None or result == expected
+    assert json.dumps(result) == json.dumps(expected) or result is None, "true is no 1"
     if data in TEXTS[:13]:
-        assert data == b"null" or found is not None, "this is plain enough"
+        assert data == b"null" or result is not None, "this is plain enough"
 
 
 VALUES = st.recursive(
@@ -71,9 +121,9 @@ def test_what_is_written_is_read_again(value: Any, ascii_only: bool, indent: int
 
 @given(st.binary(max_size=12) | st.text('[]{}",:\\u09-1.etrufalsn ', max_size=16).map(str.encode))
 def test_what_is_no_json_is_read_by_neither(data: bytes) -> None:
-    found = _native.plain_json(data)
-    if found is not None:
-        assert json.loads(data) == found
+    result = _native.plain_json(data)
+    if result is not None:
+        assert json.loads(data) == result
 
 
 def test_values_are_counted_outside_texts_and_before_any_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +139,13 @@ def test_values_are_counted_outside_texts_and_before_any_is_made(monkeypatch: py
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
 FIELD = 2**255 - 19
-SMALL = [bytes.fromhex(h) for h in (
-    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05", "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-)]  # fmt: skip
+SMALL = [
+    bytes.fromhex(h)
+    for h in (
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    )
+]
 """Points of order 8."""
 STRANGE = [y.to_bytes(32, "little") for y in (0, 1, FIELD - 1, FIELD, FIELD + 1, 2, 3, 2**255 - 1)] + SMALL
 STRANGE += [point[:31] + bytes([point[31] | 0x80]) for point in STRANGE]
@@ -103,9 +157,9 @@ def test_strange_points_verify_exactly_where_they_do_elsewhere() -> None:
     true = 0
     for key, commitment, s, message in product(STRANGE, STRANGE, (0, 1), (b"", b"a", b"b")):
         signature = commitment + s.to_bytes(32, "little")
-        found = signed_by(key, message, signature)
-        assert found == openssl.accepts(key, signature, message), (key.hex(), commitment.hex(), s)
-        true += found
+        result = signed_by(key, message, signature)
+        assert result == openssl.accepts(key, signature, message), (key.hex(), commitment.hex(), s)
+        true += result
     assert true > 0, "some of these verify without the cofactor"
 
 

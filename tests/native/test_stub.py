@@ -34,14 +34,14 @@ def test_stub_agrees_with_the_module(tmp_path: Path) -> None:
 
 def _of_stub() -> dict[str, list[str]]:
     """The parameters of every function and method of the stub; a class has those with which it is made."""
-    found = {}
+    result = {}
     for node in ast.parse((ROOT / "rag_audit" / "_native.pyi").read_text()).body:
         for part in node.body if isinstance(node, ast.ClassDef) else [node]:
             if isinstance(part, ast.FunctionDef):
                 owner = f"{node.name}." if isinstance(node, ast.ClassDef) and part.name != "__new__" else ""
                 name = node.name if isinstance(node, ast.ClassDef) and not owner else owner + part.name
-                found[name] = [a.arg for a in part.args.args if a.arg not in ("self", "cls")]
-    return found
+                result[name] = [a.arg for a in part.args.args if a.arg not in ("self", "cls")]
+    return result
 
 
 def _of_page() -> Iterator[tuple[str, inspect.Signature]]:

@@ -111,7 +111,7 @@ def test_the_window_is_held_against_the_dimension() -> None:
     check_policy(policy, DIMENSION)
     with pytest.raises(PolicyError, match="the policy is not well-formed") as caught:
         check_policy(policy, 16)
-    assert (caught.value.field, caught.value.found) == ("policy.noise.hi", 2200)
+    assert (caught.value.field, caught.value.actual) == ("policy.noise.hi", 2200)
     for dimension in (0, -1, MAX_DIMENSION + 1):
         with pytest.raises(PolicyError) as caught:
             check_policy(policy, dimension)
@@ -172,11 +172,11 @@ def test_circuits_beyond_the_ends_of_their_constants(change: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("factor", [0, -1, MAX_NORM_FACTOR + 1, MODULUS + 8145])
 def test_norm_factors_beyond_their_ends(factor: int) -> None:
-    for made in (EmbedInstance, EmbedArgument):
+    for result in (EmbedInstance, EmbedArgument):
         with pytest.raises(PolicyError) as caught:
-            made(24, norm_factor=factor)
-        assert (caught.value.field, caught.value.found) == ("norm_factor", factor)
-        made(24, norm_factor=MAX_NORM_FACTOR)
+            result(24, norm_factor=factor)
+        assert (caught.value.field, caught.value.actual) == ("norm_factor", factor)
+        result(24, norm_factor=MAX_NORM_FACTOR)
 
 
 @pytest.mark.parametrize("theta", [(0, 5), (5, 5), (4, 1001), (8, 10), (MODULUS + 4, MODULUS + 5)])

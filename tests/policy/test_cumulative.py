@@ -48,27 +48,27 @@ def run(*arguments: object) -> Result:
 
 def test_equal_windows_compose_like_one_window_of_all_their_queries(tmp_path: Path) -> None:
     paths = write(tmp_path, *(policy(f"w-{i}") for i in range(4)))
-    found = json.loads(run(*paths, "--delta", "2e-5", "--json").stdout)
-    together = accounting.eps_at(accounting.Mechanism((1, 8, 64), 32), 4 * 2000, "2e-5")
-    assert float(found["eps"]) == pytest.approx(together, rel=1e-3)
-    assert found["eps"] == "14.627"
-    assert [w["eps_alone"] for w in found["windows"]] == ["6.1948"] * 4
-    assert [w["window"] for w in found["windows"]] == ["w-0", "w-1", "w-2", "w-3"]
+    result = json.loads(run(*paths, "--delta", "2e-5", "--json").stdout)
+    batch = accounting.eps_at(accounting.Mechanism((1, 8, 64), 32), 4 * 2000, "2e-5")
+    assert float(result["eps"]) == pytest.approx(batch, rel=1e-3)
+    assert result["eps"] == "14.627"
+    assert [w["eps_alone"] for w in result["windows"]] == ["6.1948"] * 4
+    assert [w["window"] for w in result["windows"]] == ["w-0", "w-1", "w-2", "w-3"]
 
 
 def test_unlike_windows_lie_between_the_larger_and_the_sum(tmp_path: Path) -> None:
     paths = write(tmp_path, policy("a"), policy("b", n=50, k_max=3, gains=(1, 8, 48)))
-    found = json.loads(run(*paths, "--json").stdout)
-    alone = [float(w["eps_alone"]) for w in found["windows"]]
-    assert max(alone) < float(found["eps"]) < sum(alone)
-    assert found["delta"] == "0.00001"
-    assert [w["compositions"] for w in found["windows"]] == [2000, 150]
+    result = json.loads(run(*paths, "--json").stdout)
+    alone = [float(w["eps_alone"]) for w in result["windows"]]
+    assert max(alone) < float(result["eps"]) < sum(alone)
+    assert result["delta"] == "0.00001"
+    assert [w["compositions"] for w in result["windows"]] == [2000, 150]
 
 
 def test_one_window_composes_to_its_own_bound(tmp_path: Path) -> None:
     (path,) = write(tmp_path, policy("a"))
-    found = json.loads(run(path, "--json").stdout)
-    assert found["eps"] == found["windows"][0]["eps_alone"]
+    result = json.loads(run(path, "--json").stdout)
+    assert result["eps"] == result["windows"][0]["eps_alone"]
 
 
 def test_the_largest_delta_is_the_default(tmp_path: Path) -> None:

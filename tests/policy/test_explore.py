@@ -31,7 +31,7 @@ from rag_audit.commit.explore.simulate import (
     explore,
     in_words,
     measure_recall,
-    recall_by_chance,
+    recall_by_flips,
     recall_without_noise,
 )
 from rag_audit.errors import EncodingError, PolicyError, SchemaError, SetupError
@@ -83,8 +83,8 @@ def explored(files: Path, *arguments: object) -> dict[str, Any]:
         "--repeats", 20, "--json", *arguments,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    match: dict[str, Any] = json.loads(result.stdout)
+    return match
 
 
 # -- the simulated noise ---------------------------------------------------------------------------------
@@ -102,10 +102,10 @@ def test_a_words_bits_choose_bin_sign_and_threshold_as_in_the_relation() -> None
 
 def test_simulated_draws_have_the_published_distribution() -> None:
     count = 400_000
-    found = Counter(base_draws(np.random.PCG64(3).random_raw(count)).tolist())
+    result = Counter(base_draws(np.random.PCG64(3).random_raw(count)).tolist())
     expected = {x: count * mass / 2**MASS_BITS for x, mass in base_pmf().items()}
     cells = [x for x in expected if expected[x] > 10]
-    statistic = sum((found[x] - expected[x]) ** 2 / expected[x] for x in cells)
+    statistic = sum((result[x] - expected[x]) ** 2 / expected[x] for x in cells)
     # Chi-square with about 100 degrees of freedom: 5 standard deviations.
     assert statistic < len(cells) + 5 * math.sqrt(2 * len(cells))
 
@@ -116,7 +116,7 @@ def test_simulated_draws_have_the_published_distribution() -> None:
 def test_recall_is_that_of_the_reference_engine_under_the_same_noise() -> None:
     sample = random_sample(questions=6)
     noise = Noise((1, 8), ScoreWindow(101, 810, 256))
-    (found,) = measure_recall(sample, [noise], top_k=3, repeats=4, seed=5)
+    (result,) = measure_recall(sample, [noise], top_k=3, repeats=4, seed=5)
     hits = 0
     for number in range(6):
         for repeat in range(4):
@@ -125,14 +125,14 @@ def test_recall_is_that_of_the_reference_engine_under_the_same_noise() -> None:
             z = (first + 8 * second).astype(np.int32)
             selected = reference_select(sample.index, sample.queries[number], z, noise.window, 3)
             hits += bool(sample.relevant[number] & set(selected))
-    assert found.hit == pytest.approx(hits / 24)
+    assert result.hit == pytest.approx(hits / 24)
     assert 0 < hits < 24
 
 
 def test_without_noise_a_document_finds_itself_and_unlimited_noise_is_blind_chance() -> None:
     sample = random_sample()
     assert recall_without_noise(sample, ScoreWindow(101, 810, 1024), top_k=5).recall == 1
-    chance = recall_by_chance(sample, top_k=5)
+    chance = recall_by_flips(sample, top_k=5)
     assert chance.hit == pytest.approx(5 / 64)
     (drowned,) = measure_recall(sample, [Noise((1, 8, 64, 512), WINDOW)], top_k=5, repeats=60)
     assert drowned.hit == pytest.approx(chance.hit, abs=5 * math.sqrt(5 / 64 / 2400))
@@ -141,8 +141,8 @@ def test_without_noise_a_document_finds_itself_and_unlimited_noise_is_blind_chan
 def test_chance_of_a_question_with_several_passages() -> None:
     sample = random_sample(questions=1)
     two = Sample(sample.index, sample.queries, [frozenset(list(sample.index.positions)[:2])])
-    assert recall_by_chance(two, top_k=5).hit == pytest.approx(1 - (59 / 64) * (58 / 63))
-    assert recall_by_chance(two, top_k=5).recall == pytest.approx(5 / 64)
+    assert recall_by_flips(two, top_k=5).hit == pytest.approx(1 - (59 / 64) * (58 / 63))
+    assert recall_by_flips(two, top_k=5).recall == pytest.approx(5 / 64)
 
 
 def test_recall_counts_the_share_of_a_questions_passages() -> None:
@@ -153,8 +153,8 @@ def test_recall_counts_the_share_of_a_questions_passages() -> None:
         key=lambda p: int(sample.index.scores(sample.queries[0])[p]),
     )
     both = Sample(sample.index, sample.queries, [frozenset({own, far})])
-    found = recall_without_noise(both, ScoreWindow(101, 810, 1024), top_k=1)
-    assert (found.recall, found.hit) == (0.5, 1.0)
+    result = recall_without_noise(both, ScoreWindow(101, 810, 1024), top_k=1)
+    assert (result.recall, result.hit) == (0.5, 1.0)
 
 
 def test_recall_falls_as_noise_grows() -> None:
@@ -184,33 +184,33 @@ def test_a_noise_is_measured_the_same_alone_and_in_a_grid() -> None:
 
 
 def test_eps_of_a_point_is_the_verdicts() -> None:
-    found = explore(random_sample(), Grid([Noise((1, 8, 64), WINDOW)], [200], [1, 10]), top_k=5, delta="2e-5",
+    result = explore(random_sample(), Grid([Noise((1, 8, 64), WINDOW)], [200], [1, 10]), top_k=5, delta="2e-5",
         delta_acc="1e-6", repeats=1,
     )  # fmt: skip
     bounds = [
         audit_bounds(Mechanism((1, 8, 64), 32), n=200, k=k, eps_acc=4, delta_acc="1e-6", delta="2e-5")
         for k in (1, 10)
     ]
-    assert [p.eps for p in found.points] == [b.eps_audit for b in bounds]
-    assert found.points[1].eps_gaussian == pytest.approx(found.points[1].eps, rel=1e-2)
+    assert [p.eps for p in result.points] == [b.eps_audit for b in bounds]
+    assert result.points[1].eps_gaussian == pytest.approx(result.points[1].eps, rel=1e-2)
 
 
 def test_the_grid_is_complete_and_least_noise_comes_first() -> None:
     noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (16, 64, 32, 64)]
-    found = explore(random_sample(), Grid(noises, [1, 50], [1, 2]), top_k=5, delta="1e-5", repeats=1)
-    assert [(p.noise.window.lattice, p.n, p.k) for p in found.points] == [
+    result = explore(random_sample(), Grid(noises, [1, 50], [1, 2]), top_k=5, delta="1e-5", repeats=1)
+    assert [(p.noise.window.lattice, p.n, p.k) for p in result.points] == [
         (r, n, k) for r in (64, 32, 16) for n in (1, 50) for k in (1, 2)
     ]
 
 
 def test_noise_without_a_finite_bound_is_shown_as_such() -> None:
     noises = [Noise((1,), ScoreWindow(101, 810, r)) for r in (1024, 128)]
-    found = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-6", repeats=1)
-    assert [p.eps for p in found.points] == [math.inf, math.inf]
-    assert [p.as_json()["eps_audit"] for p in found.points] == ["inf", "inf"]
-    assert "exceeds the support" in str(found.points[0].reason)
-    assert "infinite losses" in str(found.points[1].reason)
-    assert "no finite eps exists" in found.sentence(found.points[0])
+    result = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-6", repeats=1)
+    assert [p.eps for p in result.points] == [math.inf, math.inf]
+    assert [p.as_json()["eps_audit"] for p in result.points] == ["inf", "inf"]
+    assert "exceeds the support" in str(result.points[0].reason)
+    assert "infinite losses" in str(result.points[1].reason)
+    assert "no finite eps exists" in result.sentence(result.points[0])
 
 
 @pytest.mark.parametrize(
@@ -238,9 +238,14 @@ def test_a_bad_grid_is_refused_whatever_its_noise(changes: dict[str, Any], field
 
 def test_shares_in_words() -> None:
     words = {
-        0.025: "1 question in 40", 0.0013: "1 question in 769", 0.75: "8 questions in 10",
-        0.97: "97 questions in 100", 0.999: "99 questions in 100 or more", 1.0: "500 of 500 questions", 0.0: "none of 500 questions",
-    }  # fmt: skip
+        0.025: "1 question in 40",
+        0.0013: "1 question in 769",
+        0.75: "8 questions in 10",
+        0.97: "97 questions in 100",
+        0.999: "99 questions in 100 or more",
+        1.0: "500 of 500 questions",
+        0.0: "none of 500 questions",
+    }
     assert {share: in_words(share, 500) for share in words} == words
     assert (in_words(1.0, 1), in_words(0.0, 1)) == ("1 of 1 question", "none of 1 question")
 
@@ -309,20 +314,20 @@ def test_a_compressed_file_reads_like_a_plain_one(files: Path) -> None:
 def test_a_passage_that_is_not_in_the_index_is_refused() -> None:
     with pytest.raises(SampleError) as refused:
         make_sample([Passage(("a",), "tea")], [Question("tea?", ("b",), "q.jsonl, line 9")], get_embedder())
-    assert (refused.value.field, refused.value.found) == ("q.jsonl, line 9", "b")
+    assert (refused.value.field, refused.value.actual) == ("q.jsonl, line 9", "b")
 
 
 # -- the command -----------------------------------------------------------------------------------------
 
 
 def test_the_command_says_what_a_policy_means_for_people(files: Path) -> None:
-    found = explored(files, "--gains", "1,8", "--lattice", 128, "--lattice", 16, "--n", 5, "--k", 2)
-    quiet, loud = found["points"]
+    result = explored(files, "--gains", "1,8", "--lattice", 128, "--lattice", 16, "--n", 5, "--k", 2)
+    quiet, loud = result["points"]
     assert (quiet["lattice"], loud["lattice"]) == (128, 16)
     assert float(quiet["eps_audit"]) > float(loud["eps_audit"])
-    assert found["without_noise"]["recall"] == "1.0000"
+    assert result["without_noise"]["recall"] == "1.0000"
     assert "still find" in loud["sentence"] and loud["eps_audit"] in loud["sentence"]
-    assert found["capacity"] == 8 and "selected positions" in found["covers"]
+    assert result["capacity"] == 8 and "selected positions" in result["covers"]
 
 
 def test_the_command_repeats_itself(files: Path) -> None:
@@ -334,15 +339,15 @@ def test_the_command_repeats_itself(files: Path) -> None:
 
 
 def test_a_policy_gives_its_own_constants(files: Path) -> None:
-    made = run(
+    created = run(
         "provider", "policy", "new", files / "p.json", "--window", "w", "--tenant", "a=16", "--n", 20, "--k-max", 3,
         "--top-k", 2,
     )  # fmt: skip
-    assert made.exit_code == 0, made.output
+    assert created.exit_code == 0, created.output
     policy = json.loads((files / "p.json").read_text())
-    found = explored(files, "--policy", files / "p.json")
-    own = [p for p in found["points"] if p["gains"] == policy["noise"]["gains"]]
-    assert (found["top_k"], found["capacity"]) == (2, 16)
+    result = explored(files, "--policy", files / "p.json")
+    own = [p for p in result["points"] if p["gains"] == policy["noise"]["gains"]]
+    assert (result["top_k"], result["capacity"]) == (2, 16)
     assert (own[0]["n"], own[0]["k"], own[0]["lattice"]) == (20, 3, policy["noise"]["lattice"])
     promised = run("provider", "policy", "bounds", files / "p.json", "--json")
     assert own[0]["eps_audit"] == json.loads(promised.stdout)["eps_audit"]
@@ -355,9 +360,9 @@ def test_a_policy_gives_its_own_constants(files: Path) -> None:
 
 
 def test_table_csv_and_json_agree(files: Path) -> None:
-    found = explored(files, "--gains", "1,8", "--lattice", 64, "--csv", files / "grid.csv")
+    result = explored(files, "--gains", "1,8", "--lattice", 64, "--csv", files / "grid.csv")
     (row,) = csv.DictReader((files / "grid.csv").read_text().splitlines())
-    (point,) = found["points"]
+    (point,) = result["points"]
     assert row["gains"] == "1,8"
     assert {k: row[k] for k in ("eps_audit", "recall", "n", "k")} == {
         k: str(point[k]) for k in ("eps_audit", "recall", "n", "k")
@@ -373,19 +378,19 @@ def test_table_csv_and_json_agree(files: Path) -> None:
 def test_a_picture_is_drawn(tmp_path: Path, suffix: str, head: bytes) -> None:
     pytest.importorskip("matplotlib")
     noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (128, 64)]
-    found = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-5", repeats=1)
-    draw(found, tmp_path / f"x.{suffix}")
+    result = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-5", repeats=1)
+    draw(result, tmp_path / f"x.{suffix}")
     assert (tmp_path / f"x.{suffix}").read_bytes().startswith(head)
-    assert "blind chance" in table(found)
+    assert "blind chance" in table(result)
 
 
 def test_an_unknown_picture_format_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    found = explore(
+    result = explore(
         random_sample(), Grid([Noise((1, 8), WINDOW)], [1], [1]), top_k=5, delta="1e-5", repeats=1
     )
     with pytest.raises(SetupError, match="the picture format is unknown"):
-        draw(found, tmp_path / "x.doc")
+        draw(result, tmp_path / "x.doc")
 
 
 @pytest.mark.parametrize(
@@ -478,7 +483,7 @@ def test_a_folder_of_which_nothing_is_read_names_every_file(
     (folder / name).write_bytes(content)
     done = explore_of(files, folder.parent, "--skip-unreadable")
     assert done.exit_code == 2
-    assert "  found: 1 file or folder that is not read\n  omitted 1: " in done.stderr
+    assert "  actual: 1 file or folder that is not read\n  omitted 1: " in done.stderr
     assert reason in done.stderr, done.stderr
 
 

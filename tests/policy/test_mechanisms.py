@@ -18,24 +18,24 @@ from rag_audit.commit.compare import comparison
 from rag_audit.commit.draft import exact_scores
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.accounting import LISTING, NO_BOUND, text
-from rag_audit.mechanisms.accounting.coins import Listing as ListingBound
-from rag_audit.mechanisms.accounting.coins import NoisedSampling
-from rag_audit.mechanisms.accounting.curves import coin_of
-from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.accounting import NO_BOUND, RANDOMIZED_RESPONSE, text
+from rag_audit.mechanisms.accounting.bernoulli import NoisedSampling
+from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse as RandomizedResponseBound
+from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
 from rag_audit.proofs.policy import check_policy
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.policy_text import explain
 from tests.drafting import draft
 
 DIMENSION = 256
-KEEP = 9 * COIN_RANGE // 10
-LISTED = ListingBound(KEEP, COIN_RANGE // 50)
+KEEP = 9 * PROBABILITY_RANGE // 10
+LISTED = RandomizedResponseBound(KEEP, PROBABILITY_RANGE // 50)
 
 
 def drafted(**mechanisms: Mechanism) -> Policy:
@@ -51,8 +51,8 @@ def drafted(**mechanisms: Mechanism) -> Policy:
     )
 
 
-LISTS = Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 50, 10, 354))
-MIXED = drafted(exact=Exact(), listing=LISTS, noise=Noise(), sample=Sampling(keep=KEEP))
+LISTS = RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 50, 10, 354))
+MIXED = drafted(exact=Exact(), lists=LISTS, noise=Noise(), sample=Sampling(keep=KEEP))
 LIST, NOISE, SAMPLE = 1, 2, 3  # the place of each tenant, in the order of names
 
 
@@ -71,7 +71,7 @@ def test_each_tenant_has_its_own_rules() -> None:
     rules = {t.tenant: MIXED.mechanism(t) for t in MIXED.tenants}
     assert {name: r.name for name, r in rules.items()} == {
         "exact": "none",
-        "listing": "listing",
+        "lists": "randomized-response",
         "noise": "noise",
         "sample": "sampling",
     }
@@ -79,9 +79,9 @@ def test_each_tenant_has_its_own_rules() -> None:
     assert rules["sample"].keep == KEEP and not rules["noise"].sampled
     assert [sorted(t.circuits) for t in MIXED.tenants] == [
         ["embed", "retrieve"],
-        ["embed", "kept", "retrieve"],
+        ["embed", "retrieve", "sample"],
         ["embed", "retrieve"],
-        ["embed", "kept", "retrieve"],
+        ["embed", "retrieve", "sample"],
     ]
 
 
@@ -93,11 +93,15 @@ def test_noise_may_be_sampled_too_and_keeps_its_name() -> None:
     assert figures["tenants"]["both"]["eps"] == figures["eps_audit"] != "inf"
     noised = NoisedSampling(KEEP, policy.top_k, 64)  # of 4 queries each by 2 accounts, and by 16
     assert (
-        figures["odds_unlisted"]
-        == figures["tenants"]["both"]["odds_unlisted"]
-        == text(noised.odds_unlisted(8))
+        figures["exclusion_factor"]
+        == figures["tenants"]["both"]["exclusion_factor"]
+        == text(noised.exclusion_factor(8))
     )
-    assert figures["odds_unlisted_all_accounts"] == text(noised.odds_unlisted(64)) != figures["odds_unlisted"]
+    assert (
+        figures["exclusion_factor_all_accounts"]
+        == text(noised.exclusion_factor(64))
+        != figures["exclusion_factor"]
+    )
     assert figures["positions_per_document"] == 1
 
 
@@ -113,38 +117,74 @@ def test_a_policy_of_another_version_is_refused() -> None:
     "change, field, expected",
     [
         (tenant(SAMPLE, keep=0), "tenants[3].keep", "at least 1"),
-        (tenant(SAMPLE, keep=COIN_RANGE), "tenants.sample.keep", f"1..{COIN_RANGE - 1}"),
+        (tenant(SAMPLE, keep=PROBABILITY_RANGE), "tenants.sample.keep", f"1..{PROBABILITY_RANGE - 1}"),
         (tenant(SAMPLE, keep=1 << 53), "tenants[3].keep", "at most"),
         (tenant(SAMPLE, scores=None), "tenants.sample.scores", "a score window"),
         (tenant(NOISE, scores=asdict(exact_scores(DIMENSION))), "tenants.noise.scores", "null"),
-        (tenant(SAMPLE, mechanism="listing"), "tenants.sample.scores", "null, because listing has a threshold"),
-        (tenant(LIST, noise=True), "tenants.listing.noise", "false"),
-        (tenant(LIST, keep=None), "tenants.listing.keep", "0.7 is usual"),
-        (tenant(LIST, chance=None), "tenants.listing.chance", "a value"),
-        (tenant(LIST, chance=COIN_RANGE), "tenants.listing.chance", f"1..{COIN_RANGE - 1}"),
+        (
+            tenant(SAMPLE, mechanism="randomized-response"),
+            "tenants.sample.scores",
+            "null, because randomized response has a threshold",
+        ),
+        (tenant(LIST, noise=True), "tenants.lists.noise", "false"),
+        (tenant(LIST, keep=None), "tenants.lists.keep", "0.7 is usual"),
+        (tenant(LIST, flip_probability=None), "tenants.lists.flip_probability", "a value"),
+        (
+            tenant(LIST, flip_probability=PROBABILITY_RANGE),
+            "tenants.lists.flip_probability",
+            f"1..{PROBABILITY_RANGE - 1}",
+        ),
         (tenant(LIST, listed_max=0), "tenants[1].listed_max", "at least 1"),
-        (tenant(LIST, listed_max=65), "tenants.listing.listed_max", "at most the capacity, 64"),
-        (tenant(LIST, capacity=4096, listed_max=1025), "tenants.listing.listed_max", "at most 1024, whose receipt fits"),
+        (tenant(LIST, listed_max=65), "tenants.lists.listed_max", "at most the capacity, 64"),
+        (
+            tenant(LIST, capacity=4096, listed_max=1025),
+            "tenants.lists.listed_max",
+            "at most 1024, whose receipt fits",
+        ),
         (lambda p: p.update(top_k=1025), "top_k", "at most 1024, whose receipt fits"),
-        (tenant(LIST, threshold=None), "tenants.listing.threshold", "a value"),
-        (tenant(LIST, threshold=49 * DIMENSION + 1), "tenants.listing.threshold", "at most 12544"),
-        (tenant(LIST, mechanism="top-k"), "tenants.listing.chance", "null"),
-        (tenant(SAMPLE, mechanism="noise"), "tenants[3].mechanism", "'top-k' or 'listing'"),
-        (tenant(SAMPLE, chance=1), "tenants.sample.chance", "null"),
+        (tenant(LIST, threshold=None), "tenants.lists.threshold", "a value"),
+        (tenant(LIST, threshold=49 * DIMENSION + 1), "tenants.lists.threshold", "at most 12544"),
+        (tenant(LIST, mechanism="top-k"), "tenants.lists.flip_probability", "null"),
+        (tenant(SAMPLE, mechanism="noise"), "tenants[3].mechanism", "'top-k' or 'randomized-response'"),
+        (tenant(SAMPLE, flip_probability=1), "tenants.sample.flip_probability", "null"),
         (tenant(SAMPLE, listed_max=1), "tenants.sample.listed_max", "null"),
         (tenant(SAMPLE, threshold=1), "tenants.sample.threshold", "null"),
-        (tenant(SAMPLE, scores={"lo": 5, "hi": 5, "lattice": 4}), "tenants.sample.scores.hi", "greater than lo"),
-        (tenant(SAMPLE, scores={"lo": 0, "hi": 16_385, "lattice": 1 << 15}), "tenants.sample.scores.hi", "at most 16384"),
-        (tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 24}), "tenants.sample.scores.lattice", "power of two"),
-        (tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 8}), "tenants.sample.scores.lattice", "from 16, the width"),
-        (tenant(SAMPLE, circuits={"retrieve": "00" * 32}), "tenants.sample.circuits", "kept"),
-        (tenant(0, circuits={"retrieve": "00" * 32, "kept": "00" * 32}), "tenants.exact.circuits", "digests for"),
-        (tenant(NOISE, noise=False, scores=asdict(exact_scores(DIMENSION))), "noise", "null, since no tenant has noise"),
+        (
+            tenant(SAMPLE, scores={"lo": 5, "hi": 5, "lattice": 4}),
+            "tenants.sample.scores.hi",
+            "greater than lo",
+        ),
+        (
+            tenant(SAMPLE, scores={"lo": 0, "hi": 16_385, "lattice": 1 << 15}),
+            "tenants.sample.scores.hi",
+            "at most 16384",
+        ),
+        (
+            tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 24}),
+            "tenants.sample.scores.lattice",
+            "power of two",
+        ),
+        (
+            tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 8}),
+            "tenants.sample.scores.lattice",
+            "from 16, the width",
+        ),
+        (tenant(SAMPLE, circuits={"retrieve": "00" * 32}), "tenants.sample.circuits", "sample"),
+        (
+            tenant(0, circuits={"retrieve": "00" * 32, "sample": "00" * 32}),
+            "tenants.exact.circuits",
+            "digests for",
+        ),
+        (
+            tenant(NOISE, noise=False, scores=asdict(exact_scores(DIMENSION))),
+            "noise",
+            "null, since no tenant has noise",
+        ),
         (lambda p: p.update(noise=None), "eps_acc", "null, since the policy has no noise"),
         (lambda p: p.update(sigma=None), "sigma", "a value"),
         (lambda p: p.update(eps_acc=None), "eps_acc", "a value"),
     ],
-)  # fmt: skip
+)
 def test_each_field_is_bounded_and_contradicts_no_other(
     change: Callable[[dict[str, Any]], object], field: str, expected: str
 ) -> None:
@@ -163,7 +203,7 @@ def test_without_noise_nothing_of_it_is_said() -> None:
             Policy.parse({**policy.dump(), name: value}, field="policy").check(DIMENSION)
         assert caught.value.field == f"policy.{name}"
     figures = policy.figures()
-    assert "bounds" not in figures and figures["eps_audit"] == "inf" and figures["odds_unlisted"] == "10"
+    assert "bounds" not in figures and figures["eps_audit"] == "inf" and figures["exclusion_factor"] == "10"
 
 
 def test_one_tenant_without_noise_leaves_no_epsilon_for_the_window() -> None:
@@ -171,10 +211,15 @@ def test_one_tenant_without_noise_leaves_no_epsilon_for_the_window() -> None:
     assert (figures["eps_audit"], figures["eps_audit_by"]) == ("inf", NO_BOUND)
     eps = {name: t["eps"] for name, t in figures["tenants"].items()}
     assert eps["exact"] == eps["sample"] == "inf" != eps["noise"]
-    few, many = (text(LISTED.odds_unlisted(4 * accounts)) for accounts in (2, 16))
-    assert [t["odds_unlisted"] for t in figures["tenants"].values()] == [None, few, None, "10"]
-    assert [t["odds_unlisted_all_accounts"] for t in figures["tenants"].values()] == [None, many, None, "10"]
-    assert "odds_unlisted" not in figures  # a tenant has no mechanism
+    few, many = (text(LISTED.exclusion_factor(4 * accounts)) for accounts in (2, 16))
+    assert [t["exclusion_factor"] for t in figures["tenants"].values()] == [None, few, None, "10"]
+    assert [t["exclusion_factor_all_accounts"] for t in figures["tenants"].values()] == [
+        None,
+        many,
+        None,
+        "10",
+    ]
+    assert "exclusion_factor" not in figures  # a tenant has no mechanism
     alone = drafted(noise=Noise(), sampled=Noise(keep=KEEP)).figures()
     assert alone["eps_audit"] == eps["noise"]
 
@@ -183,7 +228,7 @@ def test_listing_has_an_epsilon_of_its_own() -> None:
     """ln((pi q^-k + 1 - pi)/(1 - pi)) at pi = 0.9, q = 1/50: 450,000 + 1 over 0.1 for two accounts."""
     figures = drafted(lists=LISTS).figures()
     assert figures["eps_audit"] == figures["tenants"]["lists"]["eps"] == text(LISTED.epsilon(2)) != "inf"
-    assert figures["eps_audit_by"] == LISTING and "bounds" not in figures
+    assert figures["eps_audit_by"] == RANDOMIZED_RESPONSE and "bounds" not in figures
     assert figures["eps_one_account"] == text(LISTED.epsilon(1))
     assert figures["eps_all_accounts"] == text(LISTED.epsilon(16))
     assert abs(LISTED.epsilon(2) - math.log(9 * 50**2 + 1)) < 0.001
@@ -198,16 +243,18 @@ def test_windows_of_listing_add_up(tmp_path: Path) -> None:
         path = tmp_path / f"{name}.json"
         path.write_bytes(drafted(lists=LISTS).model_copy(update={"window": name}).canonical())
         parts.append(load_window(path))
-    found = compose(parts)
-    assert found.bound.eps == pytest.approx(2 * LISTED.epsilon(2)) and found.bound.name == LISTING
-    assert found.odds_unlisted == LISTED.odds_unlisted(8, positions=2)  # the square of one window's
-    assert found.odds_unlisted_all_accounts == LISTED.odds_unlisted(64, positions=2)
-    assert found.alone == [LISTED.epsilon(2)] * 2
+    result = compose(parts)
+    assert (
+        result.bound.eps == pytest.approx(2 * LISTED.epsilon(2)) and result.bound.name == RANDOMIZED_RESPONSE
+    )
+    assert result.exclusion_factor == LISTED.exclusion_factor(8, positions=2)  # the square of one window's
+    assert result.exclusion_factor_all_accounts == LISTED.exclusion_factor(64, positions=2)
+    assert result.alone == [LISTED.epsilon(2)] * 2
     path = tmp_path / "sampled.json"
     path.write_bytes(drafted(lists=Sampling(keep=KEEP)).model_copy(update={"window": "w-3"}).canonical())
     mixed = compose([*parts, load_window(path)])
-    assert math.isinf(mixed.bound.eps) and mixed.odds_unlisted == pytest.approx(
-        10 * LISTED.odds_unlisted(8, positions=2), rel=2e-4
+    assert math.isinf(mixed.bound.eps) and mixed.exclusion_factor == pytest.approx(
+        10 * LISTED.exclusion_factor(8, positions=2), rel=2e-4
     )
 
 
@@ -217,7 +264,7 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
         "tenants.sample.mechanism = sampling",
         "the sample contains each position with probability 0.9",
         "Both figures bound the probability of one event and are not differential privacy",
-        "the absence becomes more likely by a factor of at most 10 for k_max accounts (odds_unlisted)",
+        "the absence becomes more likely by a factor of at most 10 for k_max accounts (exclusion_factor)",
         "Both figures assume 1 position for each document; a document of s positions has at least the s-th power",
         "The presence of a document that an account asks for has no protection",
         "exact answers without protection of the index",
@@ -228,24 +275,24 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
 
 def test_who_chooses_is_warned() -> None:
     lines = "\n".join(comparison(MIXED, (1, 4), 64))
-    assert "sampling:0.9  70  odds_unlisted 10" in lines
+    assert "sampling:0.9  70  exclusion_factor 10" in lines
     assert "exact: no mechanism hides the index; a verdict is PASS-INTEGRITY" in lines
     assert "noise: with this noise, retrieval on public collections loses more than half" in lines
     assert "noise: eps" in lines and "promises little" in lines
-    assert "--mechanism listing:0.7   53  eps" in lines
+    assert "--mechanism randomized-response:0.7   53  eps" in lines
     assert (
-        "listing: odds_unlisted is 11.755 for 2 accounts and 36.437 for all 16, for a document of one position"
+        "lists: exclusion_factor is 11.755 for 2 accounts and 36.437 for all 16, for a document of one position"
         in lines
     )
-    assert "sample: odds_unlisted is 10 for 2 accounts and 10 for all 16" in lines
+    assert "sample: exclusion_factor is 10 for 2 accounts and 10 for all 16" in lines
     assert "for a document of 4 positions it is 10000 and 10000" in lines
     assert lines.count("the presence of a document that an account asks for has no protection") == 2
-    for name in ("listing", "noise"):
+    for name in ("lists", "noise"):
         assert (
             f"{name}: eps is for a document of one position; a document of 4 positions loses up to 4 times"
             in lines
         )
-    few = comparison(drafted(few=Sampling(keep=COIN_RANGE // 3)), (1, 8), 64)
+    few = comparison(drafted(few=Sampling(keep=PROBABILITY_RANGE // 3)), (1, 8), 64)
     assert "few: the sample drops more than half of the positions" in "\n".join(few)
 
 
@@ -256,33 +303,44 @@ def written(tmp_path: Path, *options: str) -> tuple[int, str, Policy | None]:
     tenants = ["--tenant", "law=64", "--tenant", "medicine=128:groth16"]
     base = ["provider", "policy", "new", str(out), "--window", "w", *tenants]
     done = CliRunner().invoke(main, [*base, "--n", "4", "--k-max", "2", "--eps-acc", "20", *options])
-    made = Policy.parse(read_json(out, max_bytes=1 << 20), field="p") if done.exit_code == 0 else None
-    return done.exit_code, done.output, made
+    result = Policy.parse(read_json(out, max_bytes=1 << 20), field="p") if done.exit_code == 0 else None
+    return done.exit_code, done.output, result
 
 
 def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> None:
-    code, text_, made = written(tmp_path)
-    assert code == 0 and made is not None and {made.mechanism(t).name for t in made.tenants} == {"noise"}
+    code, text_, result = written(tmp_path)
     assert (
-        "--mechanism listing:0.7" in text_
+        code == 0 and result is not None and {result.mechanism(t).name for t in result.tenants} == {"noise"}
+    )
+    assert (
+        "--mechanism randomized-response:0.7" in text_
         and "warning: law: with this noise, retrieval on public collections loses more than half" in text_
     )
-    code, text_, made = written(tmp_path, "--mechanism", "sampling", "--mechanism", "medicine=noise:0.8")
-    assert made is not None and [made.mechanism(t).name for t in made.tenants] == ["sampling", "noise"]
-    assert [made.mechanism(t).keep for t in made.tenants] == [coin_of("0.9", "k"), coin_of("0.8", "k")]
-    code, text_, made = written(tmp_path, "--mechanism", "law=listing", "--mechanism", "medicine=none")
-    assert made is not None and made.noise is None
-    own = made.mechanism(made.tenants[0])
-    assert isinstance(own, Listing)
-    rules = own.rules
-    assert rules == ListingRules(coin_of(Decimal(3) / 64, "q"), 6, 354)  # a tenth of 64, half of it by chance
-    assert "medicine: no mechanism hides the index; a verdict is PASS-INTEGRITY" in text_
-    code, _, made = written(
-        tmp_path, "--mechanism", "listing:0.6:0.001:400:7", "--mechanism", "medicine=noise"
+    code, text_, result = written(tmp_path, "--mechanism", "sampling", "--mechanism", "medicine=noise:0.8")
+    assert result is not None and [result.mechanism(t).name for t in result.tenants] == ["sampling", "noise"]
+    assert [result.mechanism(t).keep for t in result.tenants] == [
+        probability_over_range("0.9", "k"),
+        probability_over_range("0.8", "k"),
+    ]
+    code, text_, result = written(
+        tmp_path, "--mechanism", "law=randomized-response", "--mechanism", "medicine=none"
     )
-    assert made is not None
-    own = made.mechanism(made.tenants[0])
-    assert isinstance(own, Listing) and own.rules == ListingRules(coin_of("0.001", "q"), 7, 400)
+    assert result is not None and result.noise is None
+    own = result.mechanism(result.tenants[0])
+    assert isinstance(own, RandomizedResponse)
+    rules = own.rules
+    assert rules == ListRules(
+        probability_over_range(Decimal(3) / 64, "q"), 6, 354
+    )  # a tenth of 64, half of it by chance
+    assert "medicine: no mechanism hides the index; a verdict is PASS-INTEGRITY" in text_
+    code, _, result = written(
+        tmp_path, "--mechanism", "randomized-response:0.6:0.001:400:7", "--mechanism", "medicine=noise"
+    )
+    assert result is not None
+    own = result.mechanism(result.tenants[0])
+    assert isinstance(own, RandomizedResponse) and own.rules == ListRules(
+        probability_over_range("0.001", "q"), 7, 400
+    )
 
 
 @pytest.mark.parametrize(
@@ -295,10 +353,10 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
         ["--mechanism", "nobody=sampling"],
         ["--mechanism", "law=sampling", "--mechanism", "law=none"],
         ["--mechanism", "sampling:0.9:0.1"],
-        ["--mechanism", "listing:0.7:0.1"],
-        ["--mechanism", "law=listing:0.7:0.1:354:65"],
-        ["--mechanism", "law=listing:0.7:0.1:20000"],
-        ["--mechanism", "law=listing:0.7:1:354"],
+        ["--mechanism", "randomized-response:0.7:0.1"],
+        ["--mechanism", "law=randomized-response:0.7:0.1:354:65"],
+        ["--mechanism", "law=randomized-response:0.7:0.1:20000"],
+        ["--mechanism", "law=randomized-response:0.7:1:354"],
     ],
 )
 def test_policy_new_refuses_what_is_no_mechanism(tmp_path: Path, options: list[str]) -> None:

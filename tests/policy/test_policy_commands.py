@@ -62,10 +62,25 @@ def test_a_score_window_beyond_reach_is_refused(
     tmp_path: Path, system: str, window: str, dimension: int
 ) -> None:
     refused(
-        run("provider", "policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--system", system,
-            "--score-window", window, "--dimension", dimension),
-        "PolicyError", "hi",
-    )  # fmt: skip
+        run(
+            "provider",
+            "policy",
+            "new",
+            tmp_path / "p.json",
+            "--window",
+            "w-1",
+            "--tenant",
+            "law=64",
+            "--system",
+            system,
+            "--score-window",
+            window,
+            "--dimension",
+            dimension,
+        ),
+        "PolicyError",
+        "hi",
+    )
     assert not (tmp_path / "p.json").exists()
 
 
@@ -102,14 +117,14 @@ def test_an_exact_target_costs_a_fraction_of_the_classical_noise(tmp_path: Path)
 
 def test_the_fewest_gains_are_chosen_and_then_the_finest_lattice(tmp_path: Path) -> None:
     policy, _ = made(tmp_path / "p.json", "--eps-acc", 4)
-    found = {}
+    result = {}
     for lattice in (64, 32, 16):
         on_it, _ = made(tmp_path / "q.json", "--eps-acc", 4, "--lattice", lattice)
-        found[lattice] = on_it.noise.gains
-    fewest = min(len(gains) for gains in found.values())
-    finest = max(lattice for lattice, gains in found.items() if len(gains) == fewest)
-    assert (policy.noise.lattice, policy.noise.gains) == (finest, found[finest])
-    assert len(found[64]) > fewest
+        result[lattice] = on_it.noise.gains
+    fewest = min(len(gains) for gains in result.values())
+    finest = max(lattice for lattice, gains in result.items() if len(gains) == fewest)
+    assert (policy.noise.lattice, policy.noise.gains) == (finest, result[finest])
+    assert len(result[64]) > fewest
 
 
 def test_noise_that_is_given_is_taken(tmp_path: Path) -> None:
@@ -217,13 +232,13 @@ def test_bounds_of_constants_and_of_a_policy_file_are_the_same(tmp_path: Path) -
 
 
 def test_bounds_say_which_is_valid_why_not_and_which_counts() -> None:
-    found = json.loads(run("provider", "policy", "bounds", *options(CONSTANTS), "--json").stdout)
-    bounds = {b["name"]: b for b in found["bounds"]["bounds"]}
+    result = json.loads(run("provider", "policy", "bounds", *options(CONSTANTS), "--json").stdout)
+    bounds = {b["name"]: b for b in result["bounds"]["bounds"]}
     assert {n: (b["eps"], b["valid"]) for n, b in bounds.items()} == {
         "closed_form": ("17.497", False), "rdp": ("6.7023", True), "exact": ("6.1948", True)
     }  # fmt: skip
     assert "above delta_acc/n" in bounds["closed_form"]["reason"]
-    assert (found["eps_audit"], found["eps_audit_by"]) == ("6.1948", "exact")
+    assert (result["eps_audit"], result["eps_audit_by"]) == ("6.1948", "exact")
     text = run("provider", "policy", "bounds", *options(CONSTANTS)).stdout
     assert "exact          eps 6.1948  <- eps_audit" in text
     assert "not valid: delta of one query" in text
@@ -317,5 +332,19 @@ def test_theta_is_a_fraction(tmp_path: Path, theta: str, fraction: list[int]) ->
 
 @pytest.mark.parametrize("theta", ["0", "1", "1.5", "5/4", "1/1001", "0.0001", "4/0", "-0.8", "nan", "0.8 "])
 def test_a_theta_outside_the_unit_interval_is_refused(tmp_path: Path, theta: str) -> None:
-    refused(run("provider", "policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--theta", theta),
-            "PolicyError", "--theta")  # fmt: skip
+    refused(
+        run(
+            "provider",
+            "policy",
+            "new",
+            tmp_path / "p.json",
+            "--window",
+            "w-1",
+            "--tenant",
+            "law=64",
+            "--theta",
+            theta,
+        ),
+        "PolicyError",
+        "--theta",
+    )

@@ -14,7 +14,7 @@ from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.descriptions.base import percent
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.policy import Policy
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report.policy_text import covers
 from tests.drafting import draft
 
@@ -26,7 +26,7 @@ def run(*arguments: object) -> Result:
 def words(folder: Path, *options: object) -> str:
     """What `policy new` prints, in one line."""
     done = run(
-        "provider", "policy", "new", folder / "p.json", "--window", "w", "--certificate", "none", *options
+        "provider", "policy", "new", folder / "p.json", "--window", "w", "--coalition-proof", "none", *options
     )
     assert done.exit_code == 0, done.output
     return " ".join(done.stdout.split())
@@ -54,7 +54,7 @@ def test_the_chance_of_being_handed_out_is_that_of_the_smallest_index(tmp_path: 
 
 
 def test_a_sample_returns_no_text_of_a_position_that_it_drops() -> None:
-    said = covers([drafted({"law": 64}, law=Noise(keep=COIN_RANGE // 2))])
+    said = covers([drafted({"law": 64}, law=Noise(keep=PROBABILITY_RANGE // 2))])
     assert "with probability 3.9 % a query (K = 5), 50 % over 200 queries" in said
 
 
@@ -65,12 +65,12 @@ def test_windows_together_hand_out_more_than_each() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["none", "sampling", "listing"])
+@pytest.mark.parametrize("kind", ["none", "sampling", "randomized-response"])
 def test_nothing_is_said_of_noise_that_no_tenant_has(tmp_path: Path, kind: str) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
     assert "unlimited noise" not in said
     assert ("These figures only cover the list of selected positions" in said) is (kind != "none")
-    if kind == "listing":
+    if kind == "randomized-response":
         assert (
             "Random bits list a given position of law to one account with a probability of at most nearly 100 % over"
             in said
@@ -78,8 +78,25 @@ def test_nothing_is_said_of_noise_that_no_tenant_has(tmp_path: Path, kind: str) 
 
 
 def test_constants_without_an_index_have_the_formula() -> None:
-    said = run("provider", "policy", "bounds", "--n", 20, "--k", 2, "--eps-acc", 20, "--delta-acc", "1e-7", "--delta", "1e-5",
-               "--gains", "1,8,64", "--lattice", 32)  # fmt: skip
+    said = run(
+        "provider",
+        "policy",
+        "bounds",
+        "--n",
+        20,
+        "--k",
+        2,
+        "--eps-acc",
+        20,
+        "--delta-acc",
+        "1e-7",
+        "--delta",
+        "1e-5",
+        "--gains",
+        "1,8,64",
+        "--lattice",
+        32,
+    )
     assert "with probability 1 - (1 - K/N)^20 over 20 queries" in " ".join(said.stdout.split()), said.output
 
 
@@ -93,7 +110,12 @@ def test_only_what_is_certain_is_100_percent(share: float, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "missed"),
-    [("sampling:0.9", "10 %"), ("noise:0.7", "30 %"), ("listing", "30 %"), ("listing:0.8", "20 %")],
+    [
+        ("sampling:0.9", "10 %"),
+        ("noise:0.7", "30 %"),
+        ("randomized-response", "30 %"),
+        ("randomized-response:0.8", "20 %"),
+    ],
 )
 def test_an_answer_misses_what_the_sample_drops(tmp_path: Path, kind: str, missed: str) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
@@ -101,23 +123,23 @@ def test_an_answer_misses_what_the_sample_drops(tmp_path: Path, kind: str, misse
 
 
 def bounded_apart(text: str) -> bool:
-    return "odds_unlisted of law exceeds exp(eps), because eps does not bound it" in text
+    return "exclusion_factor of law exceeds exp(eps), because eps does not bound it" in text
 
 
 def test_a_factor_above_its_epsilon_is_explained(tmp_path: Path) -> None:
     """A document may be missed by more than exp(eps), since texts are outside eps."""
-    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "listing")
+    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "randomized-response")
     assert bounded_apart(said) and "no epsilon" not in said.partition("mechanisms at n")[0]
     assert "are not differential privacy" in said
     large = tmp_path / "large"
     large.mkdir()
-    assert not bounded_apart(words(large, "--tenant", "law=4096", "--mechanism", "listing"))
+    assert not bounded_apart(words(large, "--tenant", "law=4096", "--mechanism", "randomized-response"))
 
 
 def test_a_list_has_its_own_length(tmp_path: Path) -> None:
-    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "listing", "--top-k", 3)
+    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "randomized-response", "--top-k", 3)
     assert "a list has at most the first 6 candidates, for every value of top_k" in said
-    assert "With listing, a list has at most listed_max positions: law 6." in said
+    assert "With randomized response, a list has at most listed_max positions: law 6." in said
     assert "Number of positions in an answer" not in said
 
 
@@ -129,7 +151,7 @@ def test_lines_about_noise_are_for_policies_with_noise(tmp_path: Path, options: 
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", *options)
     explained = said.partition("Guarantees")[0]
     assert [line in explained for line in NOISE_ALONE] == [options == ("noise",)] * 2 + [False]
-    assert ("odds_unlisted" in explained) is (options == ("sampling",))
+    assert ("exclusion_factor" in explained) is (options == ("sampling",))
     assert ("no assumption on coalitions" in explained) is (options != ("none",))
 
 

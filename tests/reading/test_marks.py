@@ -97,9 +97,9 @@ def test_other_files_refuse_a_mark_with_the_remedy(kind: str, mark: bytes, tmp_p
 
 def test_line_ends_of_plain_text_are_line_feeds(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"# Bail\r\n\r\nBail is\r\nmoney.\r\n")
-    [found] = load_directory(tmp_path, text_alone=False, cutting=Cutting(headings=True))["default"]
-    assert found.text == "# Bail\n\nBail is\nmoney."
-    assert found.passage.fields["headings"] == ["Bail"]
+    [result] = load_directory(tmp_path, text_alone=False, cutting=Cutting(headings=True))["default"]
+    assert result.text == "# Bail\n\nBail is\nmoney."
+    assert result.passage.fields["headings"] == ["Bail"]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

@@ -68,10 +68,10 @@ def models() -> Iterator[type[Model]]:
                     raise
     waiting: list[type[Any]] = [Model]
     while waiting:
-        found = waiting.pop()
-        waiting += found.__subclasses__()
-        if found.__module__.startswith("rag_audit."):
-            yield found
+        result = waiting.pop()
+        waiting += result.__subclasses__()
+        if result.__module__.startswith("rag_audit."):
+            yield result
 
 
 def test_no_model_compares_an_integer_with_true() -> None:

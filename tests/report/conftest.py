@@ -54,7 +54,12 @@ def _no_cosignature(value: Any) -> None:
 def _of_integrity(verdict: ReportedVerdict) -> ReportedVerdict:
     """As if the tenants had no mechanism, which takes a window of its own."""
     tenants = {
-        "law": {"mechanism": "none", "eps": "inf", "odds_unlisted": None, "odds_unlisted_all_accounts": None}
+        "law": {
+            "mechanism": "none",
+            "eps": "inf",
+            "exclusion_factor": None,
+            "exclusion_factor_all_accounts": None,
+        }
     }
     figures: Any = {**verdict.figures, "eps_audit": "inf", "eps_audit_by": "no-bound", "tenants": tenants}
     bare = [
@@ -89,5 +94,5 @@ def sampled_reports() -> dict[str, Report]:
     passed = verify_window(
         EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[EXAMPLES / "receipts"]
     )
-    made = {"passed": passed, "failed": verify(_another_root), "unmet": verify(**TIGHT)}
-    return {name: report_of(v, now=at, version="0.1.0", command=words) for name, v in made.items()}
+    result = {"passed": passed, "failed": verify(_another_root), "unmet": verify(**TIGHT)}
+    return {name: report_of(v, now=at, version="0.1.0", command=words) for name, v in result.items()}

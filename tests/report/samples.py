@@ -45,11 +45,11 @@ def blocks(passed: Report, failed: Report, unmet: Report) -> dict[str, str]:
     }
 
 
-def filled(shown: str, made: Mapping[str, str]) -> str:
-    """docs/report.md with every marked block as `made` has it."""
+def filled(shown: str, result: Mapping[str, str]) -> str:
+    """docs/report.md with every marked block as `result` has it."""
 
     def block(match: re.Match[str]) -> str:
-        return f"<!-- report: {match['name']} -->\n```{match['language']}\n{made[match['name']]}```\n"
+        return f"<!-- report: {match['name']} -->\n```{match['language']}\n{result[match['name']]}```\n"
 
     return BLOCK.sub(block, shown)
 

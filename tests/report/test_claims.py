@@ -14,7 +14,7 @@ import pytest
 
 from rag_audit.cli.reports import FORMATS
 from rag_audit.models.policy import Policy
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.claims import INSTANTS, REQUIREMENTS, SENTENCES, WITNESSED, Claim, Passed
 from rag_audit.report.model import Report
@@ -46,19 +46,26 @@ def _honest() -> list[str]:
 def bases() -> dict[str, ReportedVerdict]:
     """Verdicts that pass: the worked example in both modes, and honest windows."""
     sampled = {"mode": "sampled", "beta": "0.5", "eta": "0.5", "challenge": "published"}
-    made = {"example": verify(), "example, sampled": verify(**sampled)}
-    made["example, re-executed"] = _re_executed(made["example"])
-    made["example, two windows"] = _two_windows(made["example"])
-    return {**made, **{name: _case(name) for name in _honest()}}
+    result = {"example": verify(), "example, sampled": verify(**sampled)}
+    result["example, re-executed"] = _re_executed(result["example"])
+    result["example, two windows"] = _two_windows(result["example"])
+    return {**result, **{name: _case(name) for name in _honest()}}
 
 
 def _re_executed(verdict: ReportedVerdict) -> ReportedVerdict:
     """As if the window had no proofs of A1 and this verifier had embedded disclosed questions again."""
     figures = verdict.figures.copy()
-    figures["a1"] = "re-executed(4/7)"
-    again = Check("proof.a1", Status.PASS, "cq is the pinned embedder's vector of the query", "7 of 7")
-    checks = [*(c for c in verdict.checks if not c.id.startswith(("proof.embed.", "proof.a1"))), again]
-    needed = {name for name in verdict.needed if not name.startswith("proof.embed.")} | {"proof.a1"}
+    figures["query_embedding"] = "re-executed(4/7)"
+    again = Check(
+        "proof.query_embedding", Status.PASS, "cq is the pinned embedder's vector of the query", "7 of 7"
+    )
+    checks = [
+        *(c for c in verdict.checks if not c.id.startswith(("proof.embed.", "proof.query_embedding"))),
+        again,
+    ]
+    needed = {name for name in verdict.needed if not name.startswith("proof.embed.")} | {
+        "proof.query_embedding"
+    }
     return reported(concluded(checks, figures, verdict.notes, frozenset(needed)), verdict.described)
 
 
@@ -81,9 +88,9 @@ def without(verdict: ReportedVerdict, check: str, way: str) -> ReportedVerdict:
 
 def texts(report: Report) -> dict[str, str]:
     """Every format as one line without markup, so that a sentence is found wherever a line is broken."""
-    made = {kind: html.unescape(face(report, kind, checks=True)) for kind in FORMATS}
-    made["html"] = re.sub(r"<[^>]+>", "", made["html"])
-    return {kind: re.sub(r"\s+", " ", text) for kind, text in made.items()}
+    result = {kind: html.unescape(render_report(report, kind, checks=True)) for kind in FORMATS}
+    result["html"] = re.sub(r"<[^>]+>", "", result["html"])
+    return {kind: re.sub(r"\s+", " ", text) for kind, text in result.items()}
 
 
 def ways(verdict: ReportedVerdict, check: str) -> Iterator[str]:
@@ -108,10 +115,10 @@ def test_a_sentence_is_in_every_format() -> None:
     seen = set()
     for verdict in bases().values():
         report = report_of(verdict, now=NOW)
-        made = texts(report)
+        result = texts(report)
         for claim in report.claims:
             seen.add(claim.id)
-            for kind, text in made.items():
+            for kind, text in result.items():
                 assert claim.words in text, (claim.id, kind)
             assert claim.checks == list(SENTENCES[claim.id].checks)
     assert set(SENTENCES) == seen
@@ -169,9 +176,13 @@ def test_a_sentence_goes_with_each_of_its_checks(check: str) -> None:
             report = report_of(without(verdict, check, way), now=NOW)
             left = {claim.id for claim in report.claims}
             assert not left & {claim.id for claim in resting}, (name, way)
-            made = texts(report)
+            result = texts(report)
             for claim in resting:
-                assert not [kind for kind, text in made.items() if claim.words in text], (name, way, claim.id)
+                assert not [kind for kind, text in result.items() if claim.words in text], (
+                    name,
+                    way,
+                    claim.id,
+                )
             assert not [e for e in report.timeline.events if e.kind in {e.kind for e in instants}]
             met = {r.name for r in report.requirements if r.outcome == "pass"}
             assert not met & {row.name for row in rows}, (name, way)
@@ -219,11 +230,11 @@ def test_no_window_has_a_sentence_without_a_subject(name: str) -> None:
         return
     report = report_of(verdict, now=NOW)
     for sentence in sentences(report):
-        assert not (found := EMPTY.search(sentence)), (found, sentence)
-    words = re.sub(r"<(style|pre|code)[^>]*>.*?</\1>", "..", face(report, "html"), flags=re.DOTALL)
+        assert not (result := EMPTY.search(sentence)), (result, sentence)
+    words = re.sub(r"<(style|pre|code)[^>]*>.*?</\1>", "..", render_report(report, "html"), flags=re.DOTALL)
     shown = [html.unescape(text) for text in re.findall(r">([^<>]+)<", words)]
     assert not [text for text in shown if re.search(r"\bNone\b|  |^:  ", text)]
-    answers = face(report, "text").partition("\nfiled under\n")[0].partition("\nprivacy ")[2]
+    answers = render_report(report, "text").partition("\nfiled under\n")[0].partition("\nprivacy ")[2]
     assert answers and not re.search(r"\bNone\b|: ,|\(\)", answers)
     assert not [c.words for c in report.claims if c.words[:1].islower()]
     established = report.figures.standing != "not-established"
@@ -244,21 +255,29 @@ def test_no_window_has_a_sentence_without_a_subject(name: str) -> None:
 @cache
 def on_every_window() -> frozenset[str]:
     """The checks that run on each of these windows, whatever they hold."""
-    names = ("few", "embedded", "sampling", "listing", "certified", "no-records", "manifest-not-pinned")
+    names = (
+        "few",
+        "embedded",
+        "sampling",
+        "randomized-response",
+        "certified",
+        "no-records",
+        "manifest-not-pinned",
+    )
     return frozenset.intersection(*(frozenset(base_id(c.id)[0] for c in _case(n).checks) for n in names))
 
 
 def test_a_sentence_of_an_unproven_window_goes_with_a_check_that_did_not_run() -> None:
     """Without the opening's quorum no check says when the opening was published."""
     verdict = _case("opening-without-quorum")
-    assert verdict.outcome == "UNPROVEN" and "opening.published" in verdict.needed
-    assert not [c for c in verdict.checks if c.id == "opening.published"]
-    assert [c.status for c in verdict.checks if c.id == "opening.root"] == [Status.PASS]
-    checks = [c for c in verdict.checks if c.id != "opening.root"]
+    assert verdict.outcome == "UNPROVEN" and "header.published" in verdict.needed
+    assert not [c for c in verdict.checks if c.id == "header.published"]
+    assert [c.status for c in verdict.checks if c.id == "header.root"] == [Status.PASS]
+    checks = [c for c in verdict.checks if c.id != "header.root"]
     report = report_of(replace(verdict, checks=checks), now=NOW)
     assert not {"chain", "next", "ledger"} & {c.id for c in report.claims}
     assert not {"opens", "closes", "delete-after"} & {e.kind for e in report.timeline.events}
-    assert not [w for w in report.vouching.witnesses if w.opening]
+    assert not [w for w in report.vouching.witnesses if w.header]
 
 
 def test_the_pattern_finds_what_it_is_there_for() -> None:
@@ -273,8 +292,8 @@ def test_the_pattern_finds_what_it_is_there_for() -> None:
 
 
 def test_the_previous_window_is_named_once() -> None:
-    """The sentence continues the words of `opening.chain`, which name the window too if it was not supplied."""
+    """The sentence continues the words of `header.chain`, which name the window too if it was not supplied."""
     report = report_of(bases()["in-a-row-not-given"], now=NOW)
     (sentence,) = [claim.words for claim in report.claims if claim.id == "chain"]
     assert report.chain.before is not None
-    assert sentence.count(report.chain.before.opening[:16]) == 1 and "not supplied" in sentence
+    assert sentence.count(report.chain.before.header[:16]) == 1 and "not supplied" in sentence

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rag_audit.cli.reports import FORMATS
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import NOW
 from tests.report.schemas import complaints_of_junit, complaints_of_sarif
-from tests.report.test_faces import of_json, of_junit, of_sarif, of_text
+from tests.report.test_report_formats import of_json, of_junit, of_sarif, of_text
 from tests.simulate.cases import run
 
 WINDOWS = Path(__file__).resolve().parents[2] / "vectors/windows"
@@ -30,13 +30,13 @@ def test_a_window_s_faces_agree(name: str) -> None:
         return
     report = report_of(verdict, now=NOW)
     assert (report.outcome, report.exit_code) == (case["expect"]["verdict"], case["expect"]["exit_code"])
-    faces = {kind: face(report, kind, checks=True) for kind in FORMATS}
-    said = of_json(faces["json"])
+    formats = {kind: render_report(report, kind, checks=True) for kind in FORMATS}
+    said = of_json(formats["json"])
     assert said.not_passed == case["expect"]["not_passed"]
-    assert of_text(faces["text"]) == of_sarif(faces["sarif"]) == of_junit(faces["junit"]) == said
-    assert complaints_of_sarif(faces["sarif"]) == complaints_of_junit(faces["junit"]) == []
-    assert report.line.split()[0] in faces["html"]
-    assert all(line.isprintable() for text in faces.values() for line in text.split("\n"))
+    assert of_text(formats["text"]) == of_sarif(formats["sarif"]) == of_junit(formats["junit"]) == said
+    assert complaints_of_sarif(formats["sarif"]) == complaints_of_junit(formats["junit"]) == []
+    assert report.line.split()[0] in formats["html"]
+    assert all(line.isprintable() for text in formats.values() for line in text.split("\n"))
 
 
 def test_there_are_windows() -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from rag_audit.cli import main
 from rag_audit.errors import SetupError
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.explanations import GROUPS, base_id, explained, explanations
 from rag_audit.report.model import Report
 from rag_audit.verify.checks.trust import ABSENT
@@ -58,7 +58,7 @@ def test_every_check_that_did_not_pass_is_explained(name: str, reports: dict[str
         if check.expected != ABSENT:
             assert check.explanation in (None, explanations()[base_id(check.id)[0]])
     if report.decided_by:
-        text = " ".join(face(report, "text").split())
+        text = " ".join(render_report(report, "text").split())
         first = next(c for c in report.checks if c.decides)
         assert first.explanation is not None
         for said in (first.explanation.failed, *first.explanation.honest_causes, first.explanation.ask):

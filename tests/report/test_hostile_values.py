@@ -1,4 +1,5 @@
-"""A report can say every value that a check can judge: a provider's values turn no verdict into a fault of the program."""
+"""A report can say every value that a check can judge: a provider's values turn no verdict into a fault of the
+program."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from rag_audit._internal.canonical import MAX_SAFE_INTEGER
 from rag_audit.cli.reports import FORMATS
 from rag_audit.models.attacks import _epsilon, _share
 from rag_audit.models.chain import Outcome, Unanswered
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.model import Report
 from rag_audit.report.verification import verify_window
@@ -32,7 +33,7 @@ def dimension(value: int) -> Change:
 
 
 def previous(abandoned: int, empty: int = 0) -> Change:
-    named = {"opening": "0" * 64, "root": "0" * 64, "abandoned": abandoned, "empty": empty}
+    named = {"header": "0" * 64, "root": "0" * 64, "abandoned": abandoned, "empty": empty}
     return lambda v: v["entries"][0].update(previous=named)
 
 
@@ -78,16 +79,16 @@ def test_every_format_says_what_the_checks_found(name: str, tmp_path: Path) -> N
     verdict = verify_window(tmp_path / "window.json", trust=TRUST)
     assert verdict.exit_code == 1
     report = report_of(verdict)
-    faces = {kind: face(report, kind, checks=True) for kind in FORMATS}
-    assert json.loads(faces["json"])["exit_code"] == 1
-    assert all("opening" in text for text in faces.values())
+    formats = {kind: render_report(report, kind, checks=True) for kind in FORMATS}
+    assert json.loads(formats["json"])["exit_code"] == 1
+    assert all("header" in text for text in formats.values())
 
 
 def test_the_count_of_abandoned_windows_ends_at_the_largest_integer() -> None:
-    most = Unanswered(MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
-    assert most.after(Outcome.ABANDONED) == most.after(Outcome.EMPTY) == most
+    maximum = Unanswered(MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
+    assert maximum.after(Outcome.ABANDONED) == maximum.after(Outcome.EMPTY) == maximum
     assert Unanswered(MAX_SAFE_INTEGER - 1, 0).after(Outcome.ABANDONED) == Unanswered(MAX_SAFE_INTEGER, 0)
-    assert most.after(Outcome.COMPLETE) == Unanswered()
+    assert maximum.after(Outcome.COMPLETE) == Unanswered()
 
 
 def test_no_number_of_a_report_has_limits() -> None:

@@ -1,4 +1,5 @@
-"""What is said of input that cannot be read: by the document's terms, with a next step, and never the library's words."""
+"""What is said of input that cannot be read: by the document's terms, with a next step, and never the library's
+words."""
 
 from __future__ import annotations
 
@@ -37,8 +38,10 @@ CLASSES = re.compile(
     r"\b(" + "|".join({*_subclasses(RagAuditError), *(n for n in _subclasses(Model) if re.search("[a-z][A-Z]", n)),
                        "NoneType", "ValidationError", "ValueError", "RagAuditError"}) + r")\b"
 )  # fmt: skip
-LIBRARY = re.compile(r"Input should|Field required|Extra inputs|String should|valid (integer|string|dictionary|list)|Value error"
-                     r"|<class|pydantic|Traceback")  # fmt: skip
+LIBRARY = re.compile(
+    r"Input should|Field required|Extra inputs|String should|valid (integer|string|dictionary|list)|Value error"
+    r"|<class|pydantic|Traceback"
+)
 
 
 def faults(error: RagAuditError) -> list[str]:
@@ -49,16 +52,16 @@ def faults(error: RagAuditError) -> list[str]:
     wrong += [f"a library's text: {t!r}" for t in said.values() if LIBRARY.search(t)]
     wrong += ["no next step"] if not said["hint"] else []
     wrong += (
-        ["expected is what was found"] if said["expected"] and said["expected"] == value.get("found") else []
+        ["expected is what was found"] if said["expected"] and said["expected"] == value.get("actual") else []
     )
     return wrong
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_an_unreadable_window_is_explained(name: str) -> None:
-    found = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
-    assert isinstance(found, RagAuditError) and found.exit_code is ExitCode.MALFORMED
-    assert faults(found) == []
+    result = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
+    assert isinstance(result, RagAuditError) and result.exit_code is ExitCode.MALFORMED
+    assert faults(result) == []
 
 
 def test_there_are_unreadable_windows() -> None:
@@ -71,30 +74,33 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> verdicts.Campaign:
 
 
 def test_mutated_files_are_explained(campaign: verdicts.Campaign) -> None:
-    """Of each mutation that is not judged the error, and of each that is judged the checks that could not be decided."""
+    """Of each mutation that is not judged the error, and of each that is judged the checks that could not be
+    decided."""
     explained, wrong = 0, {}
     for number in range(MUTATIONS):
         draw = verdicts.Mutator(f"messages/{number}")
         kind = draw.pick("window", "text", "trust", "trust", "note")
-        subject = campaign.subjects[draw.pick("few", "few", "sampling", "listing", "sampled-by-own-draw")]
+        subject = campaign.subjects[
+            draw.pick("few", "few", "sampling", "randomized-response", "sampled-by-own-draw")
+        ]
         try:
             verdict = campaign.verify(getattr(campaign, f"_{kind}")(subject, draw))
         except RagAuditError as exc:
             explained += 1
-            found = faults(exc)
+            result = faults(exc)
         else:
-            found = [
-                f"{c.id}: {c.expected} / {c.found}"
+            result = [
+                f"{c.id}: {c.expected} / {c.actual}"
                 for c in verdict.checks
                 if c.status.value != "pass"
                 and (
-                    c.expected == c.found
-                    or CLASSES.search(f"{c.expected} {c.found}")
+                    c.expected == c.actual
+                    or CLASSES.search(f"{c.expected} {c.actual}")
                     or LIBRARY.search(c.expected)
                 )
             ]
-        if found:
-            wrong[f"messages/{number} ({kind})"] = found
+        if result:
+            wrong[f"messages/{number} ({kind})"] = result
     assert wrong == {} and explained > MUTATIONS // 3
 
 
@@ -171,12 +177,12 @@ SAME: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "found"), SAME)
-def test_expected_and_found_are_never_one_text(expected: Any, found: Any) -> None:
-    error = VersionError("the version is unknown", field="x", expected=expected, found=found)
+@pytest.mark.parametrize(("expected", "actual"), SAME)
+def test_expected_and_found_are_never_one_text(expected: Any, actual: Any) -> None:
+    error = VersionError("the version is unknown", field="x", expected=expected, actual=actual)
     value = error.as_json()
-    assert value["expected"] != value["found"]
-    assert len(set(re.findall(r"^  (?:expected|found): (.*)$", error.diagnostics(), re.MULTILINE))) == 2
+    assert value["expected"] != value["actual"]
+    assert len(set(re.findall(r"^  (?:expected|actual): (.*)$", error.diagnostics(), re.MULTILINE))) == 2
 
 
 def test_what_is_no_receipt_is_named_without_its_folder(tmp_path: Path) -> None:
@@ -188,4 +194,4 @@ def test_what_is_no_receipt_is_named_without_its_folder(tmp_path: Path) -> None:
             FOLDER / "few/window.json", trust=FOLDER / "honest/trust.toml", receipts=[tmp_path / name]
         )
         (check,) = (c for c in verdict.checks if c.id == "receipt.accepted")
-        assert name in check.found and str(tmp_path) not in check.found
+        assert name in check.actual and str(tmp_path) not in check.actual

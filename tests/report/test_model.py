@@ -15,7 +15,7 @@ from rag_audit._internal.words import counted, instant, listed
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import PolicyError
 from rag_audit.models.policy import Policy
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.explanations import base_id
 from rag_audit.report.model import Report
@@ -35,8 +35,8 @@ def test_a_report_says_what_its_verdict_says(
     verdict, report = verdicts[name], reports[name]
     assert (report.outcome, report.line) == (name, verdict.line) and report.line.split()[0] == name
     assert report.exit_code == int(verdict.exit_code)
-    assert [(c.id, c.outcome, c.found) for c in report.checks] == [
-        (c.id, c.status.value, c.found) for c in verdict.checks
+    assert [(c.id, c.outcome, c.actual) for c in report.checks] == [
+        (c.id, c.status.value, c.actual) for c in verdict.checks
     ]
     assert report.decided_by == [c.id for c in report.checks if c.decides]
     assert (report.decided_by == []) == verdict.passed
@@ -53,7 +53,7 @@ def test_every_unmet_requirement_is_among_what_decided(reports: dict[str, Report
     unmet = [r for r in reports["UNMET"].requirements if r.outcome == "unmet"]
     assert {r.name for r in unmet} == {"max_epsilon", "min_k_max", "max_theta", "min_receipts"}
     assert {r.check for r in unmet} == set(reports["UNMET"].decided_by)
-    used = {r.name: (r.limit, r.found, r.used) for r in unmet}
+    used = {r.name: (r.limit, r.actual, r.used) for r in unmet}
     assert used["max_epsilon"] == ("1", "12.39", "12.39") and used["min_k_max"] == ("9", "2", "4.5")
     assert used["max_theta"] == (None, "0.8", None) and used["min_receipts"] == ("5", "4", "1.25")
     assert nearest(reports["UNMET"].requirements)[0].name == "max_epsilon"
@@ -62,20 +62,20 @@ def test_every_unmet_requirement_is_among_what_decided(reports: dict[str, Report
 def test_who_vouches_how_much_and_when(reports: dict[str, Report]) -> None:
     report = reports["PASS"]
     vouching, counts = report.vouching, report.counts
-    assert [(w.name, w.opening, w.end, w.beacon) for w in vouching.witnesses] == [
+    assert [(w.name, w.header, w.end, w.beacon) for w in vouching.witnesses] == [
         ("w1", True, True, True),
         ("w2", True, True, True),
     ]
-    assert vouching.provider.key_id == "f0600f67" and vouching.beacon.source == "witnesses"
-    assert (counts.records, counts.asked, counts.proved, counts.receipts_handed_in) == (7, 7, 7, 7)
+    assert vouching.provider.key_id == "c3f76927" and vouching.beacon.source == "witnesses"
+    assert (counts.records, counts.requested, counts.proved, counts.receipts_handed_in) == (7, 7, 7, 7)
     assert (counts.receipts_accepted, counts.receipts_agreeing, counts.receipts_independent) == (7, 7, 4)
     assert sum(q.queries * q.accounts for q in counts.queries_by_account) == 7
     assert report.timeline.activity is not None and sum(report.timeline.activity.counts) == 7
     kinds = [e.kind for e in report.timeline.events]
-    order = ["opening-quorum", "beacon", "first-query", "last-query", "closing"]
+    order = ["header-quorum", "beacon", "first-query", "last-query", "trailer"]
     assert [k for k in kinds if k in order] == order and kinds[-2:] == ["challenge", "verified"]
     assert report.chain.before is None and report.chain.after is not None
-    assert report.chain.after.opening == report.window.opening and report.chain.after.abandoned == 0
+    assert report.chain.after.header == report.window.header and report.chain.after.abandoned == 0
 
 
 def test_a_contradicted_receipt_is_not_counted_as_agreeing(reports: dict[str, Report]) -> None:
@@ -85,8 +85,13 @@ def test_a_contradicted_receipt_is_not_counted_as_agreeing(reports: dict[str, Re
 
 
 def test_what_is_weaker(reports: dict[str, Report]) -> None:
-    assert [w.id for w in reports["PASS"].weaker] == ["setup", "d1", "receipts"]
-    assert [w.id for w in reports["PASS-SAMPLED"].weaker] == ["setup", "d1", "sampled", "receipts"]
+    assert [w.id for w in reports["PASS"].weaker] == ["setup", "document_embedding", "receipts"]
+    assert [w.id for w in reports["PASS-SAMPLED"].weaker] == [
+        "setup",
+        "document_embedding",
+        "sampled",
+        "receipts",
+    ]
     assert reports["PASS-INTEGRITY"].weaker[0].id == "mechanism"
 
 
@@ -109,9 +114,9 @@ def test_inputs_are_named_by_their_digests() -> None:
     for path in sorted((EXAMPLES / "receipts").glob("*.json")):
         lines += f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
     assert (filing.receipts.files, filing.receipts.sha256) == (7, hashlib.sha256(lines.encode()).hexdigest())
-    found = {f.role: (f.name, f.sha256) for f in filing.inputs}
+    result = {f.role: (f.name, f.sha256) for f in filing.inputs}
     for role, name in (("window", "window.json"), ("trust", "trust.toml")):
-        assert found[role] == (name, hashlib.sha256((EXAMPLES / name).read_bytes()).hexdigest())
+        assert result[role] == (name, hashlib.sha256((EXAMPLES / name).read_bytes()).hexdigest())
     assert str(EXAMPLES) not in json.dumps(report_of(verdict).dump())
 
 
@@ -124,7 +129,7 @@ def test_accounts_are_numbers_alone(reports: dict[str, Report]) -> None:
 
 def test_a_hostile_file_writes_no_line(verdicts: dict[str, ReportedVerdict]) -> None:
     verdict = verdicts["UNDECIDED"]
-    checks = [replace(c, expected=NASTY, found=NASTY, at=NASTY) for c in verdict.checks]
+    checks = [replace(c, expected=NASTY, actual=NASTY, at=NASTY) for c in verdict.checks]
     spoilt = report_of(replace(verdict, checks=checks, notes=[NASTY]), now=NOW, command=(NASTY,))
     assert all(is_line(s) for s in _strings(spoilt.dump()))
 
@@ -132,7 +137,7 @@ def test_a_hostile_file_writes_no_line(verdicts: dict[str, ReportedVerdict]) -> 
 def test_ids_without_their_tenant() -> None:
     assert base_id("proof.embed.valid.law") == ("proof.embed.valid", "law")
     assert base_id("proof.key.embed.valid") == ("proof.key", "embed.valid")
-    assert base_id("ledger.kept") == ("ledger.kept", None)
+    assert base_id("ledger.sample") == ("ledger.sample", None)
 
 
 def test_words() -> None:
@@ -161,17 +166,19 @@ def test_windows_handed_in_before_are_added_up() -> None:
     assert isinstance(verdict, ReportedVerdict) and verdict.passed
     report = report_of(verdict, now=NOW)
     cumulative = report.figures.cumulative
-    together = compose([load_window(folder / name) for name in (case["window"], *case["previous"])]).as_json()
+    batch = compose([load_window(folder / name) for name in (case["window"], *case["previous"])]).as_json()
     assert cumulative is not None and report.chain.reached == 1
-    assert (cumulative.windows, cumulative.eps, cumulative.delta) == (2, together["eps"], together["delta"])
+    assert (cumulative.windows, cumulative.eps, cumulative.delta) == (2, batch["eps"], batch["delta"])
     assert float(cumulative.eps) > float(report.figures.eps or "inf")
     assert f"2 windows over one index in total: eps {cumulative.eps}" in " ".join(render(report).split())
     condition = "the figure is valid only if the other window verifies, and this run did not verify it"
     assert cumulative.condition == condition
-    faces = {kind: re.sub(r"\s+", " ", html.unescape(face(report, kind, checks=True))) for kind in FORMATS}
-    assert not [kind for kind, made in faces.items() if condition not in made]
-    for made in faces.values():
-        quoted = re.split(r"eps " + re.escape(cumulative.eps), made)[1:]
+    formats = {
+        kind: re.sub(r"\s+", " ", html.unescape(render_report(report, kind, checks=True))) for kind in FORMATS
+    }
+    assert not [kind for kind, result in formats.items() if condition not in result]
+    for result in formats.values():
+        quoted = re.split(r"eps " + re.escape(cumulative.eps), result)[1:]
         assert all(condition in after[:120] for after in quoted)
     alone = run({**case, "previous": []}, folder)
     assert isinstance(alone, ReportedVerdict)

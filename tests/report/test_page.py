@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from rag_audit.mechanisms import accounting
 from rag_audit.models.models import Model
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report.html import curves, words
 from rag_audit.report.html.evidence import GROUPS
 from rag_audit.report.html.page import environment, render
@@ -28,7 +28,7 @@ from rag_audit.report.model import InputFile, Report
 from tests.report.conftest import OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_BYTES = 500_000
+MAX_BYTES = 500_000
 TAGS = {
     *(
         "html",
@@ -96,8 +96,21 @@ ATTRIBUTES = {
     ),
     "data-label",
 }
-SECTIONS = ["verdict", "scope", "now", "epsilon", "test", "retrieval", "window", "requirements", "vouching", "checks", "nist",
-            "outside", "again"]  # fmt: skip
+SECTIONS = [
+    "verdict",
+    "scope",
+    "now",
+    "epsilon",
+    "test",
+    "retrieval",
+    "window",
+    "requirements",
+    "vouching",
+    "checks",
+    "nist",
+    "outside",
+    "again",
+]
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)></style></svg><a href='javascript:alert(3)'>&lt;"
 
 
@@ -127,7 +140,7 @@ class Page(HTMLParser):
             self.texts.append(data)
 
     def all(self, name: str) -> list[dict[str, str | None]]:
-        return [attributes for found, attributes in self.tags if found == name]
+        return [attributes for result, attributes in self.tags if result == name]
 
     @property
     def text(self) -> str:
@@ -147,13 +160,21 @@ def _with_tenant(report: Report, accounts: int = 10, **update: Any) -> Report:
 def _listing(report: Report) -> Report:
     coins = {
         "keep": "0.7",
-        "keep_coin": round(0.7 * COIN_RANGE),
+        "keep_over_range": round(0.7 * PROBABILITY_RANGE),
         "chance": "0.00122",
-        "chance_coin": COIN_RANGE * 5 // 4096,
+        "flip_over_range": PROBABILITY_RANGE * 5 // 4096,
     }
-    return _with_tenant(report, mechanism="listing", gains=[], sigma_over_delta=None, eps="14.264", odds_unlisted="38.355",
-                        odds_unlisted_all_accounts="166.11",
-                        capacity=4096, **coins)  # fmt: skip
+    return _with_tenant(
+        report,
+        mechanism="randomized-response",
+        gains=[],
+        sigma_over_delta=None,
+        eps="14.264",
+        exclusion_factor="38.355",
+        exclusion_factor_all_accounts="166.11",
+        capacity=4096,
+        **coins,
+    )
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
@@ -190,7 +211,7 @@ def test_a_page_says_what_its_report_says(name: str, reports: dict[str, Report])
 def test_a_page_is_one_file_that_connects_to_nothing(name: str, reports: dict[str, Report]) -> None:
     markup = render(reports[name])
     page = Page(markup)
-    assert len(markup.encode()) < MOST_BYTES / 4
+    assert len(markup.encode()) < MAX_BYTES / 4
     assert {tag for tag, _ in page.tags} <= TAGS
     assert {name for _, attributes in page.tags for name in attributes} <= ATTRIBUTES
     assert all(str(a["href"]).startswith("#") for a in page.all("a"))
@@ -227,8 +248,8 @@ def _hostile(value: Any) -> Any:
     if not isinstance(value, Model):
         return value
     for name in type(value).model_fields:
-        found = getattr(value, name)
-        spoilt = HOSTILE if isinstance(found, str) else _hostile(found)
+        result = getattr(value, name)
+        spoilt = HOSTILE if isinstance(result, str) else _hostile(result)
         try:
             type(value).model_validate({**value.model_dump(), name: _dumped(spoilt)})
         except ValidationError:
@@ -246,7 +267,7 @@ def _dumped(value: Any) -> Any:
 @pytest.mark.parametrize("name", ("PASS", "FAIL"))
 def test_a_hostile_file_adds_no_element_and_no_attribute(name: str, reports: dict[str, Report]) -> None:
     spoilt = _hostile(reports[name])
-    assert HOSTILE in (spoilt.window.origin, spoilt.checks[0].found) and spoilt.checks[0].id == HOSTILE
+    assert HOSTILE in (spoilt.window.origin, spoilt.checks[0].actual) and spoilt.checks[0].id == HOSTILE
     page = Page(render(spoilt))
     assert {tag for tag, _ in page.tags} <= TAGS
     assert {name for _, attributes in page.tags for name in attributes} <= ATTRIBUTES
@@ -258,19 +279,36 @@ def test_a_hostile_file_adds_no_element_and_no_attribute(name: str, reports: dic
 
 def test_a_window_with_many_tenants_has_a_page_of_bounded_size(reports: dict[str, Report]) -> None:
     report = reports["FAIL"]
-    tenants = [report.tenants[0].model_copy(update={"tenant": f"{i}-" + "t" * 100, "lattice": i + 1, "words": '"' * 9000})
-               for i in range(2000)]  # fmt: skip
-    line = report.checks[0].model_copy(update={"found": '"' * 5000, "expected": '"' * 5000, "at": '"' * 5000})
-    checks = [line.model_copy(update={"id": f"proof.valid.{i}-" + "t" * 100, "outcome": "fail" if i % 2 else "pass"})
-              for i in range(7000)]  # fmt: skip
+    tenants = [
+        report.tenants[0].model_copy(
+            update={"tenant": f"{i}-" + "t" * 100, "lattice": i + 1, "words": '"' * 9000}
+        )
+        for i in range(2000)
+    ]
+    line = report.checks[0].model_copy(
+        update={"actual": '"' * 5000, "expected": '"' * 5000, "at": '"' * 5000}
+    )
+    checks = [
+        line.model_copy(
+            update={"id": f"proof.valid.{i}-" + "t" * 100, "outcome": "fail" if i % 2 else "pass"}
+        )
+        for i in range(7000)
+    ]
     counts = report.counts.model_copy(update={"queries_by_account": report.counts.queries_by_account * 2000})
     file = InputFile(role="sibling", name='"' * 250, sha256="0" * 64)
     inputs = [file] * 1500
-    grown = _changed(report, tenants=tenants, checks=checks, counts=counts, notes=['"' * 9000] * 500,
-                     does_not_prove=["d" * 9000] * 500, next_steps=["s" * 9000] * 500,
-                     filing=report.filing.model_copy(update={"inputs": inputs, "command": ['"' * 9000] * 500}))  # fmt: skip
+    grown = _changed(
+        report,
+        tenants=tenants,
+        checks=checks,
+        counts=counts,
+        notes=['"' * 9000] * 500,
+        does_not_prove=["d" * 9000] * 500,
+        next_steps=["s" * 9000] * 500,
+        filing=report.filing.model_copy(update={"inputs": inputs, "command": ['"' * 9000] * 500}),
+    )
     markup = render(grown)
-    assert len(markup.encode()) < MOST_BYTES
+    assert len(markup.encode()) < MAX_BYTES
     page = Page(markup)
     left = re.search(r"([0-9,]+) checks of 7,000 left out of this table", page.text)
     shown = [str(a["class"]) for a in page.all("tr") if a.get("class")]
@@ -298,7 +336,9 @@ def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report
     report = _listing(reports["PASS"])
     (protection,) = curves.protections(report)
     curve = dict(curves.epsilon_curve(report, protection))
-    assert curve[1] == 7.5562 and curve[2] == 14.264 and curve[10] == 67.931  # docs/accounting.md, "Listing"
+    assert (
+        curve[1] == 7.5562 and curve[2] == 14.264 and curve[10] == 67.931
+    )  # docs/accounting.md, "Randomized response"
     assert {t.accounts: round(t.at_one_percent, 3) for t in curves.tests_of(report, protection)}[2] == 0.71
     text = Page(render(report)).text
     assert (
@@ -310,9 +350,18 @@ def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report
 
 
 def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Report]) -> None:
-    coin = round(0.9 * COIN_RANGE)
-    sampled = _with_tenant(reports["PASS"], mechanism="sampling", gains=[], sigma_over_delta=None, eps="inf", keep="0.9",
-                           keep_coin=coin, odds_unlisted="10", odds_unlisted_all_accounts="10")  # fmt: skip
+    coin = round(0.9 * PROBABILITY_RANGE)
+    sampled = _with_tenant(
+        reports["PASS"],
+        mechanism="sampling",
+        gains=[],
+        sigma_over_delta=None,
+        eps="inf",
+        keep="0.9",
+        keep_over_range=coin,
+        exclusion_factor="10",
+        exclusion_factor_all_accounts="10",
+    )
     text = Page(render(sampled)).text
     assert "There is no epsilon for any number of accounts" in text and "factor of at most 10" in text
     assert "recognises at most 91.1 in 100 documents, for any number of accounts" in text
@@ -325,7 +374,8 @@ def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Repor
 
 
 def test_a_pass_is_not_taken_for_protection(reports: dict[str, Report]) -> None:
-    """A weak figure says so beside the verdict, and what rests on one party's keys says that where it is called proved."""
+    """A weak figure says so beside the verdict, and what rests on one party's keys says that where it is called
+    proved."""
     report = reports["PASS"]
     weak, one_party = (
         "It does not show that this protects much",
@@ -344,10 +394,10 @@ def test_the_end_is_cosigned_after_what_it_ends(reports: dict[str, Report]) -> N
     """Of which witnesses give the second alone."""
     report = reports["PASS"]
     places = [e.kind for e in in_order(report.timeline.events)]
-    assert places.index("last-query") < places.index("closing") < places.index("final-quorum")
-    assert places.index("opening-quorum") < places.index("beacon") < places.index("opens")
+    assert places.index("last-query") < places.index("trailer") < places.index("final-quorum")
+    assert places.index("header-quorum") < places.index("beacon") < places.index("opens")
     end = next(e for e in report.timeline.events if e.kind == "final-quorum")
-    closing = next(e for e in report.timeline.events if e.kind == "closing")
+    closing = next(e for e in report.timeline.events if e.kind == "trailer")
     assert end.at is not None and closing.at is not None and end.at < closing.at
     html = render(report)
     assert html.index("in the same second") > html.index("the provider closed the ledger")
@@ -355,7 +405,7 @@ def test_the_end_is_cosigned_after_what_it_ends(reports: dict[str, Report]) -> N
     earlier = [
         e.model_copy(update={"at": closing.at - 1600}) if e is end else e for e in report.timeline.events
     ]
-    assert [e.kind for e in in_order(earlier)].index("final-quorum") < places.index("closing")
+    assert [e.kind for e in in_order(earlier)].index("final-quorum") < places.index("trailer")
 
 
 def test_parameters_that_the_accountant_refuses_leave_charts_out(reports: dict[str, Report]) -> None:
@@ -393,27 +443,29 @@ def test_measurements_are_those_of_the_study() -> None:
     measured = study()
     assert measured.made_by.removesuffix(" --lists 6000 --windows 6000 --seed 1") in page
     assert "--lists 6000 --windows 6000 --seed 1" in page
-    found = {}
+    result = {}
     for section in re.split(r"^### ", page, flags=re.MULTILINE)[1:]:
         name = section.partition("\n")[0]
         facts = next(c for c in measured.collections if c.name == name)
-        assert (f"{facts.passages:,} passages on {facts.positions:,} positions, {facts.questions:,} questions; exact top"
-                f" {measured.top_k} finds {facts.exact} %") in section  # fmt: skip
+        assert (
+            f"{facts.passages:,} passages on {facts.positions:,} positions, {facts.questions:,} questions; exact top"
+            f" {measured.top_k} finds {facts.exact} %"
+        ) in section
         for mechanism, share, error in re.findall(
-            r"^\| (\w+, [^|]+) \| ([0-9.]+) ± ([0-9.]+) %", section, re.MULTILINE
+            r"^\| ([\w-]+, [^|]+) \| ([0-9.]+) ± ([0-9.]+) %", section, re.MULTILINE
         ):
-            found[name, mechanism] = [share, error]
+            result[name, mechanism] = [share, error]
     written = {}
     for setting in measured.settings:
         value = (
             f"sigma/Delta {setting.sigma_over_delta}" if setting.sigma_over_delta else f"keep {setting.keep}"
         )
-        for name, figures in setting.found.items():
+        for name, figures in setting.actual.items():
             written[name, f"{setting.mechanism}, {value}"] = figures
         if setting.gains:
             mechanism = accounting.Mechanism(tuple(setting.gains), setting.lattice)
             assert f"{mechanism.sigma_over_delta:.3g}" == setting.sigma_over_delta
-    assert written == found and len(found) == 24
+    assert written == result and len(result) == 24
 
 
 @pytest.mark.parametrize("eps, factor, belief", [

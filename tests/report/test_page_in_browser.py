@@ -24,8 +24,8 @@ pytestmark = [
         reason="no Chromium to look at pages with: apt-get install chromium, or name one in RAG_AUDIT_CHROMIUM",
     ),
 ]
-PAGES = (*OUTCOMES, "listing")
-MOST_PRINTED = 6
+PAGES = (*OUTCOMES, "randomized-response")
+MAX_PRINTED = 6
 BOXES = """
 [...document.querySelectorAll('header, section, footer')].map(e => {
   const r = e.getBoundingClientRect();
@@ -40,48 +40,55 @@ OVERLAPS = """
 [...document.querySelectorAll('svg[role=img]')].flatMap(svg => {
   const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
   return boxes.flatMap(([a, r], i) => boxes.slice(i + 1).filter(([b, s]) =>
-    r.left < s.right - 1 && s.left < r.right - 1 && r.top < s.bottom - 2 && s.top < r.bottom - 2).map(([b]) => a + ' / ' + b))
+    r.left < s.right - 1 && s.left < r.right - 1 && r.top < s.bottom - 2 && s.top < r.bottom - 2).map(([b]) => a + ' / '
+    + b))
 })"""
 
 
 CONTRAST = """
 (() => {
   const light = c => {
-    const [r, g, b] = c.match(/[0-9.]+/g).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    const [r, g, b] = c.match(/[0-9.]+/g).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) **
+    2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const paper = light(getComputedStyle(document.body).backgroundColor);
   const ratio = c => (Math.max(light(c), paper) + 0.05) / (Math.min(light(c), paper) + 0.05);
-  const worst = (what, property) => Math.min(...[...document.querySelectorAll(what)].map(e => ratio(getComputedStyle(e)[property])));
-  return [worst('svg text', 'fill'), worst('svg .line, svg .axis, svg .rule', 'stroke'), worst('svg .mark, svg .bar', 'fill')];
+  const worst = (what, property) => Math.min(...[...document.querySelectorAll(what)].map(e =>
+  ratio(getComputedStyle(e)[property]))); return [worst('svg text', 'fill'), worst('svg .line, svg .axis, svg .rule',
+  'stroke'), worst('svg .mark, svg .bar', 'fill')];
 })()"""
 """The least contrasts in charts, which axe leaves out: of letters, of lines, of marks."""
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    with chromium(tmp_path_factory.mktemp("profile")) as found:
-        yield found
+    with chromium(tmp_path_factory.mktemp("profile")) as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
 def pages(reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A file for each outcome, and for mechanisms that the example does not have."""
     folder = tmp_path_factory.mktemp("pages")
-    made = {}
-    for name, report in {**reports, "listing": _listing(reports["PASS"])}.items():
-        made[name] = folder / f"{name}.html"
-        made[name].write_text(render(report), encoding="utf-8")
-    return made
+    result = {}
+    for name, report in {**reports, "randomized-response": _listing(reports["PASS"])}.items():
+        result[name] = folder / f"{name}.html"
+        result[name].write_text(render(report), encoding="utf-8")
+    return result
 
 
 def _complaints(browser: Chromium) -> list[Any]:
     """What the browser had to refuse or could not do."""
     return [
-        e for e in browser.events
-        if e["method"] in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Network.loadingFailed")
-        or (e["method"] == "Network.requestWillBeSent" and not e["params"]["request"]["url"].startswith("file:"))
-    ]  # fmt: skip
+        e
+        for e in browser.events
+        if e["method"]
+        in ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Network.loadingFailed")
+        or (
+            e["method"] == "Network.requestWillBeSent"
+            and not e["params"]["request"]["url"].startswith("file:")
+        )
+    ]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -129,12 +136,13 @@ def test_axe_would_find_one(browser: Chromium, tmp_path: Path) -> None:
     if source is None:
         pytest.skip("axe-core could not be installed from npm")
     (tmp_path / "bad.html").write_text(
-        "<!doctype html><html lang=en><title>t</title><main><h1>a</h1><p style='color:#ccc;background:#fff'>pale</p><table>"
+        "<!doctype html><html lang=en><title>t</title><main><h1>a</h1><p"
+        " style='color:#ccc;background:#fff'>pale</p><table>"
         "<tr><th>a<td>b</table><input><ul><li>a</ul><a href='#x'>x</a><svg role=img></svg></main>"
     )
     browser.open(tmp_path / "bad.html", width=1280)
-    found = " ".join(violations(browser, source))
-    assert "color-contrast" in found and "svg-img-alt" in found
+    result = " ".join(violations(browser, source))
+    assert "color-contrast" in result and "svg-img-alt" in result
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -144,7 +152,7 @@ def test_a_page_prints_on_few_sheets(
     browser.open(pages[name], width=1280, dark=True)
     browser.pdf(tmp_path / "page.pdf")
     printed = pypdfium2.PdfDocument((tmp_path / "page.pdf").read_bytes())
-    assert 2 <= len(printed) <= MOST_PRINTED
+    assert 2 <= len(printed) <= MAX_PRINTED
     assert {(round(p.get_width()), round(p.get_height())) for p in printed} == {(595, 842)}
     text = " ".join(p.get_textpage().get_text_range() for p in printed)
     assert "Verdict" in text and "How to repeat the verification" in text and "Show" not in text.split()
@@ -160,9 +168,9 @@ def test_light_and_dark_are_two_pictures(browser: Chromium, pages: dict[str, Pat
 
 def _visible_rows(browser: Chromium) -> int:
     browser.call("DOM.enable")
-    found = browser.call("DOM.performSearch", query="//section[@id='checks']//tbody/tr")
+    result = browser.call("DOM.performSearch", query="//section[@id='checks']//tbody/tr")
     nodes = browser.call(
-        "DOM.getSearchResults", searchId=found["searchId"], fromIndex=0, toIndex=found["resultCount"]
+        "DOM.getSearchResults", searchId=result["searchId"], fromIndex=0, toIndex=result["resultCount"]
     )
     return sum(_has_box(browser, node) for node in nodes["nodeIds"])
 

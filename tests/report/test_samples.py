@@ -16,10 +16,10 @@ def _reports() -> dict[str, Report]:
 
 
 def test_the_samples_are_the_faces_own() -> None:
-    made = blocks(**_reports())
+    result = blocks(**_reports())
     page = PAGE.read_text()
-    assert {m["name"] for m in BLOCK.finditer(page)} == set(made)
-    assert filled(page, made) == page, "run: python -m tests.report.samples"
+    assert {m["name"] for m in BLOCK.finditer(page)} == set(result)
+    assert filled(page, result) == page, "run: python -m tests.report.samples"
 
 
 def test_the_example_page_is_rendered_from_the_example() -> None:

@@ -19,6 +19,6 @@ def test_short_reports_have_the_public_schemas_form(name: str, tmp_path: Path) -
     case = json.loads((FOLDER / name / "case.json").read_text())
     words = [word for path in case["challenges"] for word in ("--challenge", FOLDER / name / path)]
     verify(FOLDER / name / case["window"], FOLDER / name / case["trust"], *outputs(tmp_path), *words)
-    faces = written(tmp_path)
-    assert complaints_of_sarif(faces["sarif"]) == []
-    assert complaints_of_junit(faces["junit"]) == []
+    formats = written(tmp_path)
+    assert complaints_of_sarif(formats["sarif"]) == []
+    assert complaints_of_junit(formats["junit"]) == []

@@ -13,7 +13,7 @@ import pytest
 
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import ExitCode
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.build import filing_of, report_of, report_without_window
 from rag_audit.report.explanations import explanations
 from rag_audit.report.verification import ReportedVerdict, reported
@@ -43,10 +43,10 @@ def of_case(name: str) -> ReportedVerdict:
 def formats(verdict: ReportedVerdict) -> dict[str, str]:
     """Every format of the report, and the verdict's own line and figures."""
     report = report_of(verdict, now=NOW)
-    made = {name: html.unescape(face(report, name, checks=True)) for name in FORMATS}
+    result = {name: html.unescape(render_report(report, name, checks=True)) for name in FORMATS}
     short = report_without_window(verdict, ZeroDivisionError(), filing_of(Inputs()))
-    made |= {f"short {name}": html.unescape(face(short, name, checks=True)) for name in FORMATS}
-    return {**made, "line": verdict.line, "figures": json.dumps(verdict.figures)}
+    result |= {f"short {name}": html.unescape(render_report(short, name, checks=True)) for name in FORMATS}
+    return {**result, "line": verdict.line, "figures": json.dumps(verdict.figures)}
 
 
 def test_every_check_has_its_kind_and_its_reason() -> None:
@@ -60,17 +60,17 @@ def test_every_check_has_its_kind_and_its_reason() -> None:
 def test_what_is_not_established_has_no_figure_and_is_not_called_sound(name: str) -> None:
     verdict = of_case(name)
     assert verdict.exit_code is ExitCode.UNMET and verdict.outcome == "UNPROVEN"
-    made = formats(verdict)
-    for kind, text in made.items():
-        assert not (found := PRIVACY.search(text)), (kind, found)
+    created = formats(verdict)
+    for kind, text in created.items():
+        assert not (result := PRIVACY.search(text)), (kind, result)
         assert not re.search(r"\bsound\b", text), kind
         assert kind == "figures" or "UNPROVEN" in text, kind
-    assert made["line"].startswith("UNPROVEN ") and json.loads(made["json"])["line"] == made["line"]
-    assert json.loads(made["short json"])["figures"] is None
-    report = json.loads(made["json"])
+    assert created["line"].startswith("UNPROVEN ") and json.loads(created["json"])["line"] == created["line"]
+    assert json.loads(created["short json"])["figures"] is None
+    report = json.loads(created["json"])
     assert (report["outcome"], report["figures"]["standing"]) == ("UNPROVEN", "not-established")
     assert report["line"].startswith("UNPROVEN ") and report["figures"]["eps"] is None
-    predicate = json.loads(made["vsa"])["predicate"]
+    predicate = json.loads(created["vsa"])["predicate"]
     own = predicate["urn:rag-audit:verification:1"]
     assert predicate["verificationResult"] == "FAILED" and own["figures"] is None
     assert own["outcome"] == "UNPROVEN" and own["verdict"].startswith("UNPROVEN ")
@@ -98,30 +98,32 @@ def ended(verdict: ReportedVerdict, **statuses: str) -> ReportedVerdict:
 def test_the_worst_outcome_decides(
     statuses: dict[str, str], outcome: str, code: int, bare: ReportedVerdict
 ) -> None:
-    found = ended(bare, **statuses)
-    assert (found.outcome, int(found.exit_code)) == (outcome, code)
-    assert found.established == (outcome in ("PASS", "UNMET")) == ("eps_audit" in found.figures)
+    result = ended(bare, **statuses)
+    assert (result.outcome, int(result.exit_code)) == (outcome, code)
+    assert result.established == (outcome in ("PASS", "UNMET")) == ("eps_audit" in result.figures)
 
 
 def test_a_limit_beside_what_is_not_established_shows_no_figure(bare: ReportedVerdict) -> None:
     """The requirement that is not met either would quote epsilon."""
-    found = ended(bare, trust__max_epsilon="unmet", ledger__quorum="unproven")
-    assert found.line == "UNPROVEN ledger.quorum"
-    assert all(not PRIVACY.search(text) for text in formats(found).values())
-    assert {c.id for c in found.checks if c.found == WITHHELD} == QUOTING & {c.id for c in found.checks}
+    result = ended(bare, trust__max_epsilon="unmet", ledger__quorum="unproven")
+    assert result.line == "UNPROVEN ledger.quorum"
+    assert all(not PRIVACY.search(text) for text in formats(result).values())
+    assert {c.id for c in result.checks if c.actual == WITHHELD} == QUOTING & {c.id for c in result.checks}
 
 
 @pytest.mark.parametrize(
-    "check", ["opening.quorum", "proof.valid.law", "trust.noise_table", "trust.min_k_max"]
+    "check", ["header.quorum", "proof.valid.law", "trust.noise_table", "trust.min_k_max"]
 )
 def test_a_check_that_did_not_run_is_no_pass(check: str, bare: ReportedVerdict) -> None:
     """As after a fault in the order of the checks, which must not pass a window."""
     checks = [c for c in bare.checks if c.id != check]
-    found = reported(concluded(checks, bare.figures, bare.notes, bare.needed), bare.facts)
-    assert (found.outcome, found.deciding and found.deciding.id) == (
+    result = reported(concluded(checks, bare.figures, bare.notes, bare.needed), bare.facts)
+    assert (result.outcome, result.deciding and result.deciding.id) == (
         "UNMET" if check == "trust.min_k_max" else "UNPROVEN", check
     )  # fmt: skip
-    assert found.deciding == Check(check, found.status, "a check that runs on this window", "it did not run")
+    assert result.deciding == Check(
+        check, result.status, "a check that runs on this window", "it did not run"
+    )
 
 
 def test_windows_have_every_check_that_had_to_run(bare: ReportedVerdict) -> None:

@@ -38,7 +38,8 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
         f" provider key example.org/rag+{r.vouching.provider.key_id}"
     ],
     "how many records, proofs, receipts?": lambda r: [
-        "counted 7 records (7 proved, 7 required) by 5 accounts of 5; 7 receipts supplied: 7 in agreement with the ledger,"
+        "counted 7 records (7 proved, 7 required) by 5 accounts of 5; 7 receipts supplied: 7 in agreement with the"
+        " ledger,"
         " 4 of accounts that trust.toml lists"
     ],
     "which requirement is closest to its limit?": lambda r: [
@@ -47,12 +48,13 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
     ],
     "what is weaker than it could be?": lambda r: [
         "weaker setup: one party made the keys of the proofs",
-        "d1: the origin of committed vectors from the documents' texts is declared",
+        "document_embedding: the origin of committed vectors from the documents' texts is declared",
     ],
     "what does retrieval lose?": lambda r: [
         "retrieval law and medicine: every score has noise of 1.0308 times the maximum change by one document",
         "measured on public collections (docs/study.md), questions that find their passage among five: 10.7 to 29.7 %"
-        " with noise at sigma/Delta 0.25, 0.0 to 0.2 % with noise at sigma/Delta 4.03; 56.5 to 92.2 % without a mechanism",
+        " with noise at sigma/Delta 0.25, 0.0 to 0.2 % with noise at sigma/Delta 4.03; 56.5 to 92.2 % without a"
+        " mechanism",
     ],
     "what is outside?": lambda r: [
         "outside the content of a returned passage (its account reads it), the text that a model writes from it,"
@@ -60,7 +62,7 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
     ],
     "which window comes before and after?": lambda r: [
         "chain the origin's first window",
-        f"the next window has to name header {r.window.opening[:16]}.., root {r.window.root[:16]}..",
+        f"the next window has to name header {r.window.header[:16]}.., root {r.window.root[:16]}..",
     ],
     "what do I do now?": lambda r: ["now keep window.json, its siblings, trust.toml and the receipts with this report"],
 }  # fmt: skip
@@ -68,9 +70,9 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_first_screen_answers(question: str, reports: dict[str, Report]) -> None:
-    found = screen(reports["PASS"])
+    result = screen(reports["PASS"])
     for answer in QUESTIONS[question](reports["PASS"]):
-        assert answer in found
+        assert answer in result
 
 
 def test_the_checks_are_left_to_who_asks_and_to_who_failed(reports: dict[str, Report]) -> None:
@@ -89,7 +91,7 @@ def test_lines_fit_and_the_verdict_alone_stands_at_the_margin(reports: dict[str,
         assert lines[0] == report.line
         start = lines.index("checks")
         assert all(
-            len(line) <= 100 or line.lstrip().startswith(("again", "found", "expected"))
+            len(line) <= 100 or line.lstrip().startswith(("again", "actual", "expected"))
             for line in lines[1:start]
         )
         assert not [
@@ -107,8 +109,8 @@ def test_a_sampled_verdict_never_says_eps_audit(reports: dict[str, Report]) -> N
     partial = partial.model_copy(update={"figures": partial.figures.model_copy(update={"sampled": 3})})
     said = screen(partial)
     assert (
-        "up to a share 0.5 of the records may be false or without noise, and the draw misses a larger share with probability at most"
-        in said
+        "up to a share 0.5 of the records may be false or without noise, and the draw misses a larger share with"
+        " probability at most" in said
     )
 
 
@@ -124,8 +126,8 @@ def test_a_realised_figure_above_the_bound_is_explained(verdicts: dict[str, Repo
 
 
 def test_the_coalition_s_counts_are_named(reports: dict[str, Report]) -> None:
-    found = next(c.found for c in reports["PASS"].checks if c.id == "coalition.count")
-    assert found == "c = 2: the largest cluster has 2 accounts, 2 in one tenant"
+    result = next(c.actual for c in reports["PASS"].checks if c.id == "coalition.count")
+    assert result == "c = 2: the largest cluster has 2 accounts, 2 in one tenant"
 
 
 def test_unmet_names_every_requirement(reports: dict[str, Report]) -> None:
@@ -157,8 +159,8 @@ def test_the_positions_are_the_windows_own(reports: dict[str, Report]) -> None:
 def test_no_time_is_in_raw_milliseconds(reports: dict[str, Report]) -> None:
     for report in reports.values():
         assert not re.search(r"\b1[78]\d{11}\b", render(report, checks=True))
-    found = {c.id: c.found for c in reports["PASS"].checks}
-    assert found["opening.published"] == "quorum at 2027-01-15 08:00:00 UTC"
+    result = {c.id: c.actual for c in reports["PASS"].checks}
+    assert result["header.published"] == "quorum at 2027-01-15 08:00:00 UTC"
 
 
 def test_no_dictionary_is_printed(reports: dict[str, Report]) -> None:
@@ -198,15 +200,15 @@ def test_a_file_that_the_provider_did_not_sign_is_not_held_against_it(reports: d
 def test_odds_are_said_of_the_tenants_that_sample(reports: dict[str, Report]) -> None:
     report = reports["PASS"]
     first, second = report.tenants
-    kept = first.model_copy(update={"odds_unlisted": "4.2558", "odds_unlisted_all_accounts": "166.11"})
+    kept = first.model_copy(update={"exclusion_factor": "4.2558", "exclusion_factor_all_accounts": "166.11"})
     said = " ".join(render(report.model_copy(update={"tenants": [kept, second]})).split())
     assert (
         f"accounts of {first.tenant} that never received a given document of one position may conclude"
         in said
     )
-    assert "factor of at most 4.2558 for 2 accounts (odds_unlisted) and 166.11 for all accounts" in said
+    assert "factor of at most 4.2558 for 2 accounts (exclusion_factor) and 166.11 for all accounts" in said
     assert "the presence of a document that an account asks for has no protection" in said
-    assert "odds_unlisted" not in render(report)
+    assert "exclusion_factor" not in render(report)
 
 
 def test_numbers_in_words_stay_upper_bounds() -> None:

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from rag_audit.report import face
+from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.model import Report
 from rag_audit.report.verification import ReportedVerdict
@@ -21,8 +21,8 @@ def said(name: str) -> tuple[Report, str, str]:
     verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
     assert isinstance(verdict, ReportedVerdict)
     report = report_of(verdict, now=NOW)
-    page = html.unescape(re.sub(r"<[^>]*>", "", face(report, "html")))
-    text = face(report, "text", checks=True)
+    page = html.unescape(re.sub(r"<[^>]*>", "", render_report(report, "html")))
+    text = render_report(report, "text", checks=True)
     return report, " ".join(text.split()), " ".join(page.split())
 
 
@@ -56,7 +56,7 @@ def test_a_false_statement_of_the_window_is_still_one() -> None:
 def test_an_undecided_window_denies_no_signature_that_was_checked(name: str) -> None:
     report, text, page = said(name)
     assert report.outcome == "UNDECIDED" and "no signature of this key counts" not in page
-    assert all(c.outcome == "pass" for c in report.checks if c.id in ("ledger.checkpoint", "opening.chain"))
+    assert all(c.outcome == "pass" for c in report.checks if c.id in ("ledger.checkpoint", "header.chain"))
     assert "no signature of provider key" not in text and "the previous window is not established" not in text
 
 
@@ -70,14 +70,14 @@ def test_a_disclosed_query_that_does_not_open_is_the_accounts_to_export_again() 
 def test_no_limit_counts_as_met_in_any_format_where_nothing_is_established() -> None:
     report, text, page = said("opening-without-quorum")
     assert {r.outcome for r in report.requirements} == {"unproven"}
-    assert not [c for c in report.checks if "withheld" in c.found]
-    assert ">met<" not in face(report, "html") and "above). Noise" not in page
+    assert not [c for c in report.checks if "withheld" in c.actual]
+    assert ">met<" not in render_report(report, "html") and "above). Noise" not in page
     assert "eps_audit" not in text and "w2 cosigned only the end" in text
 
 
 def test_a_limit_of_samples_says_which_tenant_it_is_not_applied_to() -> None:
     report, _, page = said("keeps-too-few")
-    (limit,) = (r for r in report.requirements if r.name == "max_odds_unlisted")
+    (limit,) = (r for r in report.requirements if r.name == "max_exclusion_factor")
     assert (
         limit.scope
         == "only law; the limit is not applied to medicine, which has noise and a factor of 18.729"
@@ -109,6 +109,6 @@ def test_advice_names_what_is_missing() -> None:
 
 
 def test_every_tenant_s_epsilon_is_on_the_first_screen() -> None:
-    report, text, _ = said("listing")
+    report, text, _ = said("randomized-response")
     law = next(t for t in report.tenants if t.tenant == "law")
     assert law.eps != report.figures.eps and f"law: eps {law.eps}, " in text.partition("signed by")[0]

@@ -20,9 +20,9 @@ QUESTION = QUESTIONS["law"][0]
 KNOWN = {p.text: p.fields for p in DESCRIBED["law"]}
 
 
-def checked(found: list[tuple[str, dict[str, Any]]], told: Program) -> None:
+def checked(actual: list[tuple[str, dict[str, Any]]], told: Program) -> None:
     """Passages that a framework handed on are the committed ones, and lead to their receipts."""
-    for text, metadata in found:
+    for text, metadata in actual:
         assert {k: v for k, v in metadata.items() if k != KEY} == KNOWN[text]
         assert Evidence.of(metadata).receipt().query == QUESTION
 
@@ -45,12 +45,12 @@ def test_langchain(program: Make) -> None:
     told = program()
     retriever = RagAuditRetriever(url=told.url, account=told.account, provider=told.provider)
     chain = retriever | RunnableLambda(lambda documents: [(d.page_content, d.metadata) for d in documents])
-    found = chain.invoke(QUESTION, {"callbacks": [Handler()]}) + asyncio.run(chain.ainvoke(QUESTION))
+    result = chain.invoke(QUESTION, {"callbacks": [Handler()]}) + asyncio.run(chain.ainvoke(QUESTION))
     for batch in retriever.batch([QUESTION] * 4):
-        found += [(d.page_content, d.metadata) for d in batch]
+        result += [(d.page_content, d.metadata) for d in batch]
         assert all(d.id == d.metadata["id"] for d in batch)
     assert seen == [QUESTION, "end"] and len(told.served.window.records) == 6
-    checked(found, told)
+    checked(result, told)
 
 
 @pytest.mark.frameworks
@@ -66,7 +66,7 @@ def test_llama_index(program: Make) -> None:
     assert len(told.served.window.records) == 4
     for node in nodes:
         shown = node.get_content(metadata_mode=MetadataMode.LLM)
-        assert "law.txt" in shown and told.provider not in shown and "opening" not in shown
+        assert "law.txt" in shown and told.provider not in shown and "header" not in shown
     checked([(n.get_content(metadata_mode=MetadataMode.NONE), n.metadata) for n in nodes], told)
 
 
@@ -82,18 +82,18 @@ def test_haystack(program: Make) -> None:
         "retriever", RagAuditRetriever(told.url, str(told.account), told.provider, top_k=1)
     )
     written = Pipeline.loads(pipeline.dumps(), allowed_modules=["rag_audit.account.retrievers.haystack"])
-    found = [
+    result = [
         d for _ in range(3) for d in written.run({"retriever": {"query": QUESTION}})["retriever"]["documents"]
     ]
     other = RagAuditRetriever(told.url, str(told.account), told.provider)
-    found += asyncio.run(other.run_async(query=QUESTION))["documents"]
+    result += asyncio.run(other.run_async(query=QUESTION))["documents"]
     assert len(told.served.window.records) == 4
-    checked([(d.content, d.meta) for d in found], told)
+    checked([(d.content, d.meta) for d in result], told)
 
 
 class Answers:
-    """Answers to questions that find the same passages, each with the evidence of its own question, as `Source.ask` gives
-    them; made by hand, so that no chance decides which passages come twice."""
+    """Answers to questions that find the same passages, each with the evidence of its own question, as `Source.ask`
+    gives them; made by hand, so that no chance decides which passages come twice."""
 
     def __init__(self) -> None:
         self.i = 0
@@ -102,7 +102,7 @@ class Answers:
         self.i += 1
         evidence = {
             "window": "w-1",
-            "opening": "ab" * 32,
+            "header": "ab" * 32,
             "account": "alice",
             "i": self.i,
             "service": "http://a",
@@ -135,9 +135,9 @@ def test_haystack_joins_answers_by_committed_passage(program: Make, monkeypatch:
     monkeypatch.setattr(Source, "ask", lambda source, question: answers.ask(source, question))
     retriever = RagAuditRetriever(told.url, str(told.account), told.provider)
     for mode in ("concatenate", "merge", "reciprocal_rank_fusion"):
-        found = [retriever.run(query=QUESTION)["documents"] for _ in range(3)]
-        assert all({d.id: d.content for d in answer} == EXPECTED for answer in found)
-        joined = DocumentJoiner(join_mode=mode).run(found)["documents"]
+        result = [retriever.run(query=QUESTION)["documents"] for _ in range(3)]
+        assert all({d.id: d.content for d in answer} == EXPECTED for answer in result)
+        joined = DocumentJoiner(join_mode=mode).run(result)["documents"]
         assert {d.id: d.content for d in joined} == EXPECTED and len(joined) == len(EXPECTED)
 
 

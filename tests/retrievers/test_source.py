@@ -1,4 +1,5 @@
-"""A program's questions: passages with metadata, receipts, the verdict of their window, and another window meanwhile."""
+"""A program's questions: passages with metadata, receipts, the verdict of their window, and another window
+meanwhile."""
 
 from __future__ import annotations
 
@@ -30,13 +31,13 @@ Make = Callable[[], Program]
 def test_passages_carry_their_metadata_and_evidence(program: Make) -> None:
     told = program()
     source = Source(told.url, told.account, told.provider)
-    found = source.ask(QUESTIONS["law"][0])
+    result = source.ask(QUESTIONS["law"][0])
     texts = {p.text: p for p in DESCRIBED["law"]}
-    for passage in found:
+    for passage in result:
         fields = {k: v for k, v in passage.metadata.items() if k != KEY}
         assert fields == texts[passage.text].fields
         evidence = Evidence.of(passage.metadata)
-        assert evidence.opening == told.served.window.opening_digest
+        assert evidence.header == told.served.window.header_digest
         assert (evidence.i, evidence.receipt().query) == (1, QUESTIONS["law"][0])
     again = asyncio.run(source.ask_async(QUESTIONS["law"][1]))
     assert {Evidence.of(p.metadata).i for p in again} <= {2}
@@ -54,11 +55,11 @@ def test_questions_of_one_account_from_many_threads_wait_for_each_other(program:
 def test_the_window_s_verdict_is_reached_from_a_passage(program: Make, tmp_path: Path) -> None:
     told = program()
     parties, window = told.served.parties, told.served.window
-    found = [
+    result = [
         p for _ in range(4) for p in Source(told.url, told.account, told.provider).ask(QUESTIONS["law"][0])
     ]
-    assert found  # four answers of two positions each: all empty has a chance of about 1 in 4,000
-    evidence = Evidence.of(found[0].metadata)
+    assert result  # four answers of two positions each: all empty has a chance of about 1 in 4,000
+    evidence = Evidence.of(result[0].metadata)
     parties.finish(window)
     window.prove()
     (tmp_path / "trust.toml").write_text(parties.trust_text(window.context.policy))
@@ -66,7 +67,7 @@ def test_the_window_s_verdict_is_reached_from_a_passage(program: Make, tmp_path:
     assert verdict.line.startswith("PASS"), verdict.line
     assert verdict.figures["receipts"] == 4
     with pytest.raises(SchemaError, match="another window"):
-        evidence.model_copy(update={"opening": "00" * 32}).verdict(
+        evidence.model_copy(update={"header": "00" * 32}).verdict(
             window.directory / "public", tmp_path / "trust.toml"
         )
 
@@ -86,16 +87,16 @@ def test_a_refusal_is_the_program_s_unless_another_window_is_served(tmp_path: Pa
             source.ask(QUESTIONS["law"][0])
         assert caught.value.reason == "closed"
         previous = ClosedWindow.of(WindowFile.load(first.directory / "public"), field="window").as_previous()
-        parties.clock.now = first.opening.closes_at + 1
+        parties.clock.now = first.header.closes_at + 1
         with parties.open("two", system="scan", window="w-2", n=2, previous=previous) as second:
-            for asked in (source, copy(source)):
-                asked._window = Publication.load(first.directory / "public")  # what it saw before
+            for requested in (source, copy(source)):
+                requested._window = Publication.load(first.directory / "public")  # what it saw before
             windows.put(second)
             windows.take(first)
             source.ask(QUESTIONS["law"][0])
-            asyncio.run(asked.ask_async(QUESTIONS["law"][0]))
+            asyncio.run(requested.ask_async(QUESTIONS["law"][0]))
             assert len(second.records) == 2 and source._window is not None
-            assert source._window.opening_digest() == second.opening_digest
+            assert source._window.header_digest() == second.header_digest
 
 
 def test_what_names_no_answer_is_refused(program: Make) -> None:
@@ -103,7 +104,7 @@ def test_what_names_no_answer_is_refused(program: Make) -> None:
     for metadata in ({}, {KEY: "x"}, {KEY: {"window": "w-1"}}):
         with pytest.raises(SchemaError):
             Evidence.of(metadata)
-    evidence = Evidence(window="w-1", opening="00" * 32, account=str(told.account), i=1, service=told.url)
+    evidence = Evidence(window="w-1", header="00" * 32, account=str(told.account), i=1, service=told.url)
     with pytest.raises(StoreError, match="no receipt"):
         evidence.receipt()
     with pytest.raises(SetupError):
@@ -123,23 +124,23 @@ def test_an_id_belongs_to_one_committed_passage(program: Make) -> None:
 
 
 def test_a_passage_without_an_id_is_named_by_window_tenant_and_position() -> None:
-    opening = "ab" * 32
-    names = Names(opening)
+    header = "ab" * 32
+    names = Names(header)
     for fields in ({}, {"id": None}, {"id": " "}, {"id": True}, {"id": ["x"]}, {"source": "x"}):
-        assert names.name("law", 3, fields) == f"{opening[:16]}/law/3"
-    assert names.name("law", 3, {"id": 7}) == "7" and Names(opening).name("law", 3, {"id": "7"}) == "7"
+        assert names.name("law", 3, fields) == f"{header[:16]}/law/3"
+    assert names.name("law", 3, {"id": 7}) == "7" and Names(header).name("law", 3, {"id": "7"}) == "7"
 
 
 def test_a_repeated_id_is_warned_of_and_joins_no_two_passages() -> None:
-    opening = "ab" * 32
-    names = Names(opening)
+    header = "ab" * 32
+    names = Names(header)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [names.name("law", p, {"id": i}) for p, i in ((1, "a"), (2, "b"), (1, "a"))] == ["a", "b", "a"]
         assert names.name("tax", 2, {"id": "a"}) == "a"  # another tenant's
     for _ in range(2):
         with pytest.warns(RepeatedId, match="positions 1 and 5 of tenant law"):
-            assert names.name("law", 5, {"id": "a"}) == f"{opening[:16]}/law/5"
+            assert names.name("law", 5, {"id": "a"}) == f"{header[:16]}/law/5"
     assert names.name("law", 1, {"id": "a"}) == "a"
 
 

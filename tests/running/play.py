@@ -1,4 +1,5 @@
-"""A run with everybody else played by the test: witnesses who look at the public folder, accounts who ask, a verifier."""
+"""A run with everybody else played by the test: witnesses who look at the public folder, accounts who ask, a
+verifier."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from rag_audit.models.requests import Answer
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.directory import RunDirectory
 from rag_audit.service.running.jobs import Jobs
-from rag_audit.service.running.shelf import Shelf
 from rag_audit.service.running.supervisor import Supervisor
 from rag_audit.witness.witness import Witness
 from tests.window.simulator import ORIGIN, TEXTS, Service
@@ -107,7 +108,7 @@ class Play:
 
     def supervisor(self, jobs: Jobs | None = None) -> Supervisor:
         config = RunConfig.load(self.root / "provider.toml")
-        return Supervisor(config, Shelf(config.folder, config.told.schedule.prefix), self.service.key,
+        return Supervisor(config, RunDirectory(config.folder, config.told.schedule.prefix), self.service.key,
                           say=self.said.append, clock=self.clock, jobs=jobs or Jobs(inline=True))  # fmt: skip
 
     def settle(self, supervisor: Supervisor, until: Callable[[], bool] = lambda: False) -> list[str]:
@@ -127,19 +128,19 @@ class Play:
         chosen = {n: w for n, w in self.service.witnesses.items() if not names or n in names}
         ended = public / "window.json"
         file = WindowFile.load(public) if ended.exists() else None
-        if file is not None and dict(file.entries[-1]).get("type") == "closing":  # type: ignore[arg-type]
+        if file is not None and dict(file.entries[-1]).get("type") == "trailer":  # type: ignore[arg-type]
             for name, witness in chosen.items():
                 self._cosign_end(public, name, witness, file)
             return
         publication = Publication.load(public)
-        entry, text = jcs(publication.opening), (public / "checkpoint-1.txt").read_text()
+        entry, text = jcs(publication.header), (public / "checkpoint-1.txt").read_text()
         for name, witness in chosen.items():
-            note = witness.cosign_opening(text, entry, log_key=self.service.key.verifier)
+            note = witness.cosign_header(text, entry, log_key=self.service.key.verifier)
             (public / "notes" / f"cosign-1-{name}.txt").write_text(str(note))
 
     def reveal(self, window: str) -> None:
         public = self.public(window)
-        entry, text = jcs(Publication.load(public).opening), (public / "checkpoint-1.txt").read_text()
+        entry, text = jcs(Publication.load(public).header), (public / "checkpoint-1.txt").read_text()
         notes = [
             parse_note(text),
             *(parse_note(p.read_text()) for p in (public / "notes").glob("cosign-1-*.txt")),
@@ -155,13 +156,13 @@ class Play:
     def _cosign_end(self, public: Path, name: str, witness: Witness, file: WindowFile) -> None:
         entries = [jcs(e) for e in file.entries]
         tree = HashTree(leaf_hash(e) for e in entries)
-        known = witness.last(Publication.load(public).parsed_opening().log)
+        known = witness.last(Publication.load(public).parsed_header().log)
         assert known is not None
         note = witness.cosign(
             file.final_checkpoint,
             log_key=self.service.key.verifier,
             consistency=tree.consistency_path(known[0], tree.size),
-            closing=(entries[-1], tree.inclusion_path(tree.size - 1, tree.size)),
+            trailer=(entries[-1], tree.inclusion_path(tree.size - 1, tree.size)),
             entries=entries,
         )
         (public / "notes" / f"cosign-{tree.size}-{name}.txt").write_text(str(note))
@@ -176,7 +177,7 @@ class Play:
         self.clock.advance(1_000)
         self.reveal(window)
         acts += self.settle(supervisor)
-        opens = Publication.load(self.public(window)).parsed_opening().opens_at
+        opens = Publication.load(self.public(window)).parsed_header().opens_at
         self.clock.now = max(self.clock.now, opens)
         return acts
 

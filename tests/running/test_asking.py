@@ -54,14 +54,14 @@ def test_windows_follow_each_other_with_witnesses_that_are_asked(tmp_path: Path)
                 "notes w-1: cosign-1-w2.txt",
                 "notes w-1: beacon-1-w1.txt, beacon-1-w2.txt",
             ]
-            opening = Publication.load(play.public("w-1")).parsed_opening()
-            play.clock.now = opening.opens_at
+            header = Publication.load(play.public("w-1")).parsed_header()
+            play.clock.now = header.opens_at
             play.ask(run, "w-1", "law-1", QUESTIONS["law"][0])
-            play.clock.now = opening.closes_at + 1
+            play.clock.now = header.closes_at + 1
             acts = play.settle(run)
             assert "close w-1" in acts and "open w-2" in acts  # both cosigned the end, and gave nonces
             assert acts[-1].startswith("notes w-2: beacon-1-w1.txt") or "notes w-2" in str(acts)
-            assert play.service.witnesses["w2"].last(opening.log) is not None
+            assert play.service.witnesses["w2"].last(header.log) is not None
         assert run.stop(1)
 
 

@@ -53,10 +53,10 @@ def test_a_wrong_field_is_named_with_its_line(
     path.write_text(text.replace(old, new))
     with pytest.raises(SchemaError) as caught:
         RunConfig.load(path)
-    where, _, found = str(caught.value.field).rpartition(": ")
+    where, _, result = str(caught.value.field).rpartition(": ")
     line = int(where.rpartition("line ")[2])
     shown = path.read_text().split("\n")[line - 1]
-    assert found == place and expected in str(caught.value.expected), (found, caught.value.expected)
+    assert result == place and expected in str(caught.value.expected), (result, caught.value.expected)
     if new:
         assert shown in (new.rpartition("\n")[2], "[[witness]]", "[serve]", "[documents]")
     else:

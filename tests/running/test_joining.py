@@ -70,7 +70,7 @@ def test_approved_accounts_are_in_the_log_of_the_open_window_and_on_the_next_ros
         joined = Joined(play)
         run = joined.run
         play.settle(run)
-        play.clock.now = Publication.load(play.public("w-1")).parsed_opening().opens_at
+        play.clock.now = Publication.load(play.public("w-1")).parsed_header().opens_at
         play.ask(run, "w-1", "law-1", QUESTIONS["law"][0])
         assert joined.run.intake is not None and joined.run.intake.offer().windows == ["w-1", "w-2"]
         names = ["law-7", "law-8", "law-9"]
@@ -87,18 +87,30 @@ def test_approved_accounts_are_in_the_log_of_the_open_window_and_on_the_next_ros
         assert "enrol 1 in w-1" in play.settle(run) and joined.ask("law-9").status == "enrolled"
         joined.asks("law-9", QUESTIONS["law"][2])
         assert {line.account for line in load_roster(tmp_path / "roster.json")} >= set(names)
-        play.clock.now = Publication.load(play.public("w-1")).parsed_opening().closes_at + 1
+        play.clock.now = Publication.load(play.public("w-1")).parsed_header().closes_at + 1
         acts = play.settle(run)
         assert "close w-1" in acts and "open w-2" in acts
-        play.clock.now = Publication.load(play.public("w-2")).parsed_opening().opens_at
+        play.clock.now = Publication.load(play.public("w-2")).parsed_header().opens_at
         joined.asks("law-8", QUESTIONS["law"][0], "w-2")
         roster = [line["account"] for line in Publication.load(play.public("w-2")).roster]  # type: ignore[index, call-overload]
         assert roster[-3:] == names
         assert run.stop(1)
     entries = WindowFile.load(play.public("w-1")).entries
     kinds = [e["type"] for e in entries]  # type: ignore[index, call-overload]
-    assert kinds == ["opening", "beacon", "query", "enrolment", "enrolment", "beacon", "beacon", "query",
-                     "enrolment", "beacon", "query", "closing"]  # fmt: skip
+    assert kinds == [
+        "header",
+        "beacon",
+        "query",
+        "enrolment",
+        "enrolment",
+        "beacon",
+        "beacon",
+        "query",
+        "enrolment",
+        "beacon",
+        "query",
+        "trailer",
+    ]
 
 
 def test_witnesses_without_an_address_leave_a_line_and_look(tmp_path: Path) -> None:
@@ -180,7 +192,7 @@ def test_what_is_approved_after_the_end_is_for_the_next_window(tmp_path: Path) -
     joined.activate()
     joined.ask("law-7")
     play.ask(joined.run, "w-1", "law-1", QUESTIONS["law"][0])
-    play.clock.now = Publication.load(play.public("w-1")).parsed_opening().closes_at + 1
+    play.clock.now = Publication.load(play.public("w-1")).parsed_header().closes_at + 1
     joined.decide("approve", "--all")
     acts = play.settle(joined.run)
     assert acts[0] == "1 accounts are not enrolled in w-1" and "close w-1" in acts
@@ -198,7 +210,7 @@ def test_a_book_that_fails_keeps_no_window_from_its_end(tmp_path: Path) -> None:
     joined.activate()
     play.ask(joined.run, "w-1", "law-1", QUESTIONS["law"][0])
     joined.run._joining.close()
-    play.clock.now = Publication.load(play.public("w-1")).parsed_opening().closes_at + 1
+    play.clock.now = Publication.load(play.public("w-1")).parsed_header().closes_at + 1
     assert "close w-1" in play.settle(joined.run)
     assert sum("no account is enrolled:" in line for line in play.said) == 1
     assert joined.run.stop(1)

@@ -95,7 +95,7 @@ class Others:
 
     def look(self) -> None:
         for name in ("w-1", "w-2"):
-            if (self.play.public(name) / "opening.json").exists():
+            if (self.play.public(name) / "header.json").exists():
                 self._look(name)
 
     def once(self, name: str, what: str) -> bool:
@@ -103,7 +103,7 @@ class Others:
 
     def _look(self, name: str) -> None:
         public, play = self.play.public(name), self.play
-        opening = Publication.load(public).parsed_opening()
+        header = Publication.load(public).parsed_header()
         if (public / "window.json").exists() and _ended(public):
             if self.once(name, "end"):
                 play.witness(name)
@@ -111,10 +111,10 @@ class Others:
             play.witness(name)
         elif self.once(name, "reveal"):
             play.reveal(name)
-            play.clock.now = max(play.clock.now, opening.opens_at)
+            play.clock.now = max(play.clock.now, header.opens_at)
         elif (name, "asked") not in self.done and self._ask(public):
             self.done.add((name, "asked"))
-            play.clock.now = opening.closes_at + 1_000
+            play.clock.now = header.closes_at + 1_000
 
     def send(self, request: Any) -> Any:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -140,7 +140,7 @@ class Others:
 
 def _ended(public: Path) -> bool:
     last = WindowFile.load(public).entries[-1]
-    return isinstance(last, dict) and last.get("type") == "closing"
+    return isinstance(last, dict) and last.get("type") == "trailer"
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(25, marks=pytest.mark.full)])
@@ -220,19 +220,19 @@ def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:
     try:
         process.wait_for("w-1 waits for cosignatures")
         url = re.findall(r"listening on (http://127\.0\.0\.1:[0-9]+)", process.said())[0]
-        with urllib.request.urlopen(f"{url}/public/opening.json", timeout=60) as answer:
-            assert answer.read() == (play.public("w-1") / "opening.json").read_bytes()
+        with urllib.request.urlopen(f"{url}/public/header.json", timeout=60) as answer:
+            assert answer.read() == (play.public("w-1") / "header.json").read_bytes()
         assert (play.root / "socket").is_socket()
-        found = json.loads(
+        result = json.loads(
             CliRunner()
             .invoke(main, ["provider", "status", str(play.root / "provider.toml"), "--json"])
             .stdout
         )
         assert (
-            "rag-audit provider open" not in found["windows"][0]["waits_for"]
-            and "witness cosign" in found["windows"][0]["waits_for"]
+            "rag-audit provider open" not in result["windows"][0]["waits_for"]
+            and "witness cosign" in result["windows"][0]["waits_for"]
         )
-        assert found["running"] and [(w["window"], w["status"]) for w in found["windows"]] == [
+        assert result["running"] and [(w["window"], w["status"]) for w in result["windows"]] == [
             ("w-1", "committed")
         ]
         second = subprocess.run([sys.executable, "-m", "rag_audit", "run", "provider.toml"], cwd=play.root,

@@ -1,7 +1,8 @@
 """Three windows of a run in a row, for every mechanism: with and without questions, enrolments and new keys.
 
-The clock is the test's, so nothing here depends on how busy the machine is. Witness w1 is asked over HTTP and sees closing
-records alone; witness w2 reads the folder and decides from all entries. Both have to come to the counts of the provider.
+The clock is the test's, so nothing here depends on how busy the machine is. Witness w1 is asked over HTTP and sees
+closing records alone; witness w2 reads the folder and decides from all entries. Both have to come to the counts of the
+provider.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from rag_audit.errors import ExitCode
 from rag_audit.log.merging import merge_signatures
 from rag_audit.log.note import parse_note
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow, Unanswered
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.publication import Publication
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.running.play import Play
@@ -36,17 +37,17 @@ from tests.running.test_asking import server_of
 from tests.running.test_joining import Joined
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS
 
-KEEP = 9 * COIN_RANGE // 10
+KEEP = 9 * PROBABILITY_RANGE // 10
 DOCUMENTS = {tenant: texts[:4] for tenant, texts in TEXTS.items()}
 MECHANISMS: Mapping[str, Mechanism | None] = {
     "noise": None,  # as for services that name no mechanism
     "sampling": Sampling(keep=KEEP),
-    "listing": Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 4, 3, 150)),
+    "randomized-response": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 150)),
     "none": Exact(),
 }
 REQUIRE: dict[str, Any] = {
-    "mechanisms": ["noise", "sampling", "listing", "none"],
-    "max_odds_unlisted": "10",
+    "mechanisms": ["noise", "sampling", "randomized-response", "none"],
+    "max_exclusion_factor": "10",
     "min_keep": "0.5",
     "max_K_share": "0.5",
 }
@@ -63,7 +64,7 @@ PLANS: Mapping[str, Plan] = {
 DEFAULT = [
     ("noise", "a quiet day"),
     ("sampling", "everything"),
-    ("listing", "everything"),
+    ("randomized-response", "everything"),
     ("none", "a quiet day"),
 ]
 REST = [(mechanism, plan) for plan in PLANS for mechanism in MECHANISMS if (mechanism, plan) not in DEFAULT]
@@ -88,12 +89,12 @@ class Rotation:
     def _look(self, window: str) -> bool:
         """What w2 does when it looks at a window: the cosignature, or the nonce, that is missing."""
         public, witness = self.play.public(window), self.play.service.witnesses["w2"]
-        if not (public / "opening.json").exists():
+        if not (public / "header.json").exists():
             return False
         file = WindowFile.load(public) if (public / "window.json").exists() else None
-        values: list[Any] = [Publication.load(public).opening] if file is None else list(file.entries)
+        values: list[Any] = [Publication.load(public).header] if file is None else list(file.entries)
         size, notes = len(values), public / "notes"
-        if file is not None and values[-1]["type"] not in ("enrolment", "closing"):
+        if file is not None and values[-1]["type"] not in ("enrolment", "trailer"):
             return False
         notes.mkdir(exist_ok=True)
         if not (cosigned := notes / f"cosign-{size}-w2.txt").exists():
@@ -101,7 +102,7 @@ class Rotation:
                 from tests.witness.conftest import Ledger
 
                 ledger = Ledger(self.play.service.key, entries=[jcs(v) for v in values])
-                known = witness.last(Publication.load(public).parsed_opening().log)
+                known = witness.last(Publication.load(public).parsed_header().log)
                 assert known is not None
                 text = (public / f"checkpoint-{size}.txt").read_text()
                 note = witness.cosign(text, log_key=self.play.service.key.verifier,
@@ -111,9 +112,9 @@ class Rotation:
                 self.play.witness(window, "w2")
             self.play.clock.advance(1_000)
             return True
-        asked = values[-1]["type"] in ("opening", "enrolment")
+        requested = values[-1]["type"] in ("header", "enrolment")
         if (
-            asked
+            requested
             and (notes / f"cosign-{size}-w1.txt").exists()
             and not (notes / f"beacon-{size}-w2.txt").exists()
         ):
@@ -138,8 +139,8 @@ class Rotation:
     def one(self, window: str, plan: str) -> None:
         """A window from its opening to its cosigned end."""
         self.settle(window)
-        opening = Publication.load(self.play.public(window)).parsed_opening()
-        self.play.clock.now = max(self.play.clock.now, opening.opens_at)
+        header = Publication.load(self.play.public(window)).parsed_header()
+        self.play.clock.now = max(self.play.clock.now, header.opens_at)
         self.settle(window)
         for at, what in enumerate(plan):
             if what == "q":
@@ -148,7 +149,7 @@ class Rotation:
                 self.renew(window)
             elif what.isdigit():
                 self.enrol(window, f"law-{what}", asks=plan[at + 1 : at + 2] != "-")
-        self.play.clock.now = opening.closes_at + 1
+        self.play.clock.now = header.closes_at + 1
         self.settle(window)
 
     def ask(self, window: str, name: str) -> None:
@@ -232,23 +233,23 @@ def test_three_windows_follow_each_other(tmp_path: Path, mechanism: str, plan: s
         joined.run.stop(1)
     empty = 0
     for number, happens in enumerate(PLANS[plan], 1):
-        opening = Publication.load(play.public(f"w-{number}")).parsed_opening()
-        assert Unanswered.before(opening) == Unanswered(0, empty), number
-        found = rotation.verdict(number, tmp_path / f"receipts-{number}")
-        assert found.figures["empty"] == empty and found.figures["abandoned"] == 0
-        asked = questions_in(happens)
-        if asked:
-            assert found.passed, (found.line, found.deciding)
-            assert f" records={asked} " in found.line and f" abandoned=0 empty={empty} " in found.line
+        header = Publication.load(play.public(f"w-{number}")).parsed_header()
+        assert Unanswered.before(header) == Unanswered(0, empty), number
+        result = rotation.verdict(number, tmp_path / f"receipts-{number}")
+        assert result.figures["empty"] == empty and result.figures["abandoned"] == 0
+        requested = questions_in(happens)
+        if requested:
+            assert result.passed, (result.line, result.deciding)
+            assert f" records={requested} " in result.line and f" abandoned=0 empty={empty} " in result.line
         else:
-            assert found.exit_code is ExitCode.UNMET
-            assert {c.id for c in found.checks if c.status.value != "pass"} == {
+            assert result.exit_code is ExitCode.UNMET
+            assert {c.id for c in result.checks if c.status.value != "pass"} == {
                 "trust.records",
                 "receipt.independent",
-                "trust.a1",
+                "trust.query_embedding",
             }
         closed = ClosedWindow.of(WindowFile.load(play.public(f"w-{number}")), field="window")
-        empty = 0 if asked else empty + 1
+        empty = 0 if requested else empty + 1
         assert closed.unanswered == Unanswered(0, empty)
-    together = compose([load_window(play.public(f"w-{number}")) for number in (1, 2, 3)])
-    assert len(together.windows) == 3 and together.tenants == ["law", "medicine"]
+    batch = compose([load_window(play.public(f"w-{number}")) for number in (1, 2, 3)])
+    assert len(batch.windows) == 3 and batch.tenants == ["law", "medicine"]

@@ -34,20 +34,20 @@ def test_two_windows_follow_each_other_over_changed_documents(play: Play, tmp_pa
     first = play.ask(run, "w-1", "law-1", QUESTIONS["law"][0])
     assert play.settle(run) == [] and (play.folder / "current").resolve() == play.public("w-1").resolve()
     play.documents({**TEXTS, "law": [*TEXTS["law"][1:], "A statute is a written law."]})
-    opening = Publication.load(play.public("w-1")).parsed_opening()
-    assert opening.closes_at - opening.opens_at == LASTS
-    play.clock.now = opening.closes_at - 300_000 + 1
+    header = Publication.load(play.public("w-1")).parsed_header()
+    assert header.closes_at - header.opens_at == LASTS
+    play.clock.now = header.closes_at - 300_000 + 1
     assert play.settle(run) == ["prepare w-2", "ended prepare w-2"]
     assert any("8 vectors reused, 1 texts embedded" in line for line in play.said)
     assert not list((play.public("w-2")).iterdir())
-    play.clock.now = opening.closes_at + 1
+    play.clock.now = header.closes_at + 1
     assert play.settle(run) == ["close w-1", "ended close w-1"]
     assert any("w-1 waits for cosignatures of w1, w2 on its end" in line for line in play.said)
     play.witness("w-1")
     acts = play.settle(run)
     assert acts[-2:] == ["open w-2", "resume w-2"] and "prove w-1" in acts
     assert "done w-1" in play.activate(run, "w-2")
-    assert Publication.load(play.public("w-2")).parsed_opening().opens_at == opening.closes_at + 1 + LEAD
+    assert Publication.load(play.public("w-2")).parsed_header().opens_at == header.closes_at + 1 + LEAD
     answer = play.ask(run, "w-2", "law-1", "What is a statute?")
     assert isinstance(first, Answer) and isinstance(answer, Answer)
     play.clock.advance(LASTS)
@@ -95,7 +95,7 @@ def test_a_run_that_ends_between_any_two_steps_goes_on(play: Play) -> None:
         play.clock.advance(1_000)
         play.reveal(name)
         all_()
-        play.clock.now = Publication.load(play.public(name)).parsed_opening().opens_at
+        play.clock.now = Publication.load(play.public(name)).parsed_header().opens_at
         run = play.supervisor()
         play.settle(run)
         assert isinstance(play.ask(run, name, "law-1", QUESTIONS["law"][0]), Answer)
@@ -128,14 +128,14 @@ def test_a_witness_that_is_away_delays_the_next_window_and_is_named(play: Play) 
     play.witness("w-1", "w1")
     play.settle(run)
     play.clock.advance(3_600_000)
-    assert play.settle(run) == [] and not (play.public("w-2") / "opening.json").exists()
+    assert play.settle(run) == [] and not (play.public("w-2") / "header.json").exists()
     said = [line for line in play.said if "w-1 waits for cosignatures of w2 on its end" in line]
     assert len(said) == 2  # once, and again after an hour
     play.witness("w-1", "w2")
     assert "open w-2" in play.settle(run)
-    opening = Publication.load(play.public("w-2")).parsed_opening()
-    assert opening.opens_at == play.clock() + LEAD and opening.previous is not None
-    assert opening.previous.abandoned == 0
+    header = Publication.load(play.public("w-2")).parsed_header()
+    assert header.opens_at == play.clock() + LEAD and header.previous is not None
+    assert header.previous.abandoned == 0
     run.stop(1)
 
 
@@ -150,10 +150,10 @@ def test_an_opening_that_the_witnesses_did_not_cosign_in_time_is_abandoned_and_a
     acts = play.settle(run)
     assert acts[:1] == ["abandon w-1"] and "prepare w-2" in acts
     assert any("w-1 lacks cosignatures of w2" in line and "abandoned" in line for line in play.said)
-    assert not (play.public("w-2") / "opening.json").exists()  # w1 knows the window, so it has to see its end
+    assert not (play.public("w-2") / "header.json").exists()  # w1 knows the window, so it has to see its end
     play.witness("w-1", "w1")
     assert "open w-2" in play.settle(run)
-    previous = Publication.load(play.public("w-2")).parsed_opening().previous
+    previous = Publication.load(play.public("w-2")).parsed_header().previous
     assert previous is not None and previous.abandoned == 1
     assert not run.finished
     run.stop(1)
@@ -164,7 +164,7 @@ def test_a_window_that_no_witness_saw_is_in_nobody_s_chain(play: Play) -> None:
     play.settle(run)
     play.clock.advance(LEAD)
     assert "open w-2" in play.settle(run)
-    assert Publication.load(play.public("w-2")).parsed_opening().previous is None
+    assert Publication.load(play.public("w-2")).parsed_header().previous is None
     assert "done w-1" in play.activate(run, "w-2")
     assert isinstance(play.ask(run, "w-2", "law-1", QUESTIONS["law"][0]), Answer)
     run.stop(1)
@@ -191,7 +191,7 @@ def test_a_window_with_a_drand_round_opens_once_its_signature_lies_there(tmp_pat
     path.write_text('beacon = "drand"\n' + path.read_text())
     run = play.supervisor()
     assert "open w-1" in play.settle(run)
-    source = Publication.load(play.public("w-1")).parsed_opening().beacon
+    source = Publication.load(play.public("w-1")).parsed_header().beacon
     assert isinstance(source, DrandBeacon) and source.round == 1000
     play.witness("w-1")
     play.settle(run)
@@ -213,18 +213,18 @@ def test_a_window_is_shut_only_once_nobody_uses_it(play: Play, monkeypatch: pyte
     """What serves HTTP counts the requests that use a window by itself."""
     run = play.supervisor()
     play.settle(run)
-    window, asked = run.windows["w-1"], []
+    window, requested = run.windows["w-1"], []
 
     def unused(given: object, seconds: float) -> bool:
-        asked.append((given, window.state.store.failure, seconds > 0, run.served.newest))
+        requested.append((given, window.state.store.failure, seconds > 0, run.served.newest))
         window.refuse("not-open", "is it still open?")
         return True
 
     monkeypatch.setattr(run.served, "unused", unused)
-    assert run.served.named(window.opening_digest) is window and run.served.named("00" * 32) is None
+    assert run.served.named(window.header_digest) is window and run.served.named("00" * 32) is None
     play.clock.now = Publication.load(play.public("w-1")).parsed_policy().delete_after
     run.step()
-    assert asked == [(window, None, True, None)]
+    assert requested == [(window, None, True, None)]
     run.stop(1)
 
 
@@ -285,7 +285,7 @@ def test_a_challenge_is_answered_and_answered_once(play: Play, tmp_path: Path) -
     play.witness("w-1")
     assert play.settle(run)[-1] == "done w-1" and run.finished
     window = type("Closed", (), {"directory": play.folder / "windows" / "w-1",
-                                 "opening": Publication.load(play.public("w-1")).parsed_opening()})  # fmt: skip
+                                 "header": Publication.load(play.public("w-1")).parsed_header()})  # fmt: skip
     notes = play.public("w-1") / "notes"
     (notes / "challenge-a.txt").write_text(play.service.challenge(window))  # type: ignore[arg-type]
     (notes / "challenge-b.txt").write_text("no note\n")
@@ -360,7 +360,7 @@ def test_a_full_disk_loses_no_answer_and_records_none_by_half(
     with monkeypatch.context() as patch:
 
         def no_room(_: Path) -> None:
-            raise StoreError("cannot be written", found="No space left on device")
+            raise StoreError("cannot be written", actual="No space left on device")
 
         patch.setattr("rag_audit.service.running.supervisor.try_room", no_room)
         assert play.settle(run) == []
@@ -403,6 +403,6 @@ def test_late_requests_reach_the_window_that_recorded_them(play: Play) -> None:
     assert set(run.windows) == {"w-1", "w-2"}
     assert isinstance(again := run.served.handle(value), Answer) and again.documents == answer.documents
     late = run.served.handle({**value, "i": 2})
-    assert isinstance(late, Refusal) and late.opening == publication.opening_digest()
+    assert isinstance(late, Refusal) and late.header == publication.header_digest()
     run.stop(1)
     assert WindowFile.load(play.public("w-1")).entries

@@ -1,7 +1,7 @@
 """What a computation of the native core leaves in the memory of its process, as its parent reads it.
 
-A process of its own is handed secrets as bytes, has the native core compute with them, and overwrites its own copies: what
-is found of them afterwards was left by native code. Python's own objects cannot be overwritten by ordinary means.
+A process of its own is handed secrets as bytes, has the native core compute with them, and overwrites its own copies:
+what is found of them afterwards was left by native code. Python's own objects cannot be overwritten by ordinary means.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def bits(name: str, values: Sequence[int]) -> dict[str, bytes]:
 
 def read_memory(pid: int) -> list[bytes]:
     """What a process can read and write, mapping by mapping."""
-    found = []
+    result = []
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
             match = re.match(r"(\w+)-(\w+) rw\S+ \S+ \S+ \S+ *(.*)", line)
@@ -90,13 +90,13 @@ def read_memory(pid: int) -> list[bytes]:
                 continue
             start, end = int(match[1], 16), int(match[2], 16)
             memory.seek(start)
-            found.append(memory.read(end - start))
-    return found
+            result.append(memory.read(end - start))
+    return result
 
 
 def counted(pid: int, secrets: Mapping[str, bytes], *, mark: bytes = MARK, tries: int = 20) -> dict[str, int]:
-    """How often each secret stands in a process's memory, without those that do not. Threads overwrite their stacks as soon
-    as they are free, for which nobody waits, so it is read again until nothing is found."""
+    """How often each secret stands in a process's memory, without those that do not. Threads overwrite their stacks as
+    soon as they are free, for which nobody waits, so it is read again until nothing is found."""
     sought = {"mark": mark, **secrets}
     count: dict[str, int] = {}
     for _ in range(tries):

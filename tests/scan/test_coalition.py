@@ -78,16 +78,16 @@ def test_windows_of_random_queries_are_certified(seed: int) -> None:
     rng = Random(seed)
     rows = [[rng.randint(-3, 3) for _ in range(3)] for _ in range(20)]
     accounts = [*range(6), *(rng.randrange(6) for _ in range(14))]
-    made = window(rows, accounts, [0, 1, 0, 1, 2, 2], tau=rng.choice([0, 5]))
-    made = made.stating(dimension=3, capacity=20)
-    SYSTEM.steps.verify(made.statement, SYSTEM.prove(made.statement, made.private), key=None)
+    result = window(rows, accounts, [0, 1, 0, 1, 2, 2], tau=rng.choice([0, 5]))
+    result = result.stating(dimension=3, capacity=20)
+    SYSTEM.steps.verify(result.statement, SYSTEM.prove(result.statement, result.private), key=None)
 
 
 def test_one_record_is_certified() -> None:
     alone = window([A], [0])
-    made = SYSTEM.prove(alone.statement, alone.private)
-    assert made["pairs"] == []
-    SYSTEM.steps.verify(alone.statement, made, key=None)
+    result = SYSTEM.prove(alone.statement, alone.private)
+    assert result["pairs"] == []
+    SYSTEM.steps.verify(alone.statement, result, key=None)
 
 
 CHANGES: dict[str, Callable[[Window], Window]] = {
@@ -111,10 +111,10 @@ def test_certificates_are_for_their_statement_only(
 ) -> None:
     with pytest.raises(InvalidProof) as caught:
         SYSTEM.steps.verify(CHANGES[what](case).statement, certificate, key=None)
-    assert "equation" in str(caught.value.found) or "labels" in str(caught.value.found)
+    assert "equation" in str(caught.value.actual) or "labels" in str(caught.value.actual)
 
 
-LIES: dict[str, Callable[[Window], Window]] = {
+MALICIOUS: dict[str, Callable[[Window], Window]] = {
     "a split cluster": lambda w: w.knowing(labels=(0, 0, 2, 3, 4)),
     "a label of more accounts than c": lambda w: w.stating(c=2),
     "a label of more accounts of a tenant than c_tenant": lambda w: w.stating(c_tenant=1),
@@ -129,12 +129,12 @@ LIES: dict[str, Callable[[Window], Window]] = {
 }
 
 
-@pytest.mark.parametrize("what", LIES)
+@pytest.mark.parametrize("what", MALICIOUS)
 def test_false_claims_have_no_certificate(case: Window, what: str) -> None:
-    lie = LIES[what](case)
+    lie = MALICIOUS[what](case)
     with pytest.raises(WitnessError) as caught:
         SYSTEM.prove(lie.statement, lie.private)
-    assert "internal" not in str(caught.value.found)
+    assert "internal" not in str(caught.value.actual)
 
 
 def other(text: str) -> str:
@@ -192,10 +192,10 @@ def test_two_certificates_of_a_window_share_nothing(case: Window, certificate: d
 def test_runs_over_pairs_are_jobs(case: Window) -> None:
     steps: list[tuple[int, int]] = []
     with ThreadPoolExecutor(1) as executor:
-        made = SYSTEM.prove(
+        result = SYSTEM.prove(
             case.statement, case.private, executor=executor, progress=lambda *at: steps.append(at)
         )
-    SYSTEM.steps.verify(case.statement, made, key=None)
+    SYSTEM.steps.verify(case.statement, result, key=None)
     assert steps == [(1, 2), (2, 2)]
 
 

@@ -27,7 +27,7 @@ ASKED = [
 
 def certified_window(root: Path, k_max: int = 3) -> Certified:
     service = Service(root)
-    window = service.open(certificate=("scan", 3000), k_max=k_max)
+    window = service.open(coalition_proof=("scan", 3000), k_max=k_max)
     for account, text in ASKED:
         service.ask(window, account, text)
     return Certified(service, window)
@@ -40,8 +40,8 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
 
 def named(value: Any, certificate: Any) -> Any:
     """Put a certificate in, and its digest into the closing record."""
-    value["certificate"] = certificate
-    value["entries"][-1]["coalition"]["certificate"] = digest_hex(certificate)
+    value["coalition_proof"] = certificate
+    value["entries"][-1]["coalition"]["coalition_proof"] = digest_hex(certificate)
     return value
 
 
@@ -51,10 +51,10 @@ def test_a_stranger_checks_the_certificate(certified: Certified) -> None:
     assert case.figures["coalition"] == "checked"
     assert case.figures["c"] == {"all": 3, "tenant": 2}
     assert case.setups == {"transparent"}
-    assert certified.file.policy["estimator"]["certificate"]["circuit"] == PROTOCOL
+    assert certified.file.policy["estimator"]["coalition_proof"]["circuit"] == PROTOCOL
     verdict = verify_window(certified.file, trust=certified.trust)
     assert {c.status for c in verdict.checks if c.id.startswith("coalition.")} == {Status.PASS}
-    text = jcs(certified.file.certificate).decode() + jcs(certified.file.entries[-1]).decode()
+    text = jcs(certified.file.coalition_proof).decode() + jcs(certified.file.entries[-1]).decode()
     assert not any(account in text for account, _ in ASKED)
 
 
@@ -88,14 +88,14 @@ def test_certificates_are_for_their_window_only(certified: Certified, lie: Any) 
     value = certified.value
     lie(value)
     case = certified.judge(value)
-    assert outcome(case)["coalition.certificate"] == "fail"
+    assert outcome(case)["coalition.proof"] == "fail"
     assert case.figures["coalition"] == "not-checked"
 
 
 def test_the_certificate_of_another_window_is_refused(certified: Certified, tmp_path: Path) -> None:
     other = certified_window(tmp_path)
-    case = certified.judge(named(certified.value, other.value["certificate"]))
-    assert outcome(case) == {"coalition.certificate": "fail"}
+    case = certified.judge(named(certified.value, other.value["coalition_proof"]))
+    assert outcome(case) == {"coalition.proof": "fail"}
 
 
 def test_a_coalition_above_the_cap_is_proved_and_fails_the_window(tmp_path: Path) -> None:
@@ -103,5 +103,5 @@ def test_a_coalition_above_the_cap_is_proved_and_fails_the_window(tmp_path: Path
     verdict = verify_window(window.file, trust=window.trust)
     [cap] = [c for c in verdict.checks if c.id == "coalition.cap"]
     assert cap.status is Status.FAIL
-    assert cap.found == "c = 3, in one tenant 2 (proved)"
+    assert cap.actual == "c = 3, in one tenant 2 (proved)"
     assert verdict.exit_code is ExitCode.FAIL

@@ -1,4 +1,5 @@
-"""docs/scan/grammar.md: what the reference reads is what the published traces have, message by message, claim by claim."""
+"""docs/scan/grammar.md: what the reference reads is what the published traces have, message by message, claim by
+claim."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from docs.scan import grammar
 from rag_audit.proofs.backends.reference import coalition
 from rag_audit.proofs.backends.reference.transcript import CHALLENGE, POINT, Transcript
-from tests.scan.golden import published
+from tests.scan.known_answers import published
 
 SMALL = [(run, next(iter(run.sizes))) for run in grammar.RUNS]
 ALL = [
@@ -42,7 +43,7 @@ class _Enough(Exception):
 
 def test_columns_of_many_records_have_the_pages_lengths() -> None:
     """No published trace has more records than a row holds salts of."""
-    asked, rows = grammar.coalition_of(16_385, 1), 0
+    requested, rows = grammar.coalition_of(16_385, 1), 0
 
     def count(kind: int, label: str, _data: bytes, _state: bytes) -> None:
         nonlocal rows
@@ -52,7 +53,7 @@ def test_columns_of_many_records_have_the_pages_lengths() -> None:
 
     reader = grammar.Blank(Transcript(coalition.RUN, count), grammar.Heard())
     with pytest.raises(_Enough):
-        coalition.read(asked, reader)
+        coalition.read(requested, reader)
     r, k, a, t, u, bits_of_row = 15, 1, 15, 6, 11, 14
     entries = [r + k, 17, *[r] * u, *[a] * a, u, *[2 * u] * 4, a, a + t, 16, 6, 4]
     assert rows == sum(1 << max(bits - bits_of_row, 0) for bits in entries)

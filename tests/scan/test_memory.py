@@ -12,11 +12,11 @@ import pytest
 
 from rag_audit.errors import MemoryLimitError, WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.backends.scan.store import commit_index_file
-from rag_audit.proofs.statements.private import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseProof
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import seed_commitment
 
@@ -31,8 +31,8 @@ def key() -> ScanKey:
 
 
 @pytest.fixture
-def job(key: ScanKey) -> CertificateJob:
-    return CertificateJob(key, seed_commitment(1, 2), 3, 4, 1, 2)
+def job(key: ScanKey) -> SlotProofJob:
+    return SlotProofJob(key, seed_commitment(1, 2), 3, 4, 1, 2)
 
 
 def free(monkeypatch: pytest.MonkeyPatch, count: int | None) -> None:
@@ -40,12 +40,12 @@ def free(monkeypatch: pytest.MonkeyPatch, count: int | None) -> None:
 
 
 def test_a_certificate_that_does_not_fit_is_not_started(
-    job: CertificateJob, monkeypatch: pytest.MonkeyPatch
+    job: SlotProofJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rag_audit._native.scan_certify", lambda *a: pytest.fail("started"))
-    needed = memory.certificate_bytes(CAPACITY, GAINS)
+    needed = memory.drawn_proof_bytes(CAPACITY, GAINS)
     free(monkeypatch, needed - 1)
-    with pytest.raises(MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free.* at noise certificate"):
+    with pytest.raises(MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free.* at noise proof"):
         job.run()
 
 
@@ -54,7 +54,7 @@ def test_a_query_proof_that_does_not_fit_is_not_started(
 ) -> None:
     monkeypatch.setattr("rag_audit._native.scan_prove", lambda *a: pytest.fail("started"))
     statement = Statement(**{f.name: 1 for f in dataclasses.fields(Statement)})
-    job = ProofJob(key, statement, NoiseCertificate(b"", b"", b""), b"", b"", b"", 1, 1, [0], bytes(32))
+    job = ProofJob(key, statement, NoiseProof(b"", b"", b""), b"", b"", b"", 1, 1, [0], bytes(32))
     free(monkeypatch, memory.query_proof_bytes(CAPACITY) - 1)
     with pytest.raises(MemoryLimitError, match="query proof"):
         job.run()
@@ -82,13 +82,13 @@ def test_the_system_says_how_much_is_free() -> None:
 
 
 def test_low_memory_is_named_where_it_would_do(
-    key: ScanKey, job: CertificateJob, monkeypatch: pytest.MonkeyPatch
+    key: ScanKey, job: SlotProofJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    low = memory.certificate_bytes(CAPACITY, GAINS, low_memory=True)
-    assert low < 0.7 * memory.certificate_bytes(CAPACITY, GAINS)
+    low = memory.drawn_proof_bytes(CAPACITY, GAINS, low_memory=True)
+    assert low < 0.7 * memory.drawn_proof_bytes(CAPACITY, GAINS)
     free(monkeypatch, low)
     with pytest.raises(
-        MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free; use --low-memory; at noise cert"
+        MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free; use --low-memory; at noise proof"
     ):
         job.run()
     free(monkeypatch, low - 1)
@@ -97,11 +97,11 @@ def test_low_memory_is_named_where_it_would_do(
             each.run()
         assert "--low-memory" not in caught.value.diagnostics() and "--executor" in caught.value.diagnostics()
     free(monkeypatch, low)
-    made = dataclasses.replace(job, low_memory=True).run()
-    assert len(made.proof) == len(dataclasses.replace(job, slot=5, low_memory=True).run().proof)
+    result = dataclasses.replace(job, low_memory=True).run()
+    assert len(result.proof) == len(dataclasses.replace(job, slot=5, low_memory=True).run().proof)
     free(monkeypatch, memory.query_proof_bytes(CAPACITY, low_memory=True))
     statement = Statement(**{f.name: 1 for f in dataclasses.fields(Statement)})
-    proof = ProofJob(key, statement, made, b"", b"", b"", 1, 1, [0], bytes(32))
+    proof = ProofJob(key, statement, result, b"", b"", b"", 1, 1, [0], bytes(32))
     with pytest.raises(MemoryLimitError, match="use --low-memory; at query proof"):
         proof.run()
     with pytest.raises(WitnessError):  # it starts
@@ -115,12 +115,12 @@ import numpy as np
 from rag_audit import _native
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
 from rag_audit.proofs.backends.scan.key import PROTOCOL
-from rag_audit.proofs.backends.scan.together import TogetherJob
+from rag_audit.proofs.backends.scan.batch import BatchJob
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
 
@@ -144,10 +144,10 @@ if sys.argv[1] == "index":
     sys.exit()
 key = ScanKey(points, DIMENSION, CAPACITY, bytes(32), GAINS, LISTED, lo=5, hi=90, lattice=64)
 c_idx, c_seed = key.c_idx, seed_commitment(1, 2)
-certificate = CertificateJob(key, c_seed, 3, 4, 1, 2, low_memory=low)
-if sys.argv[2] == "certificate":
+certificate = SlotProofJob(key, c_seed, 3, 4, 1, 2, low_memory=low)
+if sys.argv[2] == "noise_proof":
     made, peak = taken(certificate.run)
-    print(peak, memory.certificate_bytes(CAPACITY, GAINS, low_memory=low))
+    print(peak, memory.drawn_proof_bytes(CAPACITY, GAINS, low_memory=low))
     Path(sys.argv[3]).write_bytes(pickle.dumps(made))
     sys.exit()
 vector = np.ones(DIMENSION, np.int8)
@@ -156,11 +156,11 @@ noise = _native.draw_noise(to_bytes(noise_key(1, 2, 3, 4)), CAPACITY, list(GAINS
 positions = _native.noised_top_k(scores, 5, 90, 64, noise, LISTED)
 cq, htopk = vector_commitment(7, vector.tolist()), topk_commitment(8, positions)
 statement = Statement(ctx=5, c_seed=c_seed, beacon=3, slot=4, c_idx=c_idx, cq=cq, htopk=htopk)
-if sys.argv[2] == "together":
+if sys.argv[2] == "batch":
     count = int(sys.argv[3])
     job = ProofJob(key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
-    _, peak = taken(TogetherJob((job,) * count, ("record",) * count).run)
-    print(peak, memory.together_bytes(CAPACITY, GAINS, count, low_memory=low))
+    _, peak = taken(BatchJob((job,) * count, ("record",) * count).run)
+    print(peak, memory.batch_bytes(CAPACITY, GAINS, count, low_memory=low))
     sys.exit()
 made = pickle.loads(Path(sys.argv[3]).read_bytes())
 job = ProofJob(key, statement, made, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
@@ -187,18 +187,18 @@ def stays_within(*step: str) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_certificate_and_query_proof_stay_within_their_estimates(tmp_path: Path) -> None:
-    made = str(tmp_path / "certificate")
-    by_default, in_low_memory = (stays_within(mode, "certificate", made) for mode in ("default", "low"))
+    result = str(tmp_path / "noise_proof")
+    by_default, in_low_memory = (stays_within(mode, "noise_proof", result) for mode in ("default", "low"))
     assert in_low_memory < by_default
     for mode in ("default", "low"):
-        stays_within(mode, "query", made)
+        stays_within(mode, "query", result)
 
 
 @pytest.mark.full  # seconds, most of them a proof of four records
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_proofs_of_several_records_stay_within_their_estimate() -> None:
     for mode in ("default", "low"):
-        stays_within(mode, "together", "4")
+        stays_within(mode, "batch", "4")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")

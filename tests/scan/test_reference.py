@@ -18,10 +18,10 @@ from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow
-from tests.scan.golden import GOLDEN, Labels, published, words_by_label
+from tests.scan.known_answers import KNOWN_ANSWERS, Labels, published, words_by_label
 
 FULL = pytest.mark.full
-RUNS = [pytest.param(name, marks=() if name == "query" else FULL) for name in GOLDEN]
+RUNS = [pytest.param(name, marks=() if name == "query" else FULL) for name in KNOWN_ANSWERS]
 
 
 def test_generators_are_the_published_ones() -> None:
@@ -85,7 +85,7 @@ def test_extensions_are_the_sums_that_they_stand_for(m: int) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_published_proof_is_accepted_through_every_published_state(name: str) -> None:
-    golden, heard = GOLDEN[name](), Labels()
+    golden, heard = KNOWN_ANSWERS[name](), Labels()
     transcript = Transcript(golden.run, heard)
     session = golden.read(golden.statement, Reader(transcript, golden.proof))
     assert session.holds()
@@ -96,7 +96,7 @@ def test_a_published_proof_is_accepted_through_every_published_state(name: str) 
 
 @pytest.mark.parametrize("change", [lambda p: p[:-32], lambda p: p[:100], lambda p: p + bytes(32)])
 def test_a_proof_has_one_length(change: Any) -> None:
-    golden = GOLDEN["coins"]()
+    golden = KNOWN_ANSWERS["coins"]()
     with pytest.raises(EncodingError):
         golden.holds(change(golden.proof))
 
@@ -116,9 +116,9 @@ def other(value: Any) -> Any:
 
 
 @FULL
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", KNOWN_ANSWERS)
 def test_no_other_public_value_has_the_proof(name: str) -> None:
-    golden = GOLDEN[name]()
+    golden = KNOWN_ANSWERS[name]()
     for field in dataclasses.fields(golden.statement):
         value = getattr(golden.statement, field.name)
         if value is None or isinstance(value, bool):
@@ -133,9 +133,9 @@ def test_no_other_public_value_has_the_proof(name: str) -> None:
 
 
 @FULL
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", KNOWN_ANSWERS)
 def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
-    golden = GOLDEN[name]()
+    golden = KNOWN_ANSWERS[name]()
     for label, changed in words_by_label(golden):
         assert not golden.holds(changed), label
 
@@ -153,7 +153,7 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
         ("query", {"kept": []}),
         ("coins", {"bound": 1 << 40}),
         ("listing", {"threshold": 49 * 3 + 1}),
-        ("listing", {"most": 0}),
+        ("listing", {"maximum": 0}),
         ("listing", {"before": []}),
         ("embed", {"tokens": 209}),
         ("embed", {"norm_factor": 0}),
@@ -163,6 +163,6 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
     ],
 )
 def test_public_values_out_of_range_are_refused(name: str, change: dict[str, Any]) -> None:
-    statement = GOLDEN[name]().statement
+    statement = KNOWN_ANSWERS[name]().statement
     with pytest.raises(EncodingError, match="out of range"):
         dataclasses.replace(statement, **change)

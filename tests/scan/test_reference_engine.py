@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parents[2]
 WINDOWS = ROOT / "vectors/windows"
 CASES = sorted(path.parent.name for path in WINDOWS.glob("*/case.json"))
 DECIDED = (
-    "tests/scan/test_together.py",
+    "tests/scan/test_batch.py",
     "tests/scan/test_coalition.py",
-    "tests/window/test_together.py",
+    "tests/window/test_batch.py",
 )
 
 
@@ -42,12 +42,12 @@ def test_each_record_has_an_outcome_of_its_own() -> None:
         return record == "true"
 
     for words in (["true"] * 70, ["true", "false", "malformed", "true", *["true"] * 66, "false"]):
-        found = in_chunks(Batch(check), len(words), lambda i, words=words: words[i], refused)
+        result = in_chunks(Batch(check), len(words), lambda i, words=words: words[i], refused)
         kinds = {InvalidProof: "false", EncodingError: "malformed"}
-        assert {i: kinds[type(reason)] for i, reason in found.items()} == {
+        assert {i: kinds[type(reason)] for i, reason in result.items()} == {
             i: word for i, word in enumerate(words) if word != "true"
         }
-        assert all(reason.found == FALSE for i, reason in found.items() if words[i] == "false")
+        assert all(reason.actual == FALSE for i, reason in result.items() if words[i] == "false")
 
 
 @pytest.mark.full
@@ -85,14 +85,14 @@ def mangled(proof: bytes) -> list[bytes]:
 def test_proofs_of_a1_have_the_native_core_s_outcomes() -> None:
     key = EmbedKey.commit(test_embed.rows(), test_embed.SMALL)
     tokens = test_embed.TOKENS[0]
-    made = test_embed.job(key, tokens).run()
-    proofs = mangled(parse_embed(made, test_embed.SMALL.digest(), field="proof"))
+    created = test_embed.job(key, tokens).run()
+    proofs = mangled(parse_embed(created, test_embed.SMALL.digest(), field="proof"))
     statements = [test_embed.statement(key, tokens)] * 3 + [test_embed.statement(key, tokens, ctx=34)]
-    found = [
-        SYSTEM.refusals(key, [*proofs, proofs[0]], statements, engine=engine)
+    result = [
+        SYSTEM.failures(key, [*proofs, proofs[0]], statements, engine=engine)
         for engine in ("native", "reference")
     ]
-    native, second = ({i: type(reason) for i, reason in bad.items()} for bad in found)
+    native, second = ({i: type(reason) for i, reason in bad.items()} for bad in result)
     assert second == native == {1: InvalidProof, 2: EncodingError, 3: InvalidProof}
 
 
@@ -110,19 +110,19 @@ def test_records_of_sampled_tenants_have_the_native_core_s_outcomes(
     key = ScanKey(points, DIMENSION, N, WINDOW, gains, LISTED, *SCORES, kept[1] if sampled else None)
     items = [([record.elements], record.certificate, proof) for proof in mangled(record.proof)]
     items.append(([record.elements[:-1] + b"\x09"], record.certificate, record.proof))
-    found = []
+    result = []
     for batch in (_native.ScanBatch(index, record.parameters), reference.records(key)):
         malformed = [i for i, _ in batch.add(items)]
-        found.append((malformed, batch.holds(), [i for i, _ in batch.search(items)]))
-    assert found[0][:2] == found[1][:2] == ([2], False)
-    assert {1, 3} <= set(found[0][2]) and found[1][2] == [1, 3]
+        result.append((malformed, batch.holds(), [i for i, _ in batch.search(items)]))
+    assert result[0][:2] == result[1][:2] == ([2], False)
+    assert {1, 3} <= set(result[0][2]) and result[1][2] == [1, 3]
     if sampled:
         context = (N, WINDOW, slot(7), BOUND)
-        assert reference.kept_rows(*context, kept[0]) == kept[1]
+        assert reference.sample_rows(*context, kept[0]) == kept[1]
         with pytest.raises(ValueError, match=FALSE):
-            reference.kept_rows(*context, mangled(kept[0])[1])
+            reference.sample_rows(*context, mangled(kept[0])[1])
         with pytest.raises(ValueError, match=MALFORMED):
-            reference.kept_rows(*context, mangled(kept[0])[2])
+            reference.sample_rows(*context, mangled(kept[0])[2])
 
 
 @pytest.mark.full

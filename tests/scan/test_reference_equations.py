@@ -1,5 +1,5 @@
-"""Every point and scalar of a proof stands in an equation of the second verifier, and each equation has a point of its own:
-whoever leaves one out takes a word for any other, under the same challenges."""
+"""Every point and scalar of a proof stands in an equation of the second verifier, and each equation has a point of its
+own: whoever leaves one out takes a word for any other, under the same challenges."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from rag_audit.proofs.backends.reference.group import Point
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.relation.field import MODULUS
-from tests.scan.golden import GOLDEN, Golden
+from tests.scan.known_answers import KNOWN_ANSWERS, KnownAnswers
 
 CLOSING = ["messages", "values", "left", "output", "right", "opening"]
 SMALL = {"noise", "query"}
-RUNS = [pytest.param(name, marks=() if name in SMALL else pytest.mark.full) for name in GOLDEN]
+RUNS = [pytest.param(name, marks=() if name in SMALL else pytest.mark.full) for name in KNOWN_ANSWERS]
 
 Sums = list[dict[Point | str, int]]
 """What each equation has of each point."""
@@ -44,17 +44,19 @@ class Noted(Reader):
         self._changed = changed
 
     def point(self, label: str) -> Point:
-        found = super().point(label)
-        self.points.append((label, found))
-        return found
+        result = super().point(label)
+        self.points.append((label, result))
+        return result
 
     def scalar(self, label: str) -> int:
-        found = super().scalar(label)
+        result = super().scalar(label)
         self.scalars.append(label)
-        return (found + (len(self.scalars) - 1 == self._changed)) % MODULUS
+        return (result + (len(self.scalars) - 1 == self._changed)) % MODULUS
 
 
-def read(golden: Golden, answers: list[int] | None = None, changed: int = -1) -> tuple[Sums, Held, Noted]:
+def read(
+    golden: KnownAnswers, answers: list[int] | None = None, changed: int = -1
+) -> tuple[Sums, Held, Noted]:
     transcript = Held(golden.run, answers)
     reader = Noted(transcript, golden.proof, changed)
     sums: Sums = []
@@ -77,7 +79,7 @@ def names(sums: Sums) -> list[str]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_every_point_stands_in_an_equation_and_each_equation_has_one_of_its_own(name: str) -> None:
-    sums, _, reader = read(GOLDEN[name]())
+    sums, _, reader = read(KNOWN_ANSWERS[name]())
     assert len(set(point for _, point in reader.points)) == len(reader.points)
     alone, of_label = set[str](), defaultdict[str, set[frozenset[str]]](set)
     for label, point in reader.points:
@@ -98,23 +100,24 @@ def test_every_point_stands_in_an_equation_and_each_equation_has_one_of_its_own(
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(SMALL))
 def test_every_scalar_moves_an_equation(name: str) -> None:
-    golden = GOLDEN[name]()
+    golden = KNOWN_ANSWERS[name]()
     sums, transcript, reader = read(golden)
     moved = []
     for number, label in enumerate(reader.scalars):
         changed, _, _ = read(golden, transcript.drawn, number)
         moved.append((label, [n for n, a, b in zip(names(sums), sums, changed, strict=True) if a != b]))
-    assert all(found for _, found in moved)
-    of_messages = [found for label, found in moved if label == "message opening"]
+    assert all(result for _, result in moved)
+    of_messages = [result for label, result in moved if label == "message opening"]
     assert of_messages == [["messages", "values"]] * 16 + [["messages"], ["values"]]
-    of_product = [found for label, found in moved if label == "product"]
+    of_product = [result for label, result in moved if label == "product"]
     assert of_product == [["left", "output"], ["left"], ["output"], ["right"], ["right"]]
-    of_link = [found for label, found in moved if label == "link"]
+    of_link = [result for label, result in moved if label == "link"]
     claims = len(sums) - len(closing(sums)) - 2
     if name == "query":
         components, (own, row, *blindings) = of_link[: -claims - 2], of_link[-claims - 2 :]
-        # Each component stands in the query, in the scores, in what is packed and in what is looked up; the salt in two.
+        # Each component stands in the query, in the scores, in what is packed and in what is looked up; the salt in
+        # two.
         *components, salt = components
-        assert all(found[:2] == ["link 0", "link 1"] and len(found) == 4 for found in components)
+        assert all(result[:2] == ["link 0", "link 1"] and len(result) == 4 for result in components)
         assert salt == ["link 0", "link 2"]
         assert [own, row, *blindings] == [[f"link {i}"] for i in range(claims + 2)]

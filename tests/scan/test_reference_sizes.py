@@ -15,7 +15,7 @@ from rag_audit.proofs.backends.reference.drawn import Noise, Seed
 from rag_audit.proofs.backends.reference.group import decode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.statements.retrieve import Statement
@@ -56,8 +56,8 @@ def test_proofs_are_accepted_where_a_size_steps(case: tuple[int, int, int, tuple
     cq, htopk = vector_commitment(7, vector), topk_commitment(8, positions)
     seed = seed_commitment(S0, S1)
     statement = Statement(ctx=5, c_seed=seed, beacon=BEACON, slot=SLOT, c_idx=key.c_idx, cq=cq, htopk=htopk)
-    certificate = CertificateJob(key, seed, BEACON, SLOT, S0, S1).run() if gains else None
-    made = ProofJob(
+    certificate = SlotProofJob(key, seed, BEACON, SLOT, S0, S1).run() if gains else None
+    result = ProofJob(
         key, statement, certificate, packed("i", drawn) if gains else b"", packed("i", scores),
         packed("b", vector), 7, 8, positions, BLINDING_KEY,
     ).run()  # fmt: skip
@@ -76,6 +76,6 @@ def test_proofs_are_accepted_where_a_size_steps(case: tuple[int, int, int, tuple
         assert column.rows == [decode(certificate.commitments[i : i + 32]) for i in at]
         of_noise = [column.rows]
     index = Index.decode(points, dimension, capacity)
-    asked = query.Asked(context, index, gains, window, listed, of_noise, None, [(cq, htopk)])
-    proof = base64.b64decode(str(made["proof"]))
-    assert query.read(asked, Reader(Transcript(query.RUN), proof)).holds()
+    requested = query.Asked(context, index, gains, window, listed, of_noise, None, [(cq, htopk)])
+    proof = base64.b64decode(str(result["proof"]))
+    assert query.read(requested, Reader(Transcript(query.RUN), proof)).holds()

@@ -11,7 +11,7 @@ import pytest
 from rag_audit import _native
 from rag_audit.proofs.backends.scan.key import commit_index
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
-from rag_audit.relation.draws import coins
+from rag_audit.relation.draws import bernoulli_bits
 from rag_audit.relation.field import to_bytes
 from tests.scan.test_vectors import FOLDER, data, element
 
@@ -60,14 +60,14 @@ def test_a_bound_is_a_probability(bound: int) -> None:
 
 
 def test_the_published_coins_are_accepted() -> None:
-    made = json.loads((FOLDER / "proofs.json").read_text("utf-8"))["coins"]
-    elements = b"".join(bytes.fromhex(made[name]) for name in ("c_seed", "beacon", "slot"))
+    result = json.loads((FOLDER / "proofs.json").read_text("utf-8"))["coins"]
+    elements = b"".join(bytes.fromhex(result[name]) for name in ("c_seed", "beacon", "slot"))
     _native.scan_coins_verify(
-        made["capacity"], bytes.fromhex(made["context"]), elements, made["bound"], data(made["proof"])
+        result["capacity"], bytes.fromhex(result["context"]), elements, result["bound"], data(result["proof"])
     )
-    s0, s1 = map(element, made["seed"])
-    key = noise_key(s0, s1, element(made["beacon"]), element(made["slot"]))
-    assert coins(key, made["capacity"], made["bound"]) == made["coins"]
+    s0, s1 = map(element, result["seed"])
+    key = noise_key(s0, s1, element(result["beacon"]), element(result["slot"]))
+    assert bernoulli_bits(key, result["capacity"], result["bound"]) == result["coins"]
 
 
 class Record(NamedTuple):
@@ -95,7 +95,7 @@ class Tenant(NamedTuple):
         """A record whose list is the relation's first of the kept."""
         parameters, vector = self.parameters(), np.roll(np.arange(-3, 5, dtype=np.int8), number)
         scores = self.rows.astype(np.int32) @ vector.astype(np.int32)
-        bits = coins(noise_key(1, 2, 3, 7), N, BOUND) if self.kept else [True] * N
+        bits = bernoulli_bits(noise_key(1, 2, 3, 7), N, BOUND) if self.kept else [True] * N
         certificate, noise = None, b""
         drawn = bytes(4 * N)
         if self.gains:
@@ -105,7 +105,7 @@ class Tenant(NamedTuple):
         positions = _native.noised_top_k(scored.tobytes(), *SCORES, drawn, LISTED)
         cq, htopk = vector_commitment(5, vector.tolist()), topk_commitment(6, positions)
         elements = slot(number) + b"".join(map(to_bytes, (77, cq, htopk)))
-        asked = (
+        requested = (
             elements,
             noise,
             scores.tobytes(),
@@ -115,7 +115,7 @@ class Tenant(NamedTuple):
         proof = _native.scan_prove(
             self.index,
             parameters,
-            [asked],
+            [requested],
             certificate,
             KEY,
             False,

@@ -20,7 +20,7 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import (
     PROTOCOL,
@@ -34,7 +34,7 @@ from rag_audit.proofs.backends.scan.key import (
 from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
 from rag_audit.proofs.backends.scan.verify import verify
 from rag_audit.proofs.batch import Lazy
-from rag_audit.proofs.statements.private import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseProof
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import draw
@@ -69,8 +69,8 @@ def key() -> ScanKey:
     return ScanKey(points, DIMENSION, CAPACITY, bytes(32), GAINS, LISTED, lo=5, hi=90, lattice=64)
 
 
-def certify(key: ScanKey, slot: int) -> NoiseCertificate:
-    return CertificateJob(key, seed_commitment(S0, S1), BEACON, slot, S0, S1).run()
+def prove_drawn(key: ScanKey, slot: int) -> NoiseProof:
+    return SlotProofJob(key, seed_commitment(S0, S1), BEACON, slot, S0, S1).run()
 
 
 def make(key: ScanKey, slot: int) -> Made:
@@ -92,7 +92,7 @@ def make(key: ScanKey, slot: int) -> Made:
     job = ProofJob(
         key,
         statement,
-        certify(key, slot),
+        prove_drawn(key, slot),
         int32(noise),
         int32(scores),
         int8(vector),
@@ -216,9 +216,9 @@ def test_a_batch_names_the_bad_proofs(key: ScanKey, made: list[Made]) -> None:
 
 
 def test_one_noise_does_not_serve_two_slots(key: ScanKey, made: list[Made]) -> None:
-    swapped = {**made[0].proof, "certificate": made[1].proof["certificate"]}
+    swapped = {**made[0].proof, "noise_proof": made[1].proof["noise_proof"]}
     assert verify_batch(key, [wire(swapped)], [made[0].job.statement]) == [0]
-    job = dataclasses.replace(made[0].job, certificate=made[1].job.certificate, noise=made[1].job.noise)
+    job = dataclasses.replace(made[0].job, noise_proof=made[1].job.noise_proof, noise=made[1].job.noise)
     with pytest.raises(WitnessError):
         job.run()
 
@@ -248,7 +248,7 @@ def test_the_prover_refuses_a_false_witness(
 
 def test_the_prover_refuses_another_seed(key: ScanKey) -> None:
     with pytest.raises(WitnessError):
-        CertificateJob(key, seed_commitment(S0, S1), BEACON, 5, S0, S1 + 1).run()
+        SlotProofJob(key, seed_commitment(S0, S1), BEACON, 5, S0, S1 + 1).run()
 
 
 def off_the_curve(word: bytes) -> bytes:
@@ -272,7 +272,7 @@ def off_the_curve(word: bytes) -> bytes:
     ],
     ids=["truncated", "one byte short", "extended", "off the curve", "x = p", "scalar = r", "scalar"],
 )
-@pytest.mark.parametrize("part", ["certificate", "proof"])
+@pytest.mark.parametrize("part", ["noise_proof", "proof"])
 def test_malformed_proofs_are_named(
     key: ScanKey, made: list[Made], part: str, change: Callable[[bytes], bytes], reason: str
 ) -> None:
@@ -307,8 +307,8 @@ def test_what_is_no_proof_is_told_from_what_is_false(key: ScanKey, made: list[Ma
     no_proofs = [proof[:-1], proof[:-32], proof + bytes(32), proof[:-32] + bytes([0xFF]) * 32, b"", b"\0\0"]
     no_proofs += [proof[:4] + off_curve + proof[36:], (5).to_bytes(4, "big") + proof[4:]]
     for bad, of, about in [*((p, key, statement) for p in no_proofs), (proof, other_size, moved)]:
-        assert isinstance(SYSTEM.refusals(of, [bad], [about])[0], EncodingError)
-    assert isinstance(SYSTEM.refusals(key, [wire(made[1].proof)], [statement])[0], InvalidProof)
+        assert isinstance(SYSTEM.failures(of, [bad], [about])[0], EncodingError)
+    assert isinstance(SYSTEM.failures(key, [wire(made[1].proof)], [statement])[0], InvalidProof)
 
 
 def test_no_proof_hides_another(key: ScanKey, made: list[Made]) -> None:
@@ -321,7 +321,7 @@ def test_no_proof_hides_another(key: ScanKey, made: list[Made]) -> None:
             raise SchemaError("the value is not a scan proof", field="proofs.7")
         return (proofs[0][:-1], b"", proofs[1], proofs[0])[i]
 
-    bad = SYSTEM.refusals(key, Lazy(4, read), [statement] * 4)
+    bad = SYSTEM.failures(key, Lazy(4, read), [statement] * 4)
     assert {i: type(reason) for i, reason in bad.items()} == {
         0: EncodingError,
         1: SchemaError,
@@ -333,11 +333,11 @@ class Counted(bytes):
     """Bytes of which it is known how many live, parts of them among them."""
 
     live = 0
-    most = 0
+    maximum = 0
 
     def __init__(self, _: bytes) -> None:
         type(self).live += 1
-        type(self).most = max(self.most, self.live)
+        type(self).maximum = max(self.maximum, self.live)
 
     def __getitem__(self, key: Any) -> Any:
         part = super().__getitem__(key)
@@ -352,27 +352,27 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
     """Neither Python nor the native core keeps more for three chunks than for one, found false or not."""
     good, other = wire(made[0].proof), wire(made[1].proof)
     count = 2 * _native.ScanBatch.CHUNK + 5
-    asked = 0
+    requested = 0
 
     def proof(i: int) -> bytes:
-        nonlocal asked
-        asked += 1
+        nonlocal requested
+        requested += 1
         return Counted(other if i == false else good)
 
-    Counted.live = Counted.most = 0
-    bad = SYSTEM.refusals(key, Lazy(count, proof), Lazy(count, lambda _: made[0].job.statement))
+    Counted.live = Counted.maximum = 0
+    bad = SYSTEM.failures(key, Lazy(count, proof), Lazy(count, lambda _: made[0].job.statement))
     assert list(bad) == ([] if false is None else [false])
-    assert asked == (count if false is None else 2 * count)
+    assert requested == (count if false is None else 2 * count)
     assert (
-        Counted.most <= 2 * _native.ScanBatch.CHUNK + 3
+        Counted.maximum <= 2 * _native.ScanBatch.CHUNK + 3
     )  # certificate and query proof, and one that is being read
 
     batch = _native.ScanBatch(key.index, key.parameters)
-    certificate_bytes = int.from_bytes(good[:4], "big")
+    drawn_proof_bytes = int.from_bytes(good[:4], "big")
     record = (
         [made[0].job.statement.encode(RECORD)],
-        good[4 : 4 + certificate_bytes],
-        good[4 + certificate_bytes :],
+        good[4 : 4 + drawn_proof_bytes],
+        good[4 + drawn_proof_bytes :],
     )
     kept = []
     for _ in range(3):
@@ -386,7 +386,7 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
     [
         ({"system": "groth16"}, SchemaError),
         ({"protocol": "0" * 64}, SchemaError),
-        ({"certificate": "***"}, EncodingError),
+        ({"noise_proof": "***"}, EncodingError),
         ({"proof": 5}, EncodingError),
         ({"more": 1}, SchemaError),
     ],

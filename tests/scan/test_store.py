@@ -45,11 +45,11 @@ def interrupt(path: Path, after: int) -> None:
 def committed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """First components of the runs that are computed from here on."""
     firsts: list[int] = []
-    made = index_store._commit
+    result = index_store._commit
 
     def watched(rows: np.ndarray, first: int, capacity: int, key: bytes) -> bytes:
         firsts.append(first)
-        return made(rows, first, capacity, key)
+        return result(rows, first, capacity, key)
 
     monkeypatch.setattr(index_store, "_commit", watched)
     return firsts

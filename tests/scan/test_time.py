@@ -1,7 +1,8 @@
-"""Whether the time of whole proofs tells which index or which noise they are of. Counts of steps, which are exact, are compared
-by `native/scan-prover/src/time/whole.rs`; this sees what takes other time by the same steps, if it takes much.
+"""Whether the time of whole proofs tells which index or which noise they are of. Counts of steps, which are exact, are
+compared by `native/scan-prover/src/time/whole.rs`; this sees what takes other time by the same steps, if it takes much.
 
-Copies of one index differ by 1 to 3 % among themselves, for a reason that was not seen, so a finer bound would be about that.
+Copies of one index differ by 1 to 3 % among themselves, for a reason that was not seen, so a finer bound would be about
+that.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ DOCUMENT = 123
 KEY, WINDOW, SCORES = bytes(32), bytes([4] * 32), (20, 300, 64)
 PAIRS = 20
 MOST = 0.15
-"""By how much of itself the time may differ; the control has to differ by three times as much, and does by 82 to 85 %."""
+"""By how much of itself the time may differ; the control has to differ by three times as much, and does by 82 to 85
+%."""
 LARGER = 16
 """How many times as many positions the control has."""
 
@@ -64,22 +66,23 @@ def proofs(*, same: bool, seed: int, capacity: int = CAPACITY) -> tuple[Work, Wo
     positions = _native.noised_top_k(scores.tobytes(), *SCORES, noise, LISTED)
     public = slot + elements(5, vector_commitment(6, vector.tolist()), topk_commitment(7, positions))
     listed = np.array(positions, dtype=np.int32).tobytes()
-    asked = (public, noise, scores.tobytes(), (vector.tobytes(), to_bytes(6)), (listed, to_bytes(7)))
+    requested = (public, noise, scores.tobytes(), (vector.tobytes(), to_bytes(6)), (listed, to_bytes(7)))
 
-    def certify() -> tuple[bytes, list[bytes], list[bytes]]:
+    def prove_drawn() -> tuple[bytes, list[bytes], list[bytes]]:
         return _native.scan_certify(index, parameters, [slot], [elements(seed, 2)], False)
 
-    made = certify()
+    result = prove_drawn()
 
     def prove() -> bytes:
-        return _native.scan_prove(index, parameters, [asked], made, KEY, False)
+        return _native.scan_prove(index, parameters, [requested], result, KEY, False)
 
-    return certify, prove
+    return prove_drawn, prove
 
 
 def difference(name: str, one: Work, other: Work) -> float:
-    """By what part `one` takes longer than `other`: the ratio of two runs next to each other, which the machine's load slows
-    alike, in the mean over such pairs without the fifth at either end, which it did not. The order in a pair is random."""
+    """By what part `one` takes longer than `other`: the ratio of two runs next to each other, which the machine's load
+    slows alike, in the mean over such pairs without the fifth at either end, which it did not. The order in a pair is
+    random."""
     order, ratios = random.Random(2), []
 
     def seconds(work: Work) -> float:
@@ -95,9 +98,9 @@ def difference(name: str, one: Work, other: Work) -> float:
             others, own = seconds(other), seconds(one)
         ratios.append(math.log(own / others))
     kept = sorted(ratios)[PAIRS // 5 : -(PAIRS // 5)]
-    found, error = statistics.fmean(kept), statistics.stdev(kept) / len(kept) ** 0.5
-    print(f"{name}: {math.expm1(found):+.2%}, standard error {error:.2%}, |t| {abs(found) / error:.1f}")
-    return abs(math.expm1(found))
+    result, error = statistics.fmean(kept), statistics.stdev(kept) / len(kept) ** 0.5
+    print(f"{name}: {math.expm1(result):+.2%}, standard error {error:.2%}, |t| {abs(result) / error:.1f}")
+    return abs(math.expm1(result))
 
 
 def test_whole_proofs_take_as_long_for_other_indices_and_other_noise() -> None:

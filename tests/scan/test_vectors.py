@@ -62,22 +62,22 @@ def test_the_folder_is_small() -> None:
 
 
 def test_the_published_answer_is_accepted(proofs: dict[str, Any]) -> None:
-    made = proofs["answer"]
+    result = proofs["answer"]
     key = ScanKey(
-        data(made["index"]), made["dimension"], made["capacity"], bytes.fromhex(made["window"]),
-        tuple(made["gains"]), made["listed"], made["lo"], made["hi"], made["lattice"],
+        data(result["index"]), result["dimension"], result["capacity"], bytes.fromhex(result["window"]),
+        tuple(result["gains"]), result["listed"], result["lo"], result["hi"], result["lattice"],
     )  # fmt: skip
-    assert key.digest.hex() == made["index_digest"]
+    assert key.digest.hex() == result["index_digest"]
     statement = Statement(
-        ctx=element(made["context"]),
-        c_seed=element(made["c_seed"]),
-        beacon=element(made["beacon"]),
-        slot=element(made["slot"]),
+        ctx=element(result["context"]),
+        c_seed=element(result["c_seed"]),
+        beacon=element(result["beacon"]),
+        slot=element(result["slot"]),
         c_idx=key.c_idx,
-        cq=element(made["cq"]),
-        htopk=element(made["htopk"]),
+        cq=element(result["cq"]),
+        htopk=element(result["htopk"]),
     )
-    parts = [data(made[name]["proof"]) for name in ("certificate", "query_proof")]
+    parts = [data(result[name]["proof"]) for name in ("certificate", "query_proof")]
 
     def wire(certificate: bytes, proof: bytes) -> bytes:
         return len(certificate).to_bytes(4, "big") + certificate + proof
@@ -90,37 +90,41 @@ def test_the_published_answer_is_accepted(proofs: dict[str, Any]) -> None:
 
 def test_the_published_answer_is_the_relations(proofs: dict[str, Any]) -> None:
     """What it is a proof of follows from its secrets by the reference."""
-    made = proofs["answer"]
-    rows = bytes(v & 0xFF for v in made["rows"])
-    key = bytes.fromhex(made["index_key"])
-    assert commit_index(rows, made["dimension"], made["capacity"], key) == data(made["index"])
-    assert vector_commitment(element(made["query_salt"]), made["query"]) == element(made["cq"])
-    assert topk_commitment(element(made["list_salt"]), made["positions"]) == element(made["htopk"])
-    s0, s1 = map(element, made["seed"])
-    kappa = noise_key(s0, s1, element(made["beacon"]), element(made["slot"]))
-    assert len(draw(kappa, made["capacity"], made["gains"])) == made["capacity"]
+    result = proofs["answer"]
+    rows = bytes(v & 0xFF for v in result["rows"])
+    key = bytes.fromhex(result["index_key"])
+    assert commit_index(rows, result["dimension"], result["capacity"], key) == data(result["index"])
+    assert vector_commitment(element(result["query_salt"]), result["query"]) == element(result["cq"])
+    assert topk_commitment(element(result["list_salt"]), result["positions"]) == element(result["htopk"])
+    s0, s1 = map(element, result["seed"])
+    kappa = noise_key(s0, s1, element(result["beacon"]), element(result["slot"]))
+    assert len(draw(kappa, result["capacity"], result["gains"])) == result["capacity"]
 
 
 def test_the_published_embedding_is_accepted(proofs: dict[str, Any]) -> None:
-    made = proofs["embed"]
-    argument = EmbedArgument(made["tokens"], made["dimension"], made["vocabulary"], made["norm_factor"])
-    rows = bytes(v & 0xFF for v in made["rows"])
+    result = proofs["embed"]
+    argument = EmbedArgument(
+        result["tokens"], result["dimension"], result["vocabulary"], result["norm_factor"]
+    )
+    rows = bytes(v & 0xFF for v in result["rows"])
     key = EmbedKey.commit(rows, argument)
-    assert key.points == data(made["table"]) and key.digest.hex() == made["table_digest"]
-    statement = EmbedStatement(element(made["context"]), key.root, element(made["hq"]), element(made["cq"]))
-    verify_embed(key, data(made["proof"]), statement)
+    assert key.points == data(result["table"]) and key.digest.hex() == result["table_digest"]
+    statement = EmbedStatement(
+        element(result["context"]), key.root, element(result["hq"]), element(result["cq"])
+    )
+    verify_embed(key, data(result["proof"]), statement)
     with pytest.raises(InvalidProof):
-        verify_embed(key, flipped(data(made["proof"])), statement)
+        verify_embed(key, flipped(data(result["proof"])), statement)
 
 
 def test_the_published_coalition_certificate_is_accepted(proofs: dict[str, Any]) -> None:
-    made = proofs["coalition"]
+    result = proofs["coalition"]
     statement = _native.ScanCoalition(
-        bytes.fromhex(made["context"]), made["dimension"], b"".join(map(bytes.fromhex, made["cq"])),
-        made["accounts"], made["tenants"], made["first"], tuple(made["theta"]), tuple(made["largest"]),
-        made["room"],
+        bytes.fromhex(result["context"]), result["dimension"], b"".join(map(bytes.fromhex, result["cq"])),
+        result["accounts"], result["tenants"], result["first"], tuple(result["theta"]), tuple(result["largest"]),
+        result["room"],
     )  # fmt: skip
-    records, pairs = data(made["records"]["proof"]), data(made["pairs"]["proof"])
+    records, pairs = data(result["records"]["proof"]), data(result["pairs"]["proof"])
     statement.verify(records, [pairs])
     for bad in ((flipped(records), pairs), (records, flipped(pairs))):
         with pytest.raises(ValueError, match="equations do not hold"):
@@ -210,22 +214,23 @@ def test_a_policys_constants_end_where_the_argument_does(name: str, last: Any, b
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("tokens", 208), ("dimension", 4096), ("vocabulary", 32_768), ("norm_factor", 1 << 20)]
+    ("name", "maximum"),
+    [("tokens", 208), ("dimension", 4096), ("vocabulary", 32_768), ("norm_factor", 1 << 20)],
 )
-def test_an_embedders_parameters_end_where_the_argument_does(name: str, most: int) -> None:
-    given = {"tokens": 64, name: most}
+def test_an_embedders_parameters_end_where_the_argument_does(name: str, maximum: int) -> None:
+    given = {"tokens": 64, name: maximum}
     assert len(EmbedArgument(**given).digest()) == 64
-    for beyond in (0, most + 1):
+    for beyond in (0, maximum + 1):
         with pytest.raises(PolicyError) as caught:
             EmbedArgument(**{**given, name: beyond})
         assert caught.value.field == name
 
 
-@pytest.mark.parametrize(("name", "most"), [("records", 65_535), ("dimension", 882)])
-def test_a_coalition_certificates_parameters_end_where_the_argument_does(name: str, most: int) -> None:
-    given: dict[str, Any] = {"records": 10, "dimension": 10, "theta": (999, 1000), name: most}
+@pytest.mark.parametrize(("name", "maximum"), [("records", 65_535), ("dimension", 882)])
+def test_a_coalition_certificates_parameters_end_where_the_argument_does(name: str, maximum: int) -> None:
+    given: dict[str, Any] = {"records": 10, "dimension": 10, "theta": (999, 1000), name: maximum}
     assert coalition.SYSTEM.digest(CoalitionSize(**given)) == coalition.PROTOCOL
-    for beyond in (0, most + 1):
+    for beyond in (0, maximum + 1):
         with pytest.raises(PolicyError) as caught:
             coalition.SYSTEM.digest(CoalitionSize(**{**given, name: beyond}))
         assert caught.value.field == name

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.statements.retrieve import Statement
@@ -61,7 +61,8 @@ def secrets_of_seed(slot: int) -> dict[str, bytes]:
 
 
 def secret_noise(slot: int) -> dict[str, bytes]:
-    """What only native code has of the noise and of the draws that it is made of; int32 noise is handed on to Python."""
+    """What only native code has of the noise and of the draws that it is made of; int32 noise is handed on to
+    Python."""
     kappa = noise_key(S0, S1, BEACON, slot)
     z = draws.draw(kappa, CAPACITY, GAINS)
     x = draws.draw(kappa, CAPACITY * len(GAINS), (1,))
@@ -74,10 +75,10 @@ def secret_coins(slot: int) -> dict[str, bytes]:
     own = [int(d < KEEP) for d in drawn]
     parts = {"heads": [d & 255 for d in drawn], "low limbs": [d >> 8 & 0xFFFF for d in drawn]}
     parts["high limbs"] = [d >> 24 for d in drawn]
-    found = bits("coins", own)
+    result = bits("coins", own)
     for name, values in parts.items():
-        found |= column(name, values, "I")
-    return found
+        result |= column(name, values, "I")
+    return result
 
 
 def blindings(name: str, data: bytes) -> dict[str, bytes]:
@@ -106,9 +107,9 @@ def test_a_certificate_leaves_neither_seed_nor_draws_in_memory(
 ) -> None:
     with Child(work) as child:
         child.hand(slot_bytes(SLOT), elements(S0, S1))
-        made = child.get()
+        result = child.get()
         child.wait()
-        assert counted(child.pid, secrets_of_seed(SLOT) | secrets(SLOT) | blindings("blinding", made)) == {}
+        assert counted(child.pid, secrets_of_seed(SLOT) | secrets(SLOT) | blindings("blinding", result)) == {}
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Asked:
         z = draws.draw(kappa, CAPACITY, GAINS)
         kept = [1] * CAPACITY
         if sampled:
-            kept = [int(c) for c in draws.coins(noise_key(S0, S1, BEACON, 1), CAPACITY, KEEP)]
+            kept = [int(c) for c in draws.bernoulli_bits(noise_key(S0, S1, BEACON, 1), CAPACITY, KEEP)]
         window = ScoreWindow(LO, HI, LATTICE)
         y = [k * window.quantise(s) + n for s, n, k in zip(scores, z, kept, strict=True)]
         salts = (own.randrange(MODULUS), own.randrange(MODULUS))
@@ -177,12 +178,12 @@ class Asked:
     @property
     def of_the_index(self) -> dict[str, bytes]:
         """Rows as they are handed over, components as they are committed, and the blindings' key."""
-        found = {"key of the index": self.key}
+        result = {"key of the index": self.key}
         for j in (0, DIMENSION - 1):
-            found |= column(f"component {j}", [row[j] for row in self.rows], "b")
+            result |= column(f"component {j}", [row[j] for row in self.rows], "b")
         for i in (0, CAPACITY - 1):
-            found |= column(f"row {i}", self.rows[i], "b")
-        return found
+            result |= column(f"row {i}", self.rows[i], "b")
+        return result
 
     @property
     def entries(self) -> bytes:
@@ -211,14 +212,14 @@ del certificate
 
 
 def test_a_query_proof_leaves_neither_query_nor_scores_nor_index_in_memory() -> None:
-    asked = Asked.of(SLOT, sampled=True)
+    requested = Asked.of(SLOT, sampled=True)
     with Child(QUERY) as child:
-        child.hand(asked.key, asked.entries, slot_bytes(1), elements(S0, S1), slot_bytes(SLOT))
-        child.hand(*asked.handed, packed(asked.noise, "i"), bytes(asked.kept))
-        made = child.get()
+        child.hand(requested.key, requested.entries, slot_bytes(1), elements(S0, S1), slot_bytes(SLOT))
+        child.hand(*requested.handed, packed(requested.noise, "i"), bytes(requested.kept))
+        result = child.get()
         child.wait()
-        secrets = asked.secrets | asked.of_the_index | secrets_of_seed(SLOT) | secret_coins(1)
-        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
+        secrets = requested.secrets | requested.of_the_index | secrets_of_seed(SLOT) | secret_coins(1)
+        assert counted(child.pid, secrets | blindings("blinding", result)) == {}
 
 
 TOGETHER = (
@@ -240,16 +241,20 @@ give(b"".join(map(keep, certificate[2])))
 
 def test_a_proof_of_several_records_leaves_nothing_of_any_in_memory() -> None:
     both = [Asked.of(slot, sampled=False) for slot in (SLOT, SLOT + 1)]
-    handed = [part for asked in both for part in (elements(S0, S1), packed(asked.noise, "i"), *asked.handed)]
+    handed = [
+        part
+        for requested in both
+        for part in (elements(S0, S1), packed(requested.noise, "i"), *requested.handed)
+    ]
     secrets = dict(both[0].of_the_index)
-    for asked in both:
-        found = asked.secrets | secrets_of_seed(asked.slot)
-        secrets |= {f"{name} of slot {asked.slot}": form for name, form in found.items()}
+    for requested in both:
+        result = requested.secrets | secrets_of_seed(requested.slot)
+        secrets |= {f"{name} of slot {requested.slot}": form for name, form in result.items()}
     with Child(TOGETHER) as child:
         child.hand(both[0].key, both[0].entries, *handed)
-        made = child.get()
+        created = child.get()
         child.wait()
-        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
+        assert counted(child.pid, secrets | blindings("blinding", created)) == {}
 
 
 MOST = 40
@@ -257,15 +262,15 @@ LIST = (
     INDEX
     + f"""
 seed, kept, slots = take(), take(), (take(), take())
-(_, kept_rows, kept_openings), (_, rows, openings) = (
+(_, sample_rows, kept_openings), (_, rows, openings) = (
     _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False) for slot in slots
 )
 keep(kept_openings), keep(openings)
-listing = _native.ScanListing({WINDOW!r}, kept_rows, 30, {MOST})
+listing = _native.ScanListing({WINDOW!r}, sample_rows, 30, {MOST})
 public, scores, vector, salt_c, salt_k, chance, before, opening, after = (take() for _ in range(9))
-held_rows = _native.scan_held_rows({CAPACITY}, before, opening)
+disclosed_rows = _native.scan_held_rows({CAPACITY}, before, opening)
 _native.scan_list_prove(
-    index, listing, public, (rows, chance, openings), (kept, kept_openings), (held_rows, before, opening),
+    index, listing, public, (rows, chance, openings), (kept, kept_openings), (disclosed_rows, before, opening),
     after, scores, (vector, salt_c), salt_k, key, False,
 )
 give(keep(kept_openings + openings))
@@ -274,34 +279,43 @@ give(keep(kept_openings + openings))
 
 
 def test_a_list_leaves_neither_query_nor_bits_in_memory() -> None:
-    asked = Asked.of(SLOT, sampled=True)
-    chance = [int(c) for c in draws.coins(noise_key(S0, S1, BEACON, SLOT), CAPACITY, KEEP)]
+    requested = Asked.of(SLOT, sampled=True)
+    chance = [int(c) for c in draws.bernoulli_bits(noise_key(S0, S1, BEACON, SLOT), CAPACITY, KEEP)]
     rng = random.Random(3)
     held = [rng.randrange(2) for _ in chance]
-    relevant = [s >= 30 for s in asked.scores]
-    winning = selection.winners(relevant, *([bool(b) for b in x] for x in (asked.kept, held, chance)))
+    relevant = [s >= 30 for s in requested.scores]
+    winning = selection.winners(relevant, *([bool(b) for b in x] for x in (requested.kept, held, chance)))
     listed = selection.first_winners(winning, MOST)
     after = [int(h or b) for h, b in zip(held, listed, strict=True)]
     openings = (rng.randrange(MODULUS), rng.randrange(MODULUS))
-    salt_c, salt_k = asked.salts
-    commitments = (vector_commitment(salt_c, asked.vector), list_commitment(salt_k, listed))
+    salt_c, salt_k = requested.salts
+    commitments = (vector_commitment(salt_c, requested.vector), list_commitment(salt_k, listed))
     handed = [
-        *(slot_bytes(SLOT) + elements(5, *commitments), packed(asked.scores, "i"), packed(asked.vector, "b")),
+        *(
+            slot_bytes(SLOT) + elements(5, *commitments),
+            packed(requested.scores, "i"),
+            packed(requested.vector, "b"),
+        ),
         *(elements(salt_c), elements(salt_k), bytes(chance), bytes(held)),
         *(elements(x) for x in openings),
     ]
-    secrets = asked.secrets | asked.of_the_index | secrets_of_seed(1) | secrets_of_seed(SLOT)
+    secrets = requested.secrets | requested.of_the_index | secrets_of_seed(1) | secrets_of_seed(SLOT)
     secrets |= bits("held before", held) | bits("held after", after) | bits("relevant", relevant)
     secrets |= element("opening before", openings[0]) | element("opening after", openings[1])
     with Child(LIST) as child:
         child.hand(
-            asked.key, asked.entries, elements(S0, S1), bytes(asked.kept), slot_bytes(1), slot_bytes(SLOT)
+            requested.key,
+            requested.entries,
+            elements(S0, S1),
+            bytes(requested.kept),
+            slot_bytes(1),
+            slot_bytes(SLOT),
         )
         child.hand(*handed)
-        made = child.get()
+        result = child.get()
         child.wait()
         secrets |= secret_coins(1) | {f"{k} (list)": v for k, v in secret_coins(SLOT).items()}
-        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
+        assert counted(child.pid, secrets | blindings("blinding", result)) == {}
 
 
 VOCABULARY, TOKENS = 500, 40
@@ -351,9 +365,9 @@ def test_a_coalition_proof_leaves_no_query_in_memory() -> None:
         secrets |= column(f"query {i}", vector, "b") | element(f"salt {i}", salt)
     with Child(COALITION) as child:
         child.hand(public, packed([x for v in vectors for x in v], "b"), elements(*salts))
-        made = child.get()
+        result = child.get()
         child.wait()
-        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
+        assert counted(child.pid, secrets | blindings("blinding", result)) == {}
 
 
 JOB = """
@@ -367,31 +381,31 @@ gc.collect()
 
 def test_python_overwrites_what_it_gives_back_where_it_is_asked_to() -> None:
     """By itself it does not: a job's secrets stay after it. docs/security.md says so, and names the setting."""
-    asked = Asked.of(SLOT, sampled=False)
-    points = commit_index(asked.entries, DIMENSION, CAPACITY, asked.key)
+    requested = Asked.of(SLOT, sampled=False)
+    points = commit_index(requested.entries, DIMENSION, CAPACITY, requested.key)
     key = ScanKey(points, DIMENSION, CAPACITY, WINDOW, GAINS, LISTED, LO, HI, LATTICE)
     seed = seed_commitment(S0, S1)
-    salt_c, salt_k = asked.salts
-    cq, htopk = vector_commitment(salt_c, asked.vector), topk_commitment(salt_k, asked.positions)
+    salt_c, salt_k = requested.salts
+    cq, htopk = vector_commitment(salt_c, requested.vector), topk_commitment(salt_k, requested.positions)
     job = ProofJob(
         key,
         Statement(5, seed, BEACON, SLOT, key.c_idx, cq, htopk),
-        CertificateJob(key, seed, BEACON, SLOT, S0, S1),
-        packed(asked.noise, "i"),
-        packed(asked.scores, "i"),
-        packed(asked.vector, "b"),
+        SlotProofJob(key, seed, BEACON, SLOT, S0, S1),
+        packed(requested.noise, "i"),
+        packed(requested.scores, "i"),
+        packed(requested.vector, "b"),
         salt_c,
         salt_k,
-        asked.positions,
-        asked.key,
+        requested.positions,
+        requested.key,
     )
-    secrets = asked.secrets | {"key of the index": asked.key}
+    secrets = requested.secrets | {"key of the index": requested.key}
     secrets |= {f"{name} as handed on": to_bytes(x) for name, x in (("s0", S0), ("s1", S1), ("salt", salt_c))}
-    found = {}
+    result = {}
     for setting in ("debug", "default"):
         with Child(JOB, {"PYTHONMALLOC": setting}) as child:
             child.hand(pickle.dumps(job))
             child.wait()
-            found[setting] = counted(child.pid, secrets, tries=3)
-    assert found["debug"] == {}
-    assert "key of the index" in found["default"]
+            result[setting] = counted(child.pid, secrets, tries=3)
+    assert result["debug"] == {}
+    assert "key of the index" in result["default"]

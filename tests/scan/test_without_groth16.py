@@ -60,10 +60,10 @@ def verified(root: Path, name: str, engine: str) -> dict[str, str]:
     environment = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    scan = [tenant for tenant, system in found["systems"].items() if system == "scan"]
+    result = json.loads(done.stdout)
+    scan = [tenant for tenant, system in result["systems"].items() if system == "scan"]
     about = re.compile(rf"proof(\.\w+)?\.(circuit|key|valid)\.({'|'.join(map(re.escape, scan))})")
-    return {name: status for name, status in found["checks"].items() if about.fullmatch(name)}
+    return {name: status for name, status in result["checks"].items() if about.fullmatch(name)}
 
 
 @pytest.mark.parametrize("engine", ["native", pytest.param("reference", marks=pytest.mark.full)])

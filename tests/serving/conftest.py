@@ -72,12 +72,12 @@ class Served:
 
     def signed(self, name: str, text: str, i: int) -> SignedRequest:
         """A signed request that its account does not keep."""
-        account, opening = self.parties.accounts[name], self.window.opening
+        account, header = self.parties.accounts[name], self.window.header
         query = OpenedQuery(text, secrets.token_bytes(32), self.window.context.embedder)
-        named = (opening.origin, self.window.opening_digest, account.tenant, name, i, query.hq)
+        named = (header.origin, self.window.header_digest, account.tenant, name, i, query.hq)
         origin, digest, tenant, *_ = named
         return SignedRequest(
-            type="request", v=1, origin=origin, opening=digest, tenant=tenant, account=name, i=i, hq=query.hq,
+            type="request", v=1, origin=origin, header=digest, tenant=tenant, account=name, i=i, hq=query.hq,
             sig=account.sign(request_message(*named)).hex(), query=text, salt=query.salt.hex(),
         )  # fmt: skip
 
@@ -88,7 +88,7 @@ class Served:
     def refusal(self, reply: Reply) -> Refusal:
         """A refusal that the provider signed for this window."""
         refusal = Refusal.parse(reply.value, field="reply")
-        assert refusal.opening == self.window.opening_digest
+        assert refusal.header == self.window.header_digest
         assert self.parties.key.verifier.verifies(bytes.fromhex(refusal.sig), refusal.message())
         return refusal
 
@@ -113,14 +113,14 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, 
 @pytest.fixture(scope="session")
 def served(opened: tuple[Service, Window]) -> Iterator[Served]:
     """A service that tests share. Who counts what it did, or stops it, has one of their own (`fresh`)."""
-    with serving(*opened) as made:
-        yield made
+    with serving(*opened) as result:
+        yield result
 
 
 @pytest.fixture
 def fresh(opened: tuple[Service, Window]) -> Iterator[Served]:
-    with serving(*opened) as made:
-        yield made
+    with serving(*opened) as result:
+        yield result
 
 
 @pytest.fixture

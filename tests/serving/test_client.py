@@ -20,7 +20,7 @@ from rag_audit._internal.http import too_large
 from rag_audit.account.account import Account, embedder_of
 from rag_audit.account.client import AsyncClient, Client, Patience
 from rag_audit.account.client.attempts import Attempts, Wait
-from rag_audit.account.client.reading import Held, held, published
+from rag_audit.account.client.reading import SavedAnswer, held, published
 from rag_audit.account.prepared import Questions
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
@@ -123,8 +123,8 @@ def test_a_question_is_asked_and_its_receipt_kept_and_found_in_the_log(served: S
     served.service.app.public._log(served.window)._signed = None  # as after `CHECKPOINT_S`
     keys = tuple(w.vkey for w in served.parties.witnesses.values())
     for _ in range(2):  # and the second time against the checkpoint of the first
-        found = both.run(url, _key(served), lambda client: client.held(account, window, keys))
-        assert found == Held(served.window.state.tree.size, checked=len(kept), later=0, cosigned=0)
+        result = both.run(url, _key(served), lambda client: client.held(account, window, keys))
+        assert result == SavedAnswer(served.window.state.tree.size, checked=len(kept), later=0, cosigned=0)
 
 
 def test_lost_and_refused_requests_are_repeated_as_they_are(served: Served, both: Both) -> None:
@@ -141,10 +141,10 @@ def test_lost_and_refused_requests_are_repeated_as_they_are(served: Served, both
     ]
     with stub(replies) as (url, bodies):
         window = served.publication
-        found = both.run(
+        result = both.run(
             url, _key(served), lambda client: client.ask(account, "Who owns a book's text?", window=window)
         )
-    assert found.dump() == answer.value
+    assert result.dump() == answer.value
     assert bodies == [request.canonical()] * 5
 
 
@@ -240,8 +240,8 @@ def test_patience_has_an_end() -> None:
     now = [0.0]
     attempts = Attempts(Patience(seconds=10), "x", clock=lambda: now[0])
     assert isinstance(attempts.reply(503, "2", b""), Wait)
-    found = attempts.reply(429, "5", b"")
-    assert isinstance(found, Wait) and found.seconds >= 5
+    result = attempts.reply(429, "5", b"")
+    assert isinstance(result, Wait) and result.seconds >= 5
     with pytest.raises(SetupError):
         attempts.reply(429, "3600", b"")
     now[0] = 9.99
@@ -255,11 +255,11 @@ def test_patience_has_an_end() -> None:
 def _driven(reading: Any, files: dict[str, bytes]) -> Any:
     """What a reader makes of these files."""
     try:
-        path, most = next(reading)
+        path, maximum = next(reading)
         while True:
             data = files[path]
-            assert len(data) <= most
-            path, most = reading.send(data)
+            assert len(data) <= maximum
+            path, maximum = reading.send(data)
     except StopIteration as end:
         return end.value
 
@@ -272,14 +272,14 @@ def files(served: Served) -> dict[str, bytes]:
         client.ask(served.parties.accounts["law-2"], "What is habeas corpus?")
     served.service.app.public._log(served.window)._signed = None
     size = served.window.state.tree.size
-    names = ["/public/opening.json", "/windows/w-1/checkpoint", "/windows/w-1/checkpoint-1.txt",
+    names = ["/public/header.json", "/windows/w-1/checkpoint", "/windows/w-1/checkpoint-1.txt",
              f"/windows/w-1/tile/0/000.p/{size}"]  # fmt: skip
     return {name: served.get(name).body for name in names}
 
 
 def _forged(files: dict[str, bytes], served: Served, leaves: list[bytes]) -> dict[str, bytes]:
     """The same with another log, which the provider signed too."""
-    head = Checkpoint(served.window.opening.log, len(leaves), root_of(leaves))
+    head = Checkpoint(served.window.header.log, len(leaves), root_of(leaves))
     return {**files, "/windows/w-1/checkpoint": str(head.sign(served.parties.key)).encode(),
             f"/windows/w-1/tile/0/000.p/{len(leaves)}": b"".join(leaves)}  # fmt: skip
 
@@ -291,13 +291,13 @@ def _leaves(served: Served) -> list[bytes]:
 
 def test_a_log_that_contradicts_a_receipt_is_found_out(served: Served, files: dict[str, bytes]) -> None:
     account, window, key = served.parties.accounts["law-2"], served.publication, _key(served)
-    (account.directory / f"checkpoint-{window.opening_digest()[:16]}.txt").unlink(missing_ok=True)
+    (account.directory / f"checkpoint-{window.header_digest()[:16]}.txt").unlink(missing_ok=True)
     own = account.receipts(window)
     leaves = _leaves(served)
     assert _driven(held(account, window, key), files).checked == len(own)
     other = [*leaves[:-1], b"\x01" * 32]
     for changed in (other, [*leaves[:2], b"\x01" * 32, *leaves[3:]]):
-        (account.directory / f"checkpoint-{window.opening_digest()[:16]}.txt").unlink(missing_ok=True)
+        (account.directory / f"checkpoint-{window.header_digest()[:16]}.txt").unlink(missing_ok=True)
         with pytest.raises(InvalidProof, match="receipt"):
             _driven(held(account, window, key), _forged(files, served, changed))
 
@@ -319,9 +319,9 @@ def test_receipts_of_a_longer_log_than_the_checkpoint_wait(
     served: Served, files: dict[str, bytes], tmp_path: Path
 ) -> None:
     account, window, leaves = served.parties.accounts["law-2"], served.publication, _leaves(served)
-    (account.directory / f"checkpoint-{window.opening_digest()[:16]}.txt").unlink(missing_ok=True)
-    found = _driven(held(account, window, _key(served)), _forged(files, served, leaves[:-1]))
-    assert found.later == 1 and found.checked == len(account.receipts(window)) - 1
+    (account.directory / f"checkpoint-{window.header_digest()[:16]}.txt").unlink(missing_ok=True)
+    result = _driven(held(account, window, _key(served)), _forged(files, served, leaves[:-1]))
+    assert result.later == 1 and result.checked == len(account.receipts(window)) - 1
 
 
 def test_tiles_that_are_not_the_checkpoint_s_are_refused(served: Served, files: dict[str, bytes]) -> None:
@@ -333,21 +333,21 @@ def test_tiles_that_are_not_the_checkpoint_s_are_refused(served: Served, files: 
         _driven(held(account, window, key), {**files, tile: files[tile][1:]})
     with pytest.raises(SignatureError):
         _driven(held(account, window, SigningKey.generate(key.name).verifier), files)
-    huge = Checkpoint(window.parsed_opening().log, 1 << 40, bytes(32)).sign(served.parties.key)
+    huge = Checkpoint(window.parsed_header().log, 1 << 40, bytes(32)).sign(served.parties.key)
     with pytest.raises(EncodingError, match="too long"):
         _driven(held(account, window, key), {**files, "/windows/w-1/checkpoint": str(huge).encode()})
 
 
 def test_a_publication_is_its_provider_s(served: Served, files: dict[str, bytes]) -> None:
     assert _driven(published(_key(served)), files) == served.publication
-    value = json.loads(files["/public/opening.json"])
+    value = json.loads(files["/public/header.json"])
     cheats: list[tuple[dict[str, bytes], type[RagAuditError]]] = []
     value["roster"].pop()
-    cheats.append(({**files, "/public/opening.json": json.dumps(value).encode()}, InvalidProof))
-    value = json.loads(files["/public/opening.json"])
-    value["opening"]["c_seed"] = "0" * 64
-    cheats.append(({**files, "/public/opening.json": json.dumps(value).encode()}, InvalidProof))
-    cheats.append(({**files, "/public/opening.json": b"{}"}, RagAuditError))
+    cheats.append(({**files, "/public/header.json": json.dumps(value).encode()}, InvalidProof))
+    value = json.loads(files["/public/header.json"])
+    value["header"]["c_seed"] = "0" * 64
+    cheats.append(({**files, "/public/header.json": json.dumps(value).encode()}, InvalidProof))
+    cheats.append(({**files, "/public/header.json": b"{}"}, RagAuditError))
     cheats.append(
         ({**files, "/windows/w-1/checkpoint-1.txt": files["/windows/w-1/checkpoint"]}, InvalidProof)
     )
@@ -393,7 +393,7 @@ def test_the_window_is_read_again_after_a_refusal(opened: tuple[Service, Window]
         serving(*opened, served=windows) as served,
         Client(served.service.url, _key(served), patience=QUICK) as client,
     ):
-        assert client.publication().parsed_opening().window == "w-1"
+        assert client.publication().parsed_header().window == "w-1"
         windows.put(following)
         windows.take(opened[1])
         account = parties.accounts["law-1"]
@@ -416,9 +416,9 @@ def test_query_search_and_receipts_over_http(served: Served, tmp_path: Path) -> 
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
-    asked = len(served.parties.accounts["medicine-1"].receipts(served.publication))
+    requested = len(served.parties.accounts["medicine-1"].receipts(served.publication))
     assert run("account", "query", "What lowers blood sugar?", *options)["tokens_beyond"] > 0
-    assert len(served.parties.accounts["medicine-1"].receipts(served.publication)) == asked + 1
+    assert len(served.parties.accounts["medicine-1"].receipts(served.publication)) == requested + 1
     served.service.app.public._log(served.window)._signed = None
     assert run("account", "receipt", "check", *options)["checked"] >= 1
     (kept,) = (account / "windows").iterdir()
@@ -463,7 +463,7 @@ def test_questions_that_are_written_down_block_nothing(
     assert run("", *given, "--later").exit_code == 2
     assert account.receipts(served.publication) == before
     assert run("What lowers blood sugar?", *told).exit_code == 0  # its number is the next, and not the fourth
-    asked = len(account.receipts(served.publication))  # with what another test may have left unanswered
+    requested = len(account.receipts(served.publication))  # with what another test may have left unanswered
 
     ask = Account.ask
 
@@ -482,7 +482,7 @@ def test_questions_that_are_written_down_block_nothing(
     ]
     assert [text for _, text in Questions(account.directory, served.publication)] == ["What is asthma?"]
     assert run("--prepared", *told).exit_code == 0
-    assert [k.query for k in account.receipts(served.publication)][asked - 1 :] == [
+    assert [k.query for k in account.receipts(served.publication)][requested - 1 :] == [
         "What lowers blood sugar?", "What is fever?", "What is aspirin?", "What is asthma?",
     ]  # fmt: skip
     assert json.loads(run("--prepared", *told).stdout) == {"answers": []}
@@ -495,7 +495,7 @@ def test_a_question_that_could_not_be_read_back_is_not_written_down(served: Serv
     questions.add("question", embedder)
     with pytest.raises(SizeError, match="too long"):
         questions.add("question " * 40_000, embedder)
-    (tmp_path / "prepared" / f"{served.publication.opening_digest()[:16]}-mine-.json").write_text("{}")
+    (tmp_path / "prepared" / f"{served.publication.header_digest()[:16]}-mine-.json").write_text("{}")
     questions.add("another", embedder)
     assert [text for _, text in questions] == ["question", "another"]
 

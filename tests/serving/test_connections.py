@@ -101,12 +101,12 @@ def test_a_client_that_leaves_in_the_middle_disturbs_nobody(served: Served) -> N
     assert served.faults == []
 
 
-@pytest.mark.parametrize(("files", "most"), [(1024, 384), (100, 1), (1 << 20, 4096), (-1, 4096)])
+@pytest.mark.parametrize(("files", "maximum"), [(1024, 384), (100, 1), (1 << 20, 4096), (-1, 4096)])
 def test_connections_and_what_they_are_sent_leave_files_for_the_ledger(
-    monkeypatch: pytest.MonkeyPatch, files: int, most: int
+    monkeypatch: pytest.MonkeyPatch, files: int, maximum: int
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert most_connections(Limits()) == most
+    assert most_connections(Limits()) == maximum
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_connections_and_what_they_are_sent_leave_files_for_the_ledger(
 def test_the_soft_limit_of_files_is_raised_as_far_as_connections_need(
     monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, set_to: int | None
 ) -> None:
-    found: list[Any] = []
+    result: list[Any] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
-    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: found.append(limits))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: result.append(limits))
     allow_connections(Limits())
-    assert found == ([] if set_to is None else [(set_to, hard)])
+    assert result == ([] if set_to is None else [(set_to, hard)])
 
 
 def test_more_connections_than_the_limit_are_ended(opened: tuple[Service, Window]) -> None:

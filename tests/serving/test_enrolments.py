@@ -33,17 +33,17 @@ PATH = "/v1/enrolments"
 
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[EnrolmentBook]:
-    with EnrolmentBook(tmp_path / "book" / "enrolments.sqlite") as made:
-        yield made
+    with EnrolmentBook(tmp_path / "book" / "enrolments.sqlite") as result:
+        yield result
 
 
 @pytest.fixture
-def asked(opened: tuple[Service, Window], book: EnrolmentBook, tmp_path: Path) -> Iterator[Served]:
+def requested(opened: tuple[Service, Window], book: EnrolmentBook, tmp_path: Path) -> Iterator[Served]:
     parties, window = opened
     intake = Intake(book, parties.key, ORIGIN, windows=lambda: ["w-1", "w-2"], open_=lambda: "w-1",
                     clock=parties.clock, roster=RosterFile(tmp_path / "roster.json").line)  # fmt: skip
-    with serving(parties, window, intake=intake) as made:
-        yield made
+    with serving(parties, window, intake=intake) as result:
+        yield result
 
 
 @pytest.fixture(params=["sync", "asynchronous"])
@@ -64,15 +64,15 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
-def test_a_request_waits_until_it_is_decided(asked: Served, book: EnrolmentBook, tmp_path: Path) -> None:
-    assert asked.get(PATH).value == {"origin": ORIGIN, "windows": ["w-1", "w-2"], "open": "w-1"}
+def test_a_request_waits_until_it_is_decided(requested: Served, book: EnrolmentBook, tmp_path: Path) -> None:
+    assert requested.get(PATH).value == {"origin": ORIGIN, "windows": ["w-1", "w-2"], "open": "w-1"}
     request = request_of(account(tmp_path))
-    first = asked.post(PATH, request.canonical())
+    first = requested.post(PATH, request.canonical())
     assert (first.status, first.value["status"]) == (202, "pending")
-    assert asked.post(PATH, request.canonical()).body == first.body and len(book.requests()) == 1
-    EnrolmentAnswer.parse(first.value, field="answer").check(request, asked.parties.key.verifier)
+    assert requested.post(PATH, request.canonical()).body == first.body and len(book.requests()) == 1
+    EnrolmentAnswer.parse(first.value, field="answer").check(request, requested.parties.key.verifier)
     book.decide([request], "rejected", "who are you?")
-    told = asked.post(PATH, request.canonical())
+    told = requested.post(PATH, request.canonical())
     assert (told.status, told.value["status"], told.value["reason"]) == (200, "rejected", "who are you?")
     for reply in (first, told):
         jsonschema.validate(
@@ -80,7 +80,7 @@ def test_a_request_waits_until_it_is_decided(asked: Served, book: EnrolmentBook,
         )
 
 
-def test_what_is_no_request_has_a_name(asked: Served, book: EnrolmentBook, tmp_path: Path) -> None:
+def test_what_is_no_request_has_a_name(requested: Served, book: EnrolmentBook, tmp_path: Path) -> None:
     asker = account(tmp_path)
     good = request_of(asker).dump()
     cases: list[tuple[Any, int, str]] = [
@@ -96,30 +96,30 @@ def test_what_is_no_request_has_a_name(asked: Served, book: EnrolmentBook, tmp_p
         (b" " * (MAX_REQUEST_BYTES + 1), 413, "Unreadable"),
     ]
     for body, status, name in cases:
-        reply = asked.post(PATH, body if isinstance(body, bytes) else json.dumps(body).encode())
+        reply = requested.post(PATH, body if isinstance(body, bytes) else json.dumps(body).encode())
         assert (reply.status, reply.value["error"]) == (status, name), body
-    reply = asked.post(PATH, b"{}", {"Content-Type": "text/plain"})
+    reply = requested.post(PATH, b"{}", {"Content-Type": "text/plain"})
     assert (reply.status, reply.value["error"]) == (415, "Unreadable")
-    assert asked.get(PATH, "DELETE").status == 405
-    assert book.requests() == [] and asked.faults == []
+    assert requested.get(PATH, "DELETE").status == 405
+    assert book.requests() == [] and requested.faults == []
 
 
 def test_a_full_book_takes_no_more_and_drops_what_waits_in_vain(
-    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(enrolments, "MAX_PENDING", 2)
     one, other, third = (account(tmp_path, name) for name in ("one", "other", "third"))
     book.take(request_of(one, "w-0"), 0, ["w-0"])
-    assert asked.post(PATH, request_of(other).canonical()).status == 202
-    assert asked.post(PATH, request_of(one).canonical()).status == 202
+    assert requested.post(PATH, request_of(other).canonical()).status == 202
+    assert requested.post(PATH, request_of(one).canonical()).status == 202
     assert [(k.request.account, k.request.window) for k in book.requests()] == [
         ("one", "w-2"),
         ("other", "w-2"),
     ]
-    refused = asked.post(PATH, request_of(third).canonical())
+    refused = requested.post(PATH, request_of(third).canonical())
     assert (refused.status, refused.value["error"]) == (429, "TooMany")
     assert refused.headers["retry-after"] == str(endpoint.FULL_RETRY_S)
-    again = asked.post(PATH, request_of(other).canonical())  # what waits is answered all the same
+    again = requested.post(PATH, request_of(other).canonical())  # what waits is answered all the same
     assert again.status == 202
 
 
@@ -129,33 +129,33 @@ def strangers(folder: Path, name: str, count: int) -> list[Account]:
 
 
 def test_requests_of_strangers_under_an_id_do_not_keep_its_owner_out(
-    asked: Served, book: EnrolmentBook, tmp_path: Path
+    requested: Served, book: EnrolmentBook, tmp_path: Path
 ) -> None:
     """Eight requests under an id used to end in 429 for its owner, who has no other id to ask under."""
     for stranger in strangers(tmp_path, "alice", 9):
-        assert asked.post(PATH, request_of(stranger).canonical()).status == 202
+        assert requested.post(PATH, request_of(stranger).canonical()).status == 202
     owner = account(tmp_path, "alice")
-    assert asked.post(PATH, request_of(owner).canonical()).status == 202
+    assert requested.post(PATH, request_of(owner).canonical()).status == 202
     assert owner.roster_entry.key in {kept.request.key for kept in book.requests()}
 
 
 def test_a_full_book_displaces_requests_under_the_id_with_the_most(
-    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever fills the book under one id displaces requests under that id alone."""
     monkeypatch.setattr(enrolments, "MAX_PENDING", 6)
     bob, carol, alice = (account(tmp_path, name) for name in ("bob", "carol", "alice"))
-    assert asked.post(PATH, request_of(bob).canonical()).status == 202
+    assert requested.post(PATH, request_of(bob).canonical()).status == 202
     for stranger in strangers(tmp_path, "alice", 12):
-        assert asked.post(PATH, request_of(stranger).canonical()).status == 202
+        assert requested.post(PATH, request_of(stranger).canonical()).status == 202
     for newcomer in (carol, alice):
-        assert asked.post(PATH, request_of(newcomer).canonical()).status == 202
+        assert requested.post(PATH, request_of(newcomer).canonical()).status == 202
     waiting = book.requests()
     assert len(waiting) <= 6
     assert {a.roster_entry.key for a in (bob, carol, alice)} <= {kept.request.key for kept in waiting}
     # Displaced requests are taken again when they are repeated.
     again = strangers(tmp_path / "later", "alice", 1)[0]
-    assert asked.post(PATH, request_of(again).canonical()).value["status"] == "pending"
+    assert requested.post(PATH, request_of(again).canonical()).value["status"] == "pending"
 
 
 def rotation(asker: Account, roster: Path) -> EnrolmentRequest:
@@ -166,27 +166,27 @@ def rotation(asker: Account, roster: Path) -> EnrolmentRequest:
 
 
 def test_a_rotation_that_the_roster_s_key_signed_is_subject_to_no_limit_for_strangers(
-    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A book without any place left, for the whole service: a stolen key can be replaced all the same."""
     monkeypatch.setattr(enrolments, "MAX_PENDING", 4)
     request = rotation(account(tmp_path, "alice"), tmp_path / "roster.json")
     for number in range(4):
         other = account(tmp_path, f"other-{number}")
-        assert asked.post(PATH, request_of(other).canonical()).status == 202
-    assert asked.post(PATH, request_of(account(tmp_path, "late")).canonical()).status == 429
-    assert asked.post(PATH, request.canonical()).status == 202
+        assert requested.post(PATH, request_of(other).canonical()).status == 202
+    assert requested.post(PATH, request_of(account(tmp_path, "late")).canonical()).status == 429
+    assert requested.post(PATH, request.canonical()).status == 202
     kept = book.find(request.digest())
     assert kept is not None and kept.signed
     # What comes later displaces no request that the roster's key signed.
     monkeypatch.setattr(enrolments, "MAX_PENDING", 0)
     for stranger in strangers(tmp_path, "alice", 3):
-        assert asked.post(PATH, request_of(stranger).canonical()).status == 429
+        assert requested.post(PATH, request_of(stranger).canonical()).status == 429
     assert [k.request for k in book.requests() if k.signed] == [request]
 
 
 def test_a_stranger_s_own_old_key_is_not_the_roster_s(
-    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stranger can sign with an old key of its own, under any id; only the key on the roster lifts the limits."""
     add_to_roster(tmp_path / "roster.json", account(tmp_path, "alice").roster_entry)
@@ -195,15 +195,15 @@ def test_a_stranger_s_own_old_key_is_not_the_roster_s(
     stranger.keys.renew(stranger.account)
     request = request_of(stranger)
     assert request.previous is not None
-    assert asked.post(PATH, request.canonical()).status == 429
+    assert requested.post(PATH, request.canonical()).status == 429
     monkeypatch.setattr(enrolments, "MAX_PENDING", 1)
-    assert asked.post(PATH, request.canonical()).status == 202
+    assert requested.post(PATH, request.canonical()).status == 202
     kept = book.find(request.digest())
     assert kept is not None and not kept.signed
 
 
 def test_requests_that_the_roster_s_key_signed_have_a_limit_of_their_own(
-    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has an account's key fills that account's places, and those of no other."""
     monkeypatch.setattr(enrolments, "MAX_SIGNED", 2)
@@ -211,16 +211,16 @@ def test_requests_that_the_roster_s_key_signed_have_a_limit_of_their_own(
     old = alice.keys.newest
     add_to_roster(tmp_path / "roster.json", alice.roster_entry)
     signed = [request_of(new, previous=old) for new in strangers(tmp_path, "alice", 3)]
-    replies = [asked.post(PATH, request.canonical()) for request in signed]
+    replies = [requested.post(PATH, request.canonical()) for request in signed]
     assert [reply.status for reply in replies] == [202, 202, 429] and replies[2].value["error"] == "TooMany"
-    assert asked.post(PATH, rotation(bob, tmp_path / "roster.json").canonical()).status == 202
+    assert requested.post(PATH, rotation(bob, tmp_path / "roster.json").canonical()).status == 202
     # A decision makes room.
     book.decide([signed[0]], "rejected")
-    assert asked.post(PATH, signed[2].canonical()).status == 202
+    assert requested.post(PATH, signed[2].canonical()).status == 202
 
 
 def test_requests_that_a_replaced_key_signed_take_no_place_of_its_successor(
-    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever stole an account's old key fills its places until the provider has replaced that key, and no longer."""
     monkeypatch.setattr(enrolments, "MAX_SIGNED", 2)
@@ -228,34 +228,44 @@ def test_requests_that_a_replaced_key_signed_take_no_place_of_its_successor(
     stolen = alice.keys.newest
     add_to_roster(roster, alice.roster_entry)
     thefts = [request_of(thief, previous=stolen) for thief in strangers(tmp_path, "alice", 3)]
-    assert [asked.post(PATH, theft.canonical()).status for theft in thefts] == [202, 202, 429]
+    assert [requested.post(PATH, theft.canonical()).status for theft in thefts] == [202, 202, 429]
     alice.keys.renew("alice")
     own = request_of(alice, previous=None)
-    assert asked.post(PATH, own.canonical()).status == 202
-    done = run("provider", "enrolments", "approve", tmp_path / "book" / "enrolments.sqlite", "--key", own.key, "--lost", "alice",
-               "--roster", roster)  # fmt: skip
+    assert requested.post(PATH, own.canonical()).status == 202
+    done = run(
+        "provider",
+        "enrolments",
+        "approve",
+        tmp_path / "book" / "enrolments.sqlite",
+        "--key",
+        own.key,
+        "--lost",
+        "alice",
+        "--roster",
+        roster,
+    )
     assert done.exit_code == 0, done.output
     assert [line.key for line in load_roster(roster)] == [own.key]
     alice.keys.renew("alice")
     rotated = request_of(alice)
     assert rotated.previous == own.key
-    assert asked.post(PATH, rotated.canonical()).status == 202
+    assert requested.post(PATH, rotated.canonical()).status == 202
     kept = book.find(rotated.digest())
     assert kept is not None and kept.signed
     # The replaced key has no place left of its own.
-    late = asked.post(PATH, thefts[2].canonical())
+    late = requested.post(PATH, thefts[2].canonical())
     assert late.status == 202
     kept = book.find(thefts[2].digest())
     assert kept is not None and not kept.signed
 
 
-def test_an_unreadable_roster_is_a_503(asked: Served, tmp_path: Path) -> None:
+def test_an_unreadable_roster_is_a_503(requested: Served, tmp_path: Path) -> None:
     alice = account(tmp_path, "alice")
     request = rotation(alice, tmp_path / "roster.json")
     (tmp_path / "roster.json").write_text("{")
-    reply = asked.post(PATH, request.canonical())
-    assert (reply.status, reply.value["error"]) == (503, "StoreError") and len(asked.faults) == 1
-    asked.faults.clear()
+    reply = requested.post(PATH, request.canonical())
+    assert (reply.status, reply.value["error"]) == (503, "StoreError") and len(requested.faults) == 1
+    requested.faults.clear()
 
 
 def test_a_roster_is_read_again_once_it_has_changed(tmp_path: Path) -> None:
@@ -305,7 +315,7 @@ def test_strangers_requests_do_not_stand_in_the_way_of_a_decision(
     assert done.exit_code == 2 and "several requests are for one account" in done.stderr
     done = run("provider", "enrolments", "approve", file, "--account", "alice", "--roster", roster, "--json")
     assert json.loads(done.stdout) == {"approved": 1, "added": 0, "replaced": 1}, done.output
-    done = run("provider", "enrolments", "reject", file, "--strangers-of", "alice", "--json")
+    done = run("provider", "enrolments", "reject", file, "--newcomers-of", "alice", "--json")
     assert json.loads(done.stdout) == {"rejected": 12}
     # Bob's line is left alone by --all: nothing that waits under his id is signed by his key.
     done = run("provider", "enrolments", "approve", file, "--all", "--roster", roster, "--json")
@@ -347,21 +357,21 @@ def test_a_book_of_another_version_is_named(tmp_path: Path) -> None:
 
 
 def test_a_book_that_cannot_be_written_is_a_503(
-    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    requested: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*_: object, **__: object) -> Any:
         raise StoreError("the disk is full", field="/private/path")
 
     monkeypatch.setattr(book, "take", failing)
-    reply = asked.post(PATH, request_of(account(tmp_path)).canonical())
+    reply = requested.post(PATH, request_of(account(tmp_path)).canonical())
     assert (reply.status, reply.value["error"], reply.headers["retry-after"]) == (503, "StoreError", "1")
-    assert b"private" not in reply.body and len(asked.faults) == 1
-    asked.faults.clear()
+    assert b"private" not in reply.body and len(requested.faults) == 1
+    requested.faults.clear()
 
 
-def test_a_busy_desk_asks_for_patience(asked: Served, tmp_path: Path) -> None:
-    asked.service.app.enrolments.desk.places = 0
-    reply = asked.post(PATH, request_of(account(tmp_path)).canonical())
+def test_a_busy_queue_asks_for_patience(requested: Served, tmp_path: Path) -> None:
+    requested.service.app.enrolments.queue.places = 0
+    reply = requested.post(PATH, request_of(account(tmp_path)).canonical())
     assert (reply.status, reply.value["error"], reply.headers["retry-after"]) == (429, "Busy", "1")
 
 
@@ -370,33 +380,33 @@ def test_a_service_without_a_book_takes_none(served: Served, tmp_path: Path) -> 
     assert (reply.status, reply.value["error"]) == (404, "NotFound") and served.get(PATH).status == 404
 
 
-def test_requests_are_counted_and_name_nobody(asked: Served, tmp_path: Path) -> None:
-    asked.post(PATH, request_of(account(tmp_path, "somebody")).canonical())
-    text = asked.get("/metrics").body.decode()
+def test_requests_are_counted_and_name_nobody(requested: Served, tmp_path: Path) -> None:
+    requested.post(PATH, request_of(account(tmp_path, "somebody")).canonical())
+    text = requested.get("/metrics").body.decode()
     assert 'rag_audit_requests_total{outcome="enrolment-pending"} 1.0' in text and "somebody" not in text
     assert 'rag_audit_http_responses_total{route="/v1/enrolments",status="202"} 1.0' in text
 
 
 def test_the_client_asks_and_asks_again(
-    asked: Served,
+    requested: Served,
     both: Both,
     book: EnrolmentBook,
     tmp_path: Path,
 ) -> None:
-    asker, key = account(tmp_path), asked.parties.key.verifier
-    first = both.run(asked.service.url, key, lambda client: client.enrol(asker))
+    asker, key = account(tmp_path), requested.parties.key.verifier
+    first = both.run(requested.service.url, key, lambda client: client.enrol(asker))
     assert (first.status, first.window) == ("pending", "w-2")
     book.decide([kept.request for kept in book.requests()], "approved")
-    again = both.run(asked.service.url, key, lambda client: client.enrol(asker))
+    again = both.run(requested.service.url, key, lambda client: client.enrol(asker))
     assert again.status == "approved" and again.request == first.request
-    now = both.run(asked.service.url, key, lambda client: client.enrol(asker, "w-1"))
+    now = both.run(requested.service.url, key, lambda client: client.enrol(asker, "w-1"))
     assert now.window == "w-1" and now.request != first.request
     with pytest.raises(RequestRefused, match="the provider accepts no enrolment for that window") as refused:
-        both.run(asked.service.url, key, lambda client: client.enrol(asker, "w-9"))
+        both.run(requested.service.url, key, lambda client: client.enrol(asker, "w-9"))
     assert refused.value.reason == "WindowStateError"
     with pytest.raises(SignatureError, match="not signed by the provider"):
         both.run(
-            asked.service.url, SigningKey.generate(key.name).verifier, lambda client: client.enrol(asker)
+            requested.service.url, SigningKey.generate(key.name).verifier, lambda client: client.enrol(asker)
         )
 
 
@@ -431,17 +441,19 @@ def test_the_client_is_patient_and_believes_no_answer_to_another(
         both.run("http://127.0.0.1:9", provider.verifier, lambda client: client.enrol(asker))
 
 
-def test_the_commands_ask_list_approve_and_reject(asked: Served, book: EnrolmentBook, tmp_path: Path) -> None:
+def test_the_commands_ask_list_approve_and_reject(
+    requested: Served, book: EnrolmentBook, tmp_path: Path
+) -> None:
     file, roster, key = (
         tmp_path / "book" / "enrolments.sqlite",
         tmp_path / "roster.json",
         tmp_path / "provider.pub",
     )
-    key.write_text(str(asked.parties.key.verifier))
+    key.write_text(str(requested.parties.key.verifier))
     askers = {name: account(tmp_path, name) for name in ("a", "b", "c", "d", "e")}
 
     def ask(name: str, *more: str) -> Any:
-        done = run("account", "request", askers[name].directory, "--url", asked.service.url, "--provider", key,
+        done = run("account", "request", askers[name].directory, "--url", requested.service.url, "--provider", key,
                    "--json", *more)  # fmt: skip
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
@@ -450,7 +462,9 @@ def test_the_commands_ask_list_approve_and_reject(asked: Served, book: Enrolment
         assert ask(name) == {"account": name, "window": "w-2", "status": "pending", "reason": "", "seq": None}
     Account.create(tmp_path / "thief", "e", "law")
     assert (
-        run("account", "request", tmp_path / "thief", "--url", asked.service.url, "--provider", key).exit_code
+        run(
+            "account", "request", tmp_path / "thief", "--url", requested.service.url, "--provider", key
+        ).exit_code
         == 0
     )
     listed = json.loads(run("provider", "enrolments", "list", file, "--json").stdout)["requests"]
@@ -494,7 +508,7 @@ def test_the_commands_ask_list_approve_and_reject(asked: Served, book: Enrolment
     assert "pending" not in run(
         "provider", "enrolments", "list", file, "--status", "all", "--window", "w-2"
     ).stdout.replace("pending", "", 1)
-    status = run("account", "status", asked.parties.accounts["law-1"].directory, "--url", asked.service.url,
+    status = run("account", "status", requested.parties.accounts["law-1"].directory, "--url", requested.service.url,
                  "--provider", key, "--json")  # fmt: skip
     assert json.loads(status.stdout)["n"] == 64
     assert (

@@ -31,12 +31,12 @@ def exchanged(url: str, sent: bytes) -> bytes:
 
 def header(size: int, *, last: bytes = b"Connection: close\r\n") -> bytes:
     """A request for /healthz whose header section has that many bytes, in fields of at most 1,000."""
-    made = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + last
-    while (left := size - len(made) - 2) > 0:
+    result = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + last
+    while (left := size - len(result) - 2) > 0:
         value = min(left, 1000) if left - 1000 > 10 or left <= 1000 else left - 500
-        made += b"X: " + b"x" * (value - 5) + b"\r\n"
-    assert len(made) + 2 == size
-    return made + b"\r\n"
+        result += b"X: " + b"x" * (value - 5) + b"\r\n"
+    assert len(result) + 2 == size
+    return result + b"\r\n"
 
 
 def refused(answer: bytes, status: int) -> str:

@@ -75,12 +75,12 @@ def test_kills_under_load_lose_nothing_and_use_no_slot_twice(
     server = Server(folder, environment) if kills == 1 else ForkedServer(folder, environment)
     server.start()
     try:
-        found = asyncio.run(send_all(server, tickets, rate=0, kills=kills))
+        result = asyncio.run(send_all(server, tickets, rate=0, kills=kills))
     finally:
         code = server.stop()
     assert code == 0
-    assert found["answered"] == len(tickets) == each * len(parties.accounts)
-    assert len(found["restart_seconds"]) == kills
+    assert result["answered"] == len(tickets) == each * len(parties.accounts)
+    assert len(result["restart_seconds"]) == kills
     assert check(folder, publication, parties.key.verifier, tickets) == {
         "records": len(tickets), "lost": 0, "slots_reused": 0, "other_records": 0,
     }  # fmt: skip

@@ -34,7 +34,7 @@ def test_unknown_addresses_and_methods_have_names(served: Served) -> None:
     for path in ("/", "/v1", "/v1/query/", "/public", "/windows/w-1", "/v2/query"):
         reply = served.get(path)
         assert (reply.status, reply.value["error"]) == (404, "NotFound"), path
-    for path, method in (("/v1/query", "GET"), ("/healthz", "POST"), ("/public/opening.json", "DELETE")):
+    for path, method in (("/v1/query", "GET"), ("/healthz", "POST"), ("/public/header.json", "DELETE")):
         reply = served.get(path, method)
         assert (reply.status, reply.value["error"]) == (405, "MethodNotAllowed")
         assert reply.headers["allow"]
@@ -45,7 +45,7 @@ def test_metrics_count_outcomes_and_name_nobody(fresh: Served) -> None:
     reply = fresh.post("/v1/query", request.canonical())
     fresh.accept("law-1", request, reply)
     fresh.post("/v1/queries", b'[{"account":"somebody"}, 1]')
-    fresh.get("/public/opening.json")
+    fresh.get("/public/header.json")
     text = fresh.get("/metrics").body.decode()
     entries = fresh.window.state.tree.size
     for line in (
@@ -65,7 +65,7 @@ def test_metrics_count_outcomes_and_name_nobody(fresh: Served) -> None:
     # A time that a query took could tell something of its scores: counters and states have none.
     kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     assert set(kinds.values()) == {"counter", "gauge"}
-    published = fresh.window.directory / "public/opening.json"
+    published = fresh.window.directory / "public/header.json"
     assert f"rag_audit_public_bytes_total {float(published.stat().st_size)}" in text
 
 
@@ -76,7 +76,7 @@ def lines() -> Any:
     try:
         yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
     finally:
-        logs.forget_lines(handler)
+        logs.remove_handler(handler)
     assert handler not in logging.getLogger("rag_audit").handlers
 
 
@@ -87,16 +87,16 @@ def test_logs_are_json_with_the_request_s_id_and_no_content(fresh: Served, lines
     fresh.accept("law-1", request, reply)
     assert reply.headers["x-request-id"] == "trace-1.a_B"
     other = fresh.get("/secret-path?token=secret", X_Request_Id="not well formed\t")
-    made = other.headers["x-request-id"]
-    assert re.fullmatch("[0-9a-f]{16}", made)
+    created = other.headers["x-request-id"]
+    assert re.fullmatch("[0-9a-f]{16}", created)
     fresh.service.stop()
-    found = [line for line in lines() if line["event"] == "request"]
-    assert [line.pop("time")[-1] for line in found] == ["Z", "Z"]
+    result = [line for line in lines() if line["event"] == "request"]
+    assert [line.pop("time")[-1] for line in result] == ["Z", "Z"]
     size = len(request.canonical())
-    assert found == [
+    assert result == [
         {"level": "info", "event": "request", "request_id": "trace-1.a_B", "method": "POST",
          "route": "/v1/query", "status": 200, "bytes_in": size, "outcome": "answer"},
-        {"level": "info", "event": "request", "request_id": made, "method": "GET", "route": "other",
+        {"level": "info", "event": "request", "request_id": created, "method": "GET", "route": "other",
          "status": 404, "bytes_in": 0},
     ]  # fmt: skip
 
@@ -138,20 +138,20 @@ def test_spans_are_made_where_a_program_wants_them(served: Served, monkeypatch: 
 
 
 def test_the_openapi_document_has_the_models_schemas(served: Served) -> None:
-    found = served.get("/openapi.json").value
-    assert found == openapi(Limits())
-    schemas = found["components"]["schemas"]
+    result = served.get("/openapi.json").value
+    assert result == openapi(Limits())
+    schemas = result["components"]["schemas"]
     assert {"SignedRequest", "Answer", "Refusal", "Publication"} <= set(schemas)
-    for name in re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(found)):
+    for name in re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(result)):
         assert name in schemas
     request = served.request("medicine-2", "What helps against fever?")
     checker = jsonschema.Draft202012Validator(
-        {"$ref": "#/components/schemas/SignedRequest", "components": found["components"]}
+        {"$ref": "#/components/schemas/SignedRequest", "components": result["components"]}
     )
     checker.validate(request.dump())
     assert not checker.is_valid({**request.dump(), "i": 0})
     routes = {route.path.replace(":path", "") for route in served.service.app.routes}
-    assert routes == set(found["paths"])
+    assert routes == set(result["paths"])
 
 
 # -- addresses -------------------------------------------------------------------------------------------
@@ -182,5 +182,5 @@ def test_what_is_no_address_is_said(text: str) -> None:
 def test_addresses() -> None:
     assert parse_address("127.0.0.1:0", field="x") == ("127.0.0.1", 0)
     assert parse_address("[::1]:443", field="x") == ("::1", 443)
-    with listen("127.0.0.1", 0) as made:
-        assert made.family == socket.AF_INET and made.getsockname()[1] > 0
+    with listen("127.0.0.1", 0) as result:
+        assert result.family == socket.AF_INET and result.getsockname()[1] > 0

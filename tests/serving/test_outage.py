@@ -26,8 +26,8 @@ BUNDLE = "/windows/w-1/tile/entries/000.p/2"
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[Cluster]:
-    with cluster(durable=True) as made:
-        yield made
+    with cluster(durable=True) as result:
+        yield result
 
 
 def told_to_come_again(reply: Reply, error: str = "StoreError") -> None:
@@ -56,7 +56,7 @@ def test_a_database_outage_is_no_missing_file(database: Cluster, tmp_path: Path)
             and "status 503" in done.stderr
             and "the service cannot answer at the moment: repeat the request later" in done.stderr
         )
-        assert served.get("/public/opening.json").status == 200
+        assert served.get("/public/header.json").status == 200
         assert (
             served.get("/windows/w-1/tile/entries/000.p/200").status == 404
         )  # the log is known to have none
@@ -68,7 +68,7 @@ def test_a_database_outage_is_no_missing_file(database: Cluster, tmp_path: Path)
 
 def test_while_no_window_is_open_no_file_is_missing(opened: Any) -> None:
     with serving(*opened, served=Windows()) as served:
-        for path in ("/public/opening.json", "/windows/w-1/opening.json", BUNDLE):
+        for path in ("/public/header.json", "/windows/w-1/header.json", BUNDLE):
             told_to_come_again(served.get(path), "WindowStateError")
 
 
@@ -79,20 +79,20 @@ def test_a_disk_that_does_not_answer_is_no_missing_file(
     real = os.open
 
     def failing(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
-        if path == "opening.json":
+        if path == "header.json":
             raise OSError(number, os.strerror(number))
         return real(path, flags, *args, **kwargs)
 
     monkeypatch.setattr(public.os, "open", failing)
-    told_to_come_again(fresh.get("/public/opening.json"))
+    told_to_come_again(fresh.get("/public/header.json"))
     assert fresh.get("/public/window.json").status == 404  # there is none yet
     monkeypatch.undo()
-    assert fresh.get("/public/opening.json").status == 200
+    assert fresh.get("/public/header.json").status == 200
 
 
 def test_a_public_folder_that_is_gone_is_no_missing_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
-        public.open_public(tmp_path / "unmounted", "opening.json")
-    assert public.open_public(tmp_path, "opening.json") is None
+        public.open_public(tmp_path / "unmounted", "header.json")
+    assert public.open_public(tmp_path, "header.json") is None
     (tmp_path / "notes").write_text("a file")
     assert public.open_public(tmp_path, "notes/x.txt") is None

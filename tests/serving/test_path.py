@@ -19,7 +19,7 @@ from tests.window.simulator import Service
 
 ROOT = Path(rag_audit.__file__).parent
 PAGE = (ROOT.parent / "docs/architecture.md").read_text()
-MOST_CLIMBS = 2
+MAX_CLIMBS = 2
 """The ledger's writer asks for an entry's bytes in ledger order, and the pool of draws asks for a slot's draw."""
 
 
@@ -73,17 +73,17 @@ def _layers() -> dict[str, int]:
 @cache
 def _imported(module: str) -> set[str]:
     """The modules that one imports, directly or by way of others."""
-    found, left = set(), [module]
+    result, left = set(), [module]
     while left:
         path = ROOT / (left.pop().replace(".", "/") + ".py")
         for node in ast.walk(ast.parse(path.read_text())) if path.exists() else ():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rag_audit."):
                 parent = str(node.module).removeprefix("rag_audit.")
                 named = {parent, *(f"{parent}.{alias.name}" for alias in node.names)}
-                new = {n for n in named if (ROOT / (n.replace(".", "/") + ".py")).exists()} - found
-                found |= new
+                new = {n for n in named if (ROOT / (n.replace(".", "/") + ".py")).exists()} - result
+                result |= new
                 left += new
-    return found
+    return result
 
 
 def test_one_query_climbs_at_most_twice_on_its_way_to_the_ledger(tmp_path: Path) -> None:
@@ -103,9 +103,14 @@ def test_one_query_climbs_at_most_twice_on_its_way_to_the_ledger(tmp_path: Path)
         return module.split(".")[0]
 
     climbs = {c for c in answered if layer[package(c.callee)] < layer[package(c.caller)]}
-    assert len(climbs) <= MOST_CLIMBS, climbs
+    assert len(climbs) <= MAX_CLIMBS, climbs
     # Nor does the provider's own code call back into a module that imports the caller's.
-    inside = {c for c in answered if package(c.caller) == package(c.callee) and package(c.caller) in ("attest", "service")
-              and c.caller != c.callee}  # fmt: skip
+    inside = {
+        c
+        for c in answered
+        if package(c.caller) == package(c.callee)
+        and package(c.caller) in ("attest", "service")
+        and c.caller != c.callee
+    }
     assert {c for c in inside if c.caller in _imported(c.callee)} == set()
     assert len({package(c.callee) for c in answered}) <= 9

@@ -75,8 +75,8 @@ def chosen(url: str, environ: dict[str, str]) -> str | None:
     """The proxy by which an address is reached, if it is reached by one."""
     address = address_of(url)
     assert address is not None
-    found = proxy_of(address, environ)
-    return None if found is None else found.url
+    result = proxy_of(address, environ)
+    return None if result is None else result.url
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,25 @@ def test_a_proxy_with_a_query_or_a_fragment_is_refused_even_an_empty_one(end: st
 
 @pytest.mark.parametrize(
     "url",
-    ["", "a.test", "ftp://a.test", "http://", "http://[::1", "http://a.test:0", "http://a.test:99999", "http://a.test:x",
-     "http://a.test/?q", "http://a.test/#f", "http://a .test", "http://a.test/\n", "http://\udcff", "http://..",
-     f"http://{'a' * 64}.test", f"http://{'a.' * 127}test"],
-)  # fmt: skip
+    [
+        "",
+        "a.test",
+        "ftp://a.test",
+        "http://",
+        "http://[::1",
+        "http://a.test:0",
+        "http://a.test:99999",
+        "http://a.test:x",
+        "http://a.test/?q",
+        "http://a.test/#f",
+        "http://a .test",
+        "http://a.test/\n",
+        "http://\udcff",
+        "http://..",
+        f"http://{'a' * 64}.test",
+        f"http://{'a.' * 127}test",
+    ],
+)
 def test_what_is_no_address_is_refused_by_every_client(url: str) -> None:
     assert address_of(url) is None
     with pytest.raises(RagAuditError):
@@ -192,15 +207,15 @@ def test_every_client_asks_through_the_proxy(
     assert seen.pop() == ("POST", "http://witness.test:81/w/add", basic)
     with Client("http://service.test", KEY, patience=BRIEF) as client, pytest.raises(RagAuditError):
         client.publication()
-    assert seen.pop() == ("GET", "http://service.test/public/opening.json", basic)
+    assert seen.pop() == ("GET", "http://service.test/public/header.json", basic)
 
-    async def asked() -> None:
+    async def requested() -> None:
         async with AsyncClient("http://service.test", KEY, patience=BRIEF) as client:
             await client.publication()
 
     with pytest.raises(RagAuditError):
-        asyncio.run(asked())
-    assert seen.pop() == ("GET", "http://service.test/public/opening.json", basic)
+        asyncio.run(requested())
+    assert seen.pop() == ("GET", "http://service.test/public/header.json", basic)
     with pytest.raises(RagAuditError):
         Caller("https://service.test/v1", "chat endpoint", "", "", attempts=1).post("x", {}, read_object)
     assert seen.pop() == ("CONNECT", "service.test:443", basic)
@@ -214,12 +229,12 @@ def test_every_client_names_a_proxy_that_cannot_be_used(
 ) -> None:
     monkeypatch.setenv(variable, value)
 
-    async def asked() -> None:
+    async def requested() -> None:
         AsyncClient("http://service.test", KEY)
 
     for ask in (
         lambda: Client("http://service.test", KEY),
-        lambda: asyncio.run(asked()),
+        lambda: asyncio.run(requested()),
         lambda: Caller("http://service.test/v1", "chat endpoint", "", "").post("x", {}, read_object),
         lambda: submitting._ask(submitting.Remote(KEY, "http://witness.test"), "/add", b""),
         lambda: httpx_options(address_of("http://qdrant.test:6333")),  # type: ignore[arg-type]

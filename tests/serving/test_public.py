@@ -28,17 +28,17 @@ from tests.window.simulator import Service
 
 
 def test_the_publication_is_the_window_s_and_a_cache_asks_for_it_each_time(served: Served) -> None:
-    found = served.get("/public/opening.json")
-    assert (found.status, found.headers["content-type"]) == (200, "application/json")
-    assert found.headers["cache-control"] == "no-cache"
-    assert Publication.parse(found.value, field="opening.json") == served.publication
-    same = served.get("/public/opening.json", If_None_Match=found.headers["etag"])
-    assert (same.status, same.body, same.headers["etag"]) == (304, b"", found.headers["etag"])
-    other = served.get("/public/opening.json", If_None_Match='"another"')
-    assert (other.status, other.body) == (200, found.body)
-    head = served.get("/public/opening.json", "HEAD")
+    result = served.get("/public/header.json")
+    assert (result.status, result.headers["content-type"]) == (200, "application/json")
+    assert result.headers["cache-control"] == "no-cache"
+    assert Publication.parse(result.value, field="header.json") == served.publication
+    same = served.get("/public/header.json", If_None_Match=result.headers["etag"])
+    assert (same.status, same.body, same.headers["etag"]) == (304, b"", result.headers["etag"])
+    other = served.get("/public/header.json", If_None_Match='"another"')
+    assert (other.status, other.body) == (200, result.body)
+    head = served.get("/public/header.json", "HEAD")
     assert (head.status, head.body) == (200, b"")
-    assert head.headers["content-length"] == str(len(found.body))
+    assert head.headers["content-length"] == str(len(result.body))
 
 
 def test_a_file_that_is_replaced_has_another_tag(parties: Service) -> None:
@@ -92,7 +92,7 @@ OUTSIDE = [
     "notes",
     "notes/",
     "notes/.hidden.txt",
-    "opening.json%00.txt",
+    "header.json%00.txt",
     "settings.json",
     "checkpoint-0.txt",
     "tile/0/000",
@@ -114,8 +114,8 @@ def test_nothing_else_is_served(served: Served, name: str) -> None:
 
 
 def test_another_window_s_address_has_nothing(served: Served) -> None:
-    assert served.get("/windows/w-2/opening.json").status == 404
-    assert served.get("/windows/w-1/opening.json").status == 200
+    assert served.get("/windows/w-2/header.json").status == 404
+    assert served.get("/windows/w-1/header.json").status == 200
 
 
 def test_links_to_what_is_not_public_are_not_followed(served: Served) -> None:
@@ -138,8 +138,8 @@ def test_a_file_is_closed_though_its_client_left_before_the_first_part(
     opened: list[Any] = []
 
     def recorded(folder: Path, name: str) -> Any:
-        opened.append(found := open_public(folder, name))
-        return found
+        opened.append(result := open_public(folder, name))
+        return result
 
     async def send(message: Any) -> None:
         raise ConnectionResetError
@@ -150,7 +150,7 @@ def test_a_file_is_closed_though_its_client_left_before_the_first_part(
     monkeypatch.setattr(public, "open_public", recorded)
     scope: dict[str, Any] = {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": "GET",
-        "scheme": "http", "path": "/public/opening.json", "root_path": "", "query_string": b"", "headers": [],
+        "scheme": "http", "path": "/public/header.json", "root_path": "", "query_string": b"", "headers": [],
     }  # fmt: skip
     asyncio.run(served.service.app(scope, receive, send))
     [(file, _)] = opened
@@ -174,7 +174,7 @@ def test_an_open_window_s_ledger_is_read_by_a_tile_reader(served: Served, tmp_pa
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(served.get(f"/windows/w-1/{name}").body)
     note, entries = read_tiles(tmp_path)
-    head = open_checkpoint(note, origin=served.window.opening.log, log_key=served.parties.key.verifier)
+    head = open_checkpoint(note, origin=served.window.header.log, log_key=served.parties.key.verifier)
     assert head.checkpoint.size == len(entries) == size
     assert entries == list(served.window.state.store.entries())
 
@@ -226,9 +226,9 @@ def test_a_closed_window_publishes_its_cosigned_checkpoint(parties: Service) -> 
     window = parties.open(system="scan")
     with window, serving(parties, window) as served:
         parties.finish(window)
-        found = served.get("/windows/w-1/checkpoint").body
+        result = served.get("/windows/w-1/checkpoint").body
         head = open_checkpoint(
-            found, origin=window.opening.log, log_key=parties.key.verifier, witnesses=window.witnesses
+            result, origin=window.header.log, log_key=parties.key.verifier, witnesses=window.witnesses
         )
         assert len(head.cosignatures) == 2
         assert head.checkpoint.size == len(window.state.entries)
@@ -242,11 +242,11 @@ def test_an_exchanged_window_answers_repeated_requests_under_its_own_name(
     with now, serving(*opened, served=windows) as served:
         request = served.request("law-2", "What is a contract?")
         first = served.post("/v1/query", request.canonical())  # and its answer gets lost
-        tag = served.get("/public/opening.json").headers["etag"]
+        tag = served.get("/public/header.json").headers["etag"]
         windows.put(now)
         assert windows.unused(old, 60)
-        assert served.get("/public/opening.json", If_None_Match=tag).status == 200
-        assert served.get("/windows/w-2/opening.json").status == 200
+        assert served.get("/public/header.json", If_None_Match=tag).status == 200
+        assert served.get("/windows/w-2/header.json").status == 200
         again = served.post("/v1/query", request.canonical())
         assert again.value["documents"] == first.value["documents"]
         served.accept("law-2", request, again)

@@ -40,7 +40,7 @@ def test_every_reason_has_a_status() -> None:
 CHANGES: list[tuple[dict[str, Any], str, int]] = [
     ({"i": 0}, "malformed", 400),
     ({"more": 1}, "malformed", 400),
-    ({"opening": "0" * 64}, "wrong-window", 409),
+    ({"header": "0" * 64}, "wrong-window", 409),
     ({"account": "nobody"}, "unknown-account", 403),
     ({"tenant": "nobody"}, "unknown-tenant", 403),
     ({"tenant": "law"}, "wrong-tenant", 403),
@@ -82,7 +82,7 @@ def _signed(account: Any, value: dict[str, Any]) -> bytes:
     opened = OpenedQuery(
         value["query"], bytes.fromhex(value["salt"]), get_embedder(query_tokens=QUERY_TOKENS)
     )
-    named = {name: value[name] for name in ("origin", "opening", "tenant", "account", "i")}
+    named = {name: value[name] for name in ("origin", "header", "tenant", "account", "i")}
     sig = account.keys.newest.sign(request_message(**named, hq=opened.hq)).hex()
     return json.dumps({**value, "hq": opened.hq, "sig": sig}).encode()
 
@@ -119,15 +119,15 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit(served: Served) -> None
 def test_a_window_outside_its_time_says_when_to_come_back(
     opened: tuple[Service, Window], served: Served
 ) -> None:
-    clock, opening = served.parties.clock, served.window.opening
+    clock, header = served.parties.clock, served.window.header
     request, now = served.request("law-2", "Who owns a book's text?"), clock.now
     try:
-        clock.now = opening.opens_at - 90_500
+        clock.now = header.opens_at - 90_500
         early = served.post("/v1/query", request.canonical())
         assert (early.status, early.headers["retry-after"]) == (503, "91")
         assert served.refusal(early).reason == "not-open"
         assert served.get("/readyz").value == {"ready": False, "reason": "the window is not open yet"}
-        clock.now = opening.closes_at + 1
+        clock.now = header.closes_at + 1
         late = served.post("/v1/query", request.canonical())
         assert (late.status, served.refusal(late).reason) == (410, "closed")
         assert "retry-after" not in late.headers
@@ -145,7 +145,7 @@ def test_without_a_window_nothing_is_signed(opened: tuple[Service, Window]) -> N
             assert (reply.status, reply.value["error"]) == (503, "WindowStateError")
             assert reply.headers["retry-after"] == "1"
         assert served.get("/readyz").value["reason"] == "no window is served"
-        assert served.get("/public/opening.json").status == 503
+        assert served.get("/public/header.json").status == 503
         assert served.get("/metrics").status == 200
 
 
@@ -179,10 +179,10 @@ def test_a_body_of_many_small_values_is_refused_before_they_are_made(
     read: list[bytes] = []
     plain_json = _native.plain_json
     monkeypatch.setattr(_native, "plain_json", lambda data: read.append(data) or plain_json(data))
-    for path, most in (("/v1/query", 65), ("/v1/queries", 64 * 64 + 1)):
-        reply = served.post(path, b"[" + b"[]," * most + b"[]]")
+    for path, maximum in (("/v1/query", 65), ("/v1/queries", 64 * 64 + 1)):
+        reply = served.post(path, b"[" + b"[]," * maximum + b"[]]")
         assert (reply.status, served.refusal(reply).reason) == (400, "malformed")
-        assert f"at most {most}" in served.refusal(reply).detail
+        assert f"at most {maximum}" in served.refusal(reply).detail
     assert read == []
     commas = served.signed("medicine-2", "a, b, " * 500, 64)
     reply = served.post("/v1/query", commas.canonical())
@@ -197,11 +197,11 @@ class Held:
 
     def __init__(self, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
         self.entered, self.go = threading.Semaphore(0), threading.Event()
-        self.asked: list[list[str]] = []
+        self.requested: list[list[str]] = []
         answer = window.answers.answer
 
         def slow(queries: Any) -> Any:
-            self.asked.append([query.account for query in queries])
+            self.requested.append([query.account for query in queries])
             self.entered.release()
             assert self.go.wait(60)
             return answer(queries)
@@ -210,10 +210,10 @@ class Held:
 
 
 def _in_thread(call: Any) -> tuple[threading.Thread, list[Any]]:
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(call()))
+    result: list[Any] = []
+    thread = threading.Thread(target=lambda: result.append(call()))
     thread.start()
-    return thread, found
+    return thread, result
 
 
 def test_beyond_its_places_a_service_asks_to_come_back(
@@ -222,7 +222,7 @@ def test_beyond_its_places_a_service_asks_to_come_back(
     held = Held(opened[1], monkeypatch)
     with serving(*opened, limits=Limits(waiting=1)) as served:
         request = served.request("law-1", "What is a contract?")
-        thread, found = _in_thread(lambda: served.post("/v1/query", request.canonical()))
+        thread, result = _in_thread(lambda: served.post("/v1/query", request.canonical()))
         assert held.entered.acquire(timeout=60)
         for path, body in (
             ("/v1/query", request.canonical()),
@@ -237,8 +237,8 @@ def test_beyond_its_places_a_service_asks_to_come_back(
                 assert served.request("law-1", "What is a contract?") == request
         held.go.set()
         thread.join()
-        assert found[0].status == 200
-        served.accept("law-1", request, found[0])
+        assert result[0].status == 200
+        served.accept("law-1", request, result[0])
 
 
 def test_what_waits_for_an_answer_counts_among_the_bodies(
@@ -248,21 +248,21 @@ def test_what_waits_for_an_answer_counts_among_the_bodies(
     with serving(*opened, limits=Limits(bodies_bytes=2000)) as served:
         bodies = served.service.app.bodies
         batch = b"[" + served.signed("law-1", "What is a contract?", 64).canonical() + b"]"
-        thread, found = _in_thread(lambda: served.post("/v1/queries", batch))
+        thread, result = _in_thread(lambda: served.post("/v1/queries", batch))
         assert held.entered.acquire(timeout=60)
         assert bodies.held == len(batch)
         reply = served.post("/v1/query", b"{" + b" " * 1998 + b"}")
         assert (reply.status, served.refusal(reply).reason) == (429, "unavailable")
         held.go.set()
         thread.join()
-        assert (found[0].status, bodies.held) == (200, 0)
+        assert (result[0].status, bodies.held) == (200, 0)
 
 
 def test_a_flood_of_one_account_keeps_no_other_out(
     opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(opened[1], monkeypatch)
-    limits = Limits(waiting=8, of_account=6, answering=1, together=2)
+    limits = Limits(waiting=8, of_account=6, answering=1, batch=2)
     with serving(*opened, limits=limits) as served:
         places, text = served.service.app.queries.places, "What is a contract?"
 
@@ -280,15 +280,15 @@ def test_a_flood_of_one_account_keeps_no_other_out(
         beyond = served.post("/v1/query", served.signed("law-1", text, 60).canonical())
         assert (beyond.status, served.refusal(beyond).reason) == (429, "unavailable")
         request = served.request("medicine-1", "Do antibiotics cure the flu?")
-        mine, found = _in_thread(lambda: served.post("/v1/query", request.canonical()))
+        mine, result = _in_thread(lambda: served.post("/v1/query", request.canonical()))
         while places.taken < 7:
             time.sleep(0.01)
         held.go.set()
-        for thread, _ in [first, (mine, found), *others]:
+        for thread, _ in [first, (mine, result), *others]:
             thread.join()
         # Whoever came last is answered with the second of the flood, not after all of it.
-        assert held.asked[:2] == [["law-1"], ["law-1", "medicine-1"]]
-        served.accept("medicine-1", request, found[0])
+        assert held.requested[:2] == [["law-1"], ["law-1", "medicine-1"]]
+        served.accept("medicine-1", request, result[0])
         assert places.taken == 0
 
 
@@ -309,11 +309,11 @@ def test_what_one_request_fails_with_is_nobody_else_s(
         before = window.state.tree.size
         with monkeypatch.context() as patch:
             patch.setattr(window.answers, "_draft", broken)
-            found = window.answers.answer(
+            result = window.answers.answer(
                 [Query.parse(r.dump(), window.context.embedder) for r in (law, mismatch, medicine)]
             )
-        assert [type(one) for one in found] == [ZeroDivisionError, Refusal, Answer]
-        assert isinstance(found[1], Refusal) and found[1].reason == "query-mismatch"
+        assert [type(one) for one in result] == [ZeroDivisionError, Refusal, Answer]
+        assert isinstance(result[1], Refusal) and result[1].reason == "query-mismatch"
         assert window.state.tree.size == before + 1, "only what was answered is recorded"
         for account, request in (("law-1", law), ("medicine-1", medicine)):
             served.accept(account, request, served.post("/v1/query", request.canonical()))
@@ -333,14 +333,14 @@ def test_two_requests_of_one_account_at_a_time_are_one_too_many(
     monkeypatch.setattr(opened[1].state, "begin", slow)
     with serving(*opened) as served:
         request = served.request("law-1", "Who owns a book's text?")
-        thread, found = _in_thread(lambda: served.post("/v1/query", request.canonical()))
+        thread, result = _in_thread(lambda: served.post("/v1/query", request.canonical()))
         assert entered.wait(60)
         reply = served.post("/v1/query", request.canonical())
         assert (reply.status, served.refusal(reply).reason) == (429, "in-flight")
         assert reply.headers["retry-after"] == "1"
         go.set()
         thread.join()
-        served.accept("law-1", request, found[0])
+        served.accept("law-1", request, result[0])
 
 
 def test_answers_under_way_leave_before_a_stopped_service_ends(
@@ -349,13 +349,13 @@ def test_answers_under_way_leave_before_a_stopped_service_ends(
     held = Held(opened[1], monkeypatch)
     with serving(*opened) as served:
         request = served.request("law-1", "What is bail?")
-        thread, found = _in_thread(lambda: served.post("/v1/query", request.canonical()))
+        thread, result = _in_thread(lambda: served.post("/v1/query", request.canonical()))
         assert held.entered.acquire(timeout=60)
         stopping, _ = _in_thread(served.service.stop)
         held.go.set()
         thread.join()
         stopping.join()
-        served.accept("law-1", request, found[0])
+        served.accept("law-1", request, result[0])
         with pytest.raises(ConnectionRefusedError):
             served.get("/healthz")
 

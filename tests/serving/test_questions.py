@@ -40,8 +40,8 @@ BAD: dict[str, tuple[str, type[RagAuditError]]] = {
 
 @pytest.fixture(scope="module")
 def parties(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    made = Service(tmp_path_factory.mktemp("questions"))
-    with made.open(system="scan", n=16, eps_acc="100") as window, serving(made, window) as served:
+    result = Service(tmp_path_factory.mktemp("questions"))
+    with result.open(system="scan", n=16, eps_acc="100") as window, serving(result, window) as served:
         yield served
 
 
@@ -65,7 +65,7 @@ def test_a_question_that_cannot_be_asked_uses_no_query(
     window = parties.publication
     sent: list[Any] = []
 
-    async def asked() -> None:
+    async def requested() -> None:
         async with AsyncClient(url, key) as client:
             await client.ask(account, text)
 
@@ -74,11 +74,11 @@ def test_a_question_that_cannot_be_asked_uses_no_query(
             lambda: account.request(window, text),
             lambda: account.ask(window, text, key, sent.append),  # type: ignore[arg-type, return-value]
             lambda: client.ask(account, text),
-            lambda: asyncio.run(asked()),
+            lambda: asyncio.run(requested()),
             lambda: Source(url, account.directory, str(key)).ask(text),
             lambda: asyncio.run(Source(url, account.directory, str(key)).ask_async(text)),
             lambda: Questions(account.directory, window).add(text, embedder_of(window)),
-            lambda: account.holdings(window).best(text, embedder_of(window), 1),
+            lambda: account.disclosed_documents(window).best(text, embedder_of(window), 1),
         ):
             with pytest.raises(error):
                 ask()
@@ -123,14 +123,14 @@ def test_a_blank_question_of_another_program_uses_no_query(parties: Served) -> N
 def test_a_written_question_that_cannot_be_asked_blocks_no_other(parties: Served) -> None:
     account = parties.parties.accounts["law-1"]
     window = parties.publication
-    questions, digest = Questions(account.directory, window), window.opening_digest()
+    questions, digest = Questions(account.directory, window), window.header_digest()
     folder = account.directory / "prepared"
     written = [questions.add(QUESTIONS["law"][0], embedder_of(window))]
     bad = {
-        "long": Prepared(opening=digest, query="x" * (MAX_QUESTION + 1)).canonical(),
-        "blank": Prepared(opening=digest, query=" ").canonical(),
+        "long": Prepared(header=digest, query="x" * (MAX_QUESTION + 1)).canonical(),
+        "blank": Prepared(header=digest, query=" ").canonical(),
         "json": b"{",
-        "field": json.dumps({"opening": digest}).encode(),
+        "field": json.dumps({"header": digest}).encode(),
         "large": b" " * (1 << 19),
     }
     for number, (name, data) in enumerate(bad.items(), 2):
@@ -142,8 +142,8 @@ def test_a_written_question_that_cannot_be_asked_blocks_no_other(parties: Served
              "--provider", parties.parties.key.verifier)  # fmt: skip
     done = run(*words)
     assert done.exit_code == 2, done.output
-    asked = [r.query for r in account.receipts(window)][-2:]
-    assert asked == QUESTIONS["law"][:2] and len(parties.window.records) == before + 2
+    requested = [r.query for r in account.receipts(window)][-2:]
+    assert requested == QUESTIONS["law"][:2] and len(parties.window.records) == before + 2
     for name, data in bad.items():
         (moved,) = (folder / ASIDE).glob(f"*-{name}.json")
         assert moved.read_bytes() == data and f"set aside: {moved}" in done.stderr
@@ -177,7 +177,7 @@ def test_an_origin_that_is_no_name_is_refused(origin: str, parties: Served, tmp_
 def test_a_window_under_an_origin_that_is_no_name_is_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Service(tmp_path)
+    result = Service(tmp_path)
     monkeypatch.setattr(simulator, "ORIGIN", " ")
     with pytest.raises(SchemaError, match="not a name"):
-        made.commit(system="scan")
+        result.commit(system="scan")

@@ -25,8 +25,8 @@ FIRST, SECOND, THIRD = QUESTIONS["law"]
 @pytest.fixture
 def served(tmp_path: Path) -> Any:
     parties = Service(tmp_path)
-    with parties.open(system="scan", n=8, eps_acc="60") as window, serving(parties, window) as made:
-        yield made
+    with parties.open(system="scan", n=8, eps_acc="60") as window, serving(parties, window) as result:
+        yield result
 
 
 def status(served: Served, folder: Path, *words: str) -> tuple[dict[str, Any], str]:
@@ -88,9 +88,9 @@ def test_what_the_log_says_of_an_account_is_checked(served: Served, monkeypatch:
             return (await client.recorded("law-1", public)).queries
 
     with Client(served.service.url, key) as client:
-        found = client.recorded("law-1", public)
+        result = client.recorded("law-1", public)
         records = [r for r in served.window.records if r.account == "law-1"]
-        assert found.queries == {r.i: r.hq for r in records} == asyncio.run(read()) and len(records) == 2
+        assert result.queries == {r.i: r.hq for r in records} == asyncio.run(read()) and len(records) == 2
         assert client.recorded("medicine-1", public).queries == {}
         from rag_audit.service.public import LiveLog
 

@@ -64,8 +64,8 @@ def attempts() -> Attempts:
 def test_an_account_waits_until_the_date_that_the_service_names() -> None:
     wait = attempts().again(503, formatdate(time.time() + 3000, usegmt=True))
     assert 1000.0 < wait.seconds <= 3000.0
-    found = attempts().reply(503, formatdate(time.time() - 30, usegmt=True), b"")
-    assert isinstance(found, Wait) and found.seconds <= 0.01
+    result = attempts().reply(503, formatdate(time.time() - 30, usegmt=True), b"")
+    assert isinstance(result, Wait) and result.seconds <= 0.01
 
 
 @pytest.mark.parametrize("after", ["3600", "9" * 400, formatdate(4_102_444_800, usegmt=True)])

@@ -28,21 +28,21 @@ def mode(path: Path) -> int:
 def test_every_level_is_private_whatever_the_umask(home: Path) -> None:
     before = os.umask(0)
     try:
-        made = cache.cache_dir("circuits", "x")
-        cache.build_once(made / "thing", lambda folder: (folder / "file").touch())
+        result = cache.cache_dir("circuits", "x")
+        cache.build_once(result / "thing", lambda folder: (folder / "file").touch())
     finally:
         os.umask(before)
-    levels = [made / "thing", made, *made.parents[:4]]
+    levels = [result / "thing", result, *result.parents[:4]]
     assert levels[-1] == home.parent
     assert {mode(level) for level in levels} == {0o700}
 
 
 def test_what_others_could_read_is_closed(home: Path) -> None:
-    made = cache.cache_dir("keys")
-    for level in (made, made.parent):
+    result = cache.cache_dir("keys")
+    for level in (result, result.parent):
         level.chmod(0o755)
     cache.cache_dir("keys")
-    assert mode(made) == mode(made.parent) == 0o700
+    assert mode(result) == mode(result.parent) == 0o700
 
 
 @pytest.mark.parametrize("level", ["rag-audit", "rag-audit/keys"])
@@ -52,18 +52,18 @@ def test_a_cache_that_others_can_write_to_is_refused(home: Path, level: str) -> 
     with pytest.raises(SetupError, match="other users can write to the cache") as caught:
         cache.cache_dir("keys")
     assert caught.value.field == str(home / level)
-    assert "mode 0777" in str(caught.value.found) and "chmod 700" in str(caught.value.hint)
+    assert "mode 0777" in str(caught.value.actual) and "chmod 700" in str(caught.value.hint)
 
 
 def test_a_group_is_others_unless_it_is_the_user_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = cache.cache_dir()
-    made.chmod(0o770)
+    result = cache.cache_dir()
+    result.chmod(0o770)
     monkeypatch.setattr(cache, "_private_group", lambda gid: False)
     with pytest.raises(SetupError, match="other users can write to the cache"):
         cache.cache_dir()
-    monkeypatch.setattr(cache, "_private_group", lambda gid: gid == made.stat().st_gid)
+    monkeypatch.setattr(cache, "_private_group", lambda gid: gid == result.stat().st_gid)
     cache.cache_dir()
-    assert mode(made) == 0o700
+    assert mode(result) == 0o700
 
 
 def test_a_cache_below_a_folder_that_others_can_write_to_is_refused(home: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_folder_that_was_given_to_another_user_is_refused(home: Path, level: s
     os.chown(home / level, 4711, -1)
     with pytest.raises(SetupError, match=f"{message} user's folder") as caught:
         cache.cache_dir("keys")
-    assert "owner 4711" in str(caught.value.found)
+    assert "owner 4711" in str(caught.value.actual)
 
 
 def test_a_link_leads_where_the_same_holds(home: Path, tmp_path: Path) -> None:
@@ -118,18 +118,18 @@ def test_a_link_leads_where_the_same_holds(home: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a manifest."""
-    made = tmp_path / "made"
-    (made / "inner").mkdir(parents=True)
-    (made / "a").write_bytes(b"one")
-    (made / "inner" / "b").write_bytes(b"two")
-    (made / "link").symlink_to("a")
-    cache.write_manifest(made, {"circuit": "c"})
-    return made
+    result = tmp_path / "made"
+    (result / "inner").mkdir(parents=True)
+    (result / "a").write_bytes(b"one")
+    (result / "inner" / "b").write_bytes(b"two")
+    (result / "link").symlink_to("a")
+    cache.write_manifest(result, {"circuit": "c"})
+    return result
 
 
 def test_manifest_lists_every_file(folder: Path) -> None:
-    found = cache.read_manifest(folder)
-    assert found["circuit"] == "c" and sorted(found["files"]) == ["a", "inner/b", "link"]
+    result = cache.read_manifest(folder)
+    assert result["circuit"] == "c" and sorted(result["files"]) == ["a", "inner/b", "link"]
 
 
 def forget_files(folder: Path) -> None:

@@ -1,4 +1,5 @@
-"""`rag-audit provider setup` by several parties: from the first key to the verdict's label, and what is refused on the way."""
+"""`rag-audit provider setup` by several parties: from the first key to the verdict's label, and what is refused on the
+way."""
 
 from __future__ import annotations
 
@@ -252,7 +253,7 @@ def sha256(path: Path) -> str:
 
 def test_verify_prints_digests_of_all_that_it_checked(place: Place) -> None:
     key = ceremony(place)
-    found = place.ok("verify", key, *place.policy, *place.powers)
+    result = place.ok("verify", key, *place.policy, *place.powers)
     snarkjs.run(["zkey", "export", "verificationkey", str(key), "vk.json"], cwd=place.root)
     exported = place.path("vk.json")
     vk = VerificationKey.from_snarkjs(exported.read_text(), CIRCUIT.digest()).digest
@@ -266,9 +267,9 @@ def test_verify_prints_digests_of_all_that_it_checked(place: Place) -> None:
         "keys": [{"circuit": CIRCUIT.digest(), "name": CIRCUIT.name, "vk": vk, "setup": "ceremony"}],
         "setup": "ceremony",
     }
-    assert {name: found[name] for name in expected} == expected
-    assert found["phase1"]["sha256"] == sha256(place.path("p.ptau"))
-    contributions = [*found["phase1"]["contributions"], *found["contributions"]]
+    assert {name: result[name] for name in expected} == expected
+    assert result["phase1"]["sha256"] == sha256(place.path("p.ptau"))
+    contributions = [*result["phase1"]["contributions"], *result["contributions"]]
     digests = [c["digest"] for c in contributions]
     assert len(set(digests)) == 4 and {len(digest) for digest in digests} == {128}
     # snarkjs prints them in groups of eight digits.
@@ -331,12 +332,12 @@ def trust_fails(place: Place, code: int, error: str, *zkeys: object) -> str:
 def test_trust_pins_a_key_that_it_checked(place: Place, parties: int, label: str) -> None:
     key = ceremony(place, parties)
     final = place.path("final.zkey")
-    made = place.ok("finalise", key, *place.policy, *place.powers, "--beacon", BEACON, "--out", final)
+    result = place.ok("finalise", key, *place.policy, *place.powers, "--beacon", BEACON, "--out", final)
     assert final.read_bytes() == proving_key(CIRCUIT).zkey.read_bytes()
     done = trust(place, *checked(place, f"{CIRCUIT.digest()}={final}"))
     assert done.exit_code == 0, done.output
     (pin,) = Trust.load(place.path("trust.toml")).pins.groth16
-    assert (pin.circuit, pin.vk, pin.setup) == (CIRCUIT.digest(), made["keys"][0]["vk"], label)
+    assert (pin.circuit, pin.vk, pin.setup) == (CIRCUIT.digest(), result["keys"][0]["vk"], label)
 
 
 def test_trust_pins_no_key_that_it_cannot_check(place: Place) -> None:
@@ -372,12 +373,12 @@ def test_key_that_nobody_has_contributed_to_is_said_to_be_one(place: Place) -> N
     done = place.run("verify", key, *place.policy, *place.powers)
     assert done.exit_code == 0 and "no party contributed a secret" in done.stderr, done.output
     assert "verification key (none)" in done.stdout
-    found = place.ok("verify", key, *place.policy, *place.powers)
-    assert (found["vk"], found["verification_key"]["sha256"], found["keys"]) == (None, None, [])
+    result = place.ok("verify", key, *place.policy, *place.powers)
+    assert (result["vk"], result["verification_key"]["sha256"], result["keys"]) == (None, None, [])
     # A beacon's factor is known to all.
     _native.zkey_beacon(key, place.path("b.zkey"), "b", bytes.fromhex(BEACON), 10)
-    found = place.ok("verify", place.path("b.zkey"), *place.policy, *place.powers)
-    assert (found["vk"], found["keys"], found["setup"]) == (None, [], "unsafe")
+    result = place.ok("verify", place.path("b.zkey"), *place.policy, *place.powers)
+    assert (result["vk"], result["keys"], result["setup"]) == (None, [], "unsafe")
     named = f"{CIRCUIT.name}={place.path('b.zkey')}"
     assert "no party contributed a secret, so anybody can forge proofs with this key" in trust_fails(
         place, 1, "CeremonyError", named
@@ -399,10 +400,10 @@ def test_powers_to_which_only_a_beacon_contributed(place: Place) -> None:
         "no party contributed a secret to the powers of tau, so anybody can forge proofs with them"
         in place.fails(1, "CeremonyError", *start)
     )
-    made = ("new", "policy.json", *place.powers)
+    result = ("new", "policy.json", *place.powers)
     assert (
         "no party contributed a secret to the powers of tau, so anybody can forge proofs with them"
-        in place.fails(1, "CeremonyError", *made)
+        in place.fails(1, "CeremonyError", *result)
     )
 
 
@@ -443,9 +444,9 @@ def test_one_party_of_phase_1_is_unsafe(place: Place) -> None:
 
 
 def test_powers_given_to_new_are_used(place: Place) -> None:
-    made = place.ok("new", "policy.json", *place.powers)["keys"]
-    assert [k["setup"] for k in made] == ["unsafe", "unsafe"]
-    assert proving_key(CIRCUIT).vk_digest == made[0]["vk"]
+    result = place.ok("new", "policy.json", *place.powers)["keys"]
+    assert [k["setup"] for k in result] == ["unsafe", "unsafe"]
+    assert proving_key(CIRCUIT).vk_digest == result[0]["vk"]
     error = place.fails(2, "SetupError", "new", "policy.json", "--ptau", place.path("alone.ptau"))
     assert "the installed key has other powers of tau" in error
 
@@ -567,9 +568,9 @@ def test_circuit_of_a_policy(
     monkeypatch.setattr(_native, "ptau_fault", cache_results(_native.ptau_fault))
     policy, folder = tmp_path / "policy.json", Place(tmp_path)
     tenants = ("--tenant", "law=8", "--tenant", "medicine=8", "--system", "groth16")
-    made = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
+    result = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
     small = ("--lattice", "64", "--top-k", "2", "--accounts-max", "3", "--lasts", "1h")
-    done = CliRunner().invoke(main, ["provider", "policy", "new", str(policy), *tenants, *made, *small])
+    done = CliRunner().invoke(main, ["provider", "policy", "new", str(policy), *tenants, *result, *small])
     assert done.exit_code == 0, done.output
     _native.ptau_new(4 if circuit else 13, folder.path("p.ptau"))
     dimension = ("--dimension", "16")

@@ -21,17 +21,17 @@ from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
     CoalitionEstimate,
-    Opening,
     QueryRecord,
     SlotKey,
     TenantEntry,
+    WindowHeader,
     answer_digest,
 )
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, ListingPrivate
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, RandomizedResponsePrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
-from rag_audit.proofs.statements.sample import kept_public
+from rag_audit.proofs.statements.sample import sample_public
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic, tenant_public
 from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
@@ -80,8 +80,8 @@ class Answerer(Forge):
         return Policy.parse(self.policy, field="policy")
 
     @property
-    def _opening(self) -> Opening:
-        return Opening.parse(self.opening, field="opening")
+    def _header(self) -> WindowHeader:
+        return WindowHeader.parse(self.header, field="header")
 
     def _beacon_of(self, account: str) -> bytes:
         """The value that an account's slots use, as a verifier finds it."""
@@ -103,8 +103,8 @@ class Answerer(Forge):
         kept = self._kept.get(name)
         return tenant_public(
             TenantEntry.parse(entry, field="tenant"), policy=policy, manifest=check_manifest(self.value["embedder"]),
-            opening_digest=digest_hex(self.opening), points=self._committed(name).points,
-            table=self.finished.embedder.table, columns={} if kept is None else {"kept": kept.commitment},
+            header_digest=digest_hex(self.header), points=self._committed(name).points,
+            table=self.finished.embedder.table, columns={} if kept is None else {"sample": kept.commitment},
         )  # fmt: skip
 
     def _query(self, e: dict[str, Any]) -> OpenedQuery:
@@ -159,8 +159,12 @@ class Answerer(Forge):
 
     def _sample(self) -> None:
         """The commitment and proof of each sampled tenant's kept positions, in the place of those just made."""
-        policy, secrets, made = self._policy, self.finished.commitment.secrets, self.finished.made
-        for entry in (e for e in self.entries if e["type"] == "kept"):
+        policy, secrets, stored_proofs = (
+            self._policy,
+            self.finished.commitment.secrets,
+            self.finished.stored_proofs,
+        )
+        for entry in (e for e in self.entries if e["type"] == "sample"):
             name = entry["tenant"]
             part = policy.tenant(name)
             assert part is not None
@@ -168,8 +172,8 @@ class Answerer(Forge):
             public = self._sampled(name, policy)
 
             def prove(system: Any = system, public: Any = public, name: str = name) -> Any:
-                private = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt("kept", name))
-                job = system.column("kept").prove(public, private)
+                private = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt("sample", name))
+                job = system.column("sample").prove(public, private)
                 column = job.run()
                 return {
                     "digest": column.commitment.digest,
@@ -179,21 +183,21 @@ class Answerer(Forge):
                 }
 
             drawn = f"{public.beacon}/{public.slot}/{public.bound}"
-            label = digest_hex(["kept", part.system, public.context.hex(), drawn])
-            column = made.other(label, prove)
+            label = digest_hex(["sample", part.system, public.context.hex(), drawn])
+            column = stored_proofs.other(label, prove)
             commitment = ColumnCommitment(column["digest"], bytes.fromhex(column["points"]))
             self._kept[name] = CommittedColumn(commitment, column["proof"], bytes.fromhex(column["opening"]))
             entry["commitment"] = commitment.digest
-            self.samples[name] = {"kept": column["proof"]}
+            self.samples[name] = {"sample": column["proof"]}
 
     def _sampled(self, tenant: str, policy: Policy) -> ColumnPublic:
         """The public values of a tenant's kept positions."""
         public = self._public(tenant, policy)
-        return kept_public(public, policy, opening=self._opening, beacon=self._beacon_of(""))
+        return sample_public(public, policy, header=self._header, beacon=self._beacon_of(""))
 
     def _prove(self) -> None:
         """A proof of each record, stored or made now."""
-        policy, opening = self._policy, self._opening
+        policy, header = self._policy, self._header
         for e in self.queries:
             part = policy.tenant(e["tenant"])
             if part is None:
@@ -201,8 +205,8 @@ class Answerer(Forge):
             system = backend(part.system)
             public = self._public(e["tenant"], policy)
             values = record_public(
-                self._parsed(e), public, opening=opening, beacon=self._beacon_of(e["account"]),
-                before=self._before(e) if public.constants.listing else None,
+                self._parsed(e), public, header=header, beacon=self._beacon_of(e["account"]),
+                before=self._before(e) if public.constants.uses_randomized_response else None,
             )  # fmt: skip
 
             def prove(
@@ -211,7 +215,7 @@ class Answerer(Forge):
                 return system.record_job(name, values, self._private(e, policy)).run()
 
             self.proofs[e["account"], e["i"]] = {
-                name: self.finished.made.proof(
+                name: self.finished.stored_proofs.proof(
                     [part.system, name, circuit],
                     system.statement(name, values),
                     partial(prove, name),
@@ -235,32 +239,38 @@ class Answerer(Forge):
             kept = bits.tobytes(), self._kept[name].opening
         return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,
-            noise=lambda: self._drawn(e, policy), certificate=lambda: None, low_memory=False, kept=kept,
+            noise=lambda: self._drawn(e, policy), noise_proof=lambda: None, low_memory=False, kept=kept,
             listing=None if not rules.remembers else self._holding(e, tenant.index.capacity),
         )  # fmt: skip
 
-    def _holding(self, e: dict[str, Any], capacity: int) -> ListingPrivate:
+    def _holding(self, e: dict[str, Any], capacity: int) -> RandomizedResponsePrivate:
         """What the account of a listing tenant held before a record."""
         held, secrets = bytearray(capacity), self.finished.commitment.secrets
 
         def secret(i: int) -> bytes:
-            before = None if i == 1 else self.record(e["account"], i - 1)["held"]
-            return secrets.held_secret(
+            before = None if i == 1 else self.record(e["account"], i - 1)["disclosed_set"]
+            return secrets.disclosed_set_secret(
                 SlotKey(e["tenant"], e["account"], i), self.record(e["account"], i)["hq"], before
             )
 
         for i in range(1, e["i"]):
             for position in self._positions[e["account"], i]:
                 held[position] = 1
-        return ListingPrivate(bytes(held), None if e["i"] == 1 else secret(e["i"] - 1), secret(e["i"]))
+        return RandomizedResponsePrivate(
+            bytes(held), None if e["i"] == 1 else secret(e["i"] - 1), secret(e["i"])
+        )
 
     # -- the coalition's proof -------------------------------------------------------------------------------
 
     def _certify(self) -> None:
         """The coalition proof that the policy asks for, over the entries before the closing record."""
         policy = self._policy
-        asked = policy.estimator.certificate
-        if asked is None or self.value["certificate"] is not None or self.closing["type"] != "closing":
+        requested = policy.estimator.coalition_proof
+        if (
+            requested is None
+            or self.value["coalition_proof"] is not None
+            or self.trailer["type"] != "trailer"
+        ):
             return
         records = [self._parsed(e) for e in self.queries]
         queries = [self._query(e) for e in self.queries]
@@ -269,17 +279,17 @@ class Answerer(Forge):
         before: Sequence[Any] = self.entries[:-1]
         tree = HashTree(leaf_hash(jcs(e)) for e in before)
         statement = coalition_statement(
-            records, declared, opening_digest=digest_hex(self.opening), dimension=self.finished.embedder.dimension,
-            head=Checkpoint(self.log, tree.size, tree.root()), capacity=asked.records,
+            records, declared, header_digest=digest_hex(self.header), dimension=self.finished.embedder.dimension,
+            head=Checkpoint(self.log, tree.size, tree.root()), capacity=requested.records,
         )  # fmt: skip
         witness = coalition_private(
             records, estimate, [q.vector for q in queries], [q.salts.vector for q in queries]
         )
-        proofs = backend(asked.system).coalition
-        certificate = self.finished.made.other(
-            digest_hex(["coalition", asked.system, asked.circuit, to_hex(statement.ctx)]),
+        proofs = backend(requested.system).coalition
+        coalition_proof = self.finished.stored_proofs.other(
+            digest_hex(["coalition", requested.system, requested.circuit, to_hex(statement.ctx)]),
             lambda: proofs.prove(statement, witness),
         )
-        self.value["certificate"] = certificate
-        proved = declared.model_copy(update={"certificate": digest_hex(certificate)}).model_dump()
-        self.closing["coalition"] = {**proved, **self.declared}
+        self.value["coalition_proof"] = coalition_proof
+        proved = declared.model_copy(update={"coalition_proof": digest_hex(coalition_proof)}).model_dump()
+        self.trailer["coalition"] = {**proved, **self.declared}

@@ -144,19 +144,20 @@ def run(case: dict[str, Any], folder: Path) -> ReportedVerdict | RagAuditError:
         return exc
 
 
-def expected(found: ReportedVerdict | RagAuditError) -> tuple[dict[str, Any], str]:
+def expected(actual: ReportedVerdict | RagAuditError) -> tuple[dict[str, Any], str]:
     """What any verifier has to find, and why."""
-    if isinstance(found, RagAuditError):
-        return {"exit_code": int(found.exit_code), "verdict": None, "error": found.name}, why.UNREADABLE
-    not_passed = {c.id: c.status.value for c in found.checks if c.status.value != "pass"}
+    if isinstance(actual, RagAuditError):
+        return {"exit_code": int(actual.exit_code), "verdict": None, "error": actual.name}, why.UNREADABLE
+    not_passed = {c.id: c.status.value for c in actual.checks if c.status.value != "pass"}
     result: dict[str, Any] = {
-        "exit_code": int(found.exit_code),
-        "verdict": found.line.split(" ")[0],
-        "decides": None if found.deciding is None else found.deciding.id,
+        "exit_code": int(actual.exit_code),
+        "verdict": actual.line.split(" ")[0],
+        "decides": None if actual.deciding is None else actual.deciding.id,
         "not_passed": not_passed,
     }
-    if found.established:
+    if actual.established:
         result["figures"] = {
-            name: found.figures.get(name) for name in ("eps_audit", "records", "receipts", "a1", "coalition")
+            name: actual.figures.get(name)
+            for name in ("eps_audit", "records", "receipts", "query_embedding", "coalition")
         }
-    return result, why.PASSES if found.deciding is None else why.why(found.deciding.id)
+    return result, why.PASSES if actual.deciding is None else why.why(actual.deciding.id)

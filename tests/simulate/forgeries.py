@@ -1,4 +1,5 @@
-"""Forgeries that need more than a change before sealing: swapped notes, draws, pins, and what was once found to pass."""
+"""Forgeries that need more than a change before sealing: swapped notes, draws, pins, and what was once found to
+pass."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SAMPLED = {"mode": "sampled", "beta": "0.5", "eta": "0.3"}
 PUBLISHED = {**SAMPLED, "challenge": "published"}
 Value = dict[str, Any]
 
-STRANGER = SigningKey("verifier.example.org", ALG_ED25519, bytes(range(32)))
+OUTSIDER = SigningKey("verifier.example.org", ALG_ED25519, bytes(range(32)))
 """A key under the verifier's name that no trust file has."""
 
 
@@ -71,8 +72,8 @@ def another_draw(value: Value, forge: Answerer) -> str:
     return next(note for note in notes if set(drawn(value, note)) - liked)
 
 
-def by_a_stranger(value: Value, forge: Answerer) -> None:
-    value["challenges"] = [draw(value, forge, 3, key=STRANGER)]
+def by_an_outsider(value: Value, forge: Answerer) -> None:
+    value["challenges"] = [draw(value, forge, 3, key=OUTSIDER)]
 
 
 def stripped_of_a_drawn_proof(value: Value, forge: Answerer) -> None:
@@ -80,9 +81,9 @@ def stripped_of_a_drawn_proof(value: Value, forge: Answerer) -> None:
     del value["proofs"][min(value["proofs"], key=int)]
 
 
-def another_opening(value: Value, forge: Answerer) -> None:
+def another_header(value: Value, forge: Answerer) -> None:
     """The witnesses cosigned the honest opening."""
-    value["opening_checkpoint"] = forge.finished.file.opening_checkpoint
+    value["header_checkpoint"] = forge.finished.file.header_checkpoint
 
 
 def before_it_was_signed(forge: Answerer) -> None:
@@ -107,7 +108,7 @@ def a_proof_of_the_beacon(value: Value, forge: Answerer) -> None:
 
 def counts_other_queries(forge: Answerer) -> None:
     forge.count = False
-    forge.closing["queries"] = 1
+    forge.trailer["queries"] = 1
 
 
 def another_eager_proof(forge: Answerer) -> None:
@@ -159,9 +160,10 @@ def half_a_quorum(text: str) -> str:
 
 
 def more_lines(value: Value, forge: Answerer) -> None:
-    """What honest witnesses, and strangers, may have left on a checkpoint: a line twice, a later one, an unknown one."""
+    """What honest witnesses, and strangers, may have left on a checkpoint: a line twice, a later one, an unknown
+    one."""
     witness = forge.witnesses["w1"]
-    for name in ("opening_checkpoint", "final_checkpoint"):
+    for name in ("header_checkpoint", "final_checkpoint"):
         text = value[name]
         later = cosign_note(Note(parse_note(text).text, ()), witness, 1_900_000_000).signatures[0]
         value[name] = f"{text}{text.splitlines()[-1]}\n{later}\n— some.one.else Uw2QOkn8srV1\n"
@@ -169,7 +171,7 @@ def more_lines(value: Value, forge: Answerer) -> None:
 
 def half_a_second_early(forge: Answerer) -> None:
     """The provider's clock and the witnesses' differ by a minute, which is allowed."""
-    forge.closing["ts"] = 1000 * max(forge.final_times.values()) + 60_000
+    forge.trailer["ts"] = 1000 * max(forge.final_times.values()) + 60_000
 
 
 def enrolled(forge: Answerer) -> None:
@@ -205,7 +207,7 @@ FORGERIES = [
     Fault("unsafe-setup-allowed", "nothing: the option allows what trust.toml does not",
           require={"allow_unsafe_setup": False}, options={"allow_unsafe_setup": True}, base="few"),
     Fault("another-opening-under-the-cosigned-checkpoint", "the witnesses cosigned another opening than the ledger's",
-          before_it_was_signed, proving=True, after=another_opening, base="few"),
+          before_it_was_signed, proving=True, after=another_header, base="few"),
     Fault("closing-record-edited", "the closing record was edited after it was signed", after=closed_a_millisecond_later, base="few"),
     Fault("record-dropped", "a record was dropped after the ledger was signed", after=a_record_is_left_out),
     Fault("records-reordered", "two records were exchanged after the ledger was signed", after=two_records_are_exchanged),
@@ -220,8 +222,8 @@ FORGERIES = [
     Fault("another-key-pinned", "trust.toml pins another verification key", trust=lambda t: re.sub(r'^vk = "[0-9a-f]*"', f'vk = "{ZERO}"', t, flags=re.MULTILINE), base="few"),
     Fault("manifest-not-pinned", "proofs over a manifest that nobody pinned: another prompt",
           lambda f: f.value["embedder"]["embedder"].update(prompt=ZERO), proving=True, trust=unpinned("manifest"),
-          require={"a1": "proved"}, base="embedded"),
-    Fault("a1-not-proved", "no proofs of A1, and the relying party asks for them", require={"a1": "proved"}, base="few"),
+          require={"query_embedding": "proved"}, base="embedded"),
+    Fault("a1-not-proved", "no proofs of A1, and the relying party asks for them", require={"query_embedding": "proved"}, base="few"),
     Fault("quorum-of-half", "trust.toml lets half of the witnesses be a quorum", trust=half_a_quorum, base="few"),
     Fault("sampled", "nothing: a sampled window, by the draw that it published", after=published(3), require=PUBLISHED),
     Fault("sampled-by-own-draw", "nothing: a sampled window, by the draw that the verifier names",
@@ -236,14 +238,14 @@ FORGERIES = [
     Fault("draw-over-another-root", "the challenge is over another ledger", after=published(3, root=bytes(32)),
           require=PUBLISHED),
     Fault("draw-of-too-few", "the challenge draws too few records", after=published(1), require=PUBLISHED),
-    Fault("draw-by-a-stranger", "the challenge is by a key that trust.toml does not name", after=by_a_stranger,
+    Fault("draw-by-a-stranger", "the challenge is by a key that trust.toml does not name", after=by_an_outsider,
           require=PUBLISHED),
     Fault("draw-that-is-no-note", "the challenge is no note", after=lambda v, f: v.update(challenges=["hello"]),
           require=PUBLISHED),
     Fault("own-draw-over-another-ledger", "the verifier's own challenge is over another ledger", after=published(3),
           require=SAMPLED, challenge=lambda v, f: draw(v, f, 3, size=3)),
     Fault("own-draw-by-a-stranger", "the verifier's own challenge is by a key that trust.toml does not name",
-          require=SAMPLED, challenge=lambda v, f: draw(v, f, 3, key=STRANGER)),
+          require=SAMPLED, challenge=lambda v, f: draw(v, f, 3, key=OUTSIDER)),
     Fault("drawn-record-without-proof", "a record that the challenge draws has no proof", after=stripped_of_a_drawn_proof,
           require=PUBLISHED),
     Fault("sampled-window-in-full-mode", "proofs for a draw, where the relying party asks for all",

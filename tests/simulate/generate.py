@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.simulate.cases import FOLDER, HONEST, Fault, files_of
 from tests.simulate.cases import write as write_case
 from tests.simulate.faults import FAULTS
-from tests.simulate.made import Made
+from tests.simulate.stored_proofs import StoredProofs
 from tests.simulate.windows import BASES, Base, run
 
 MADE = "made.json"
@@ -19,8 +19,8 @@ MADE = "made.json"
 class Bases:
     """The honest windows, each run once."""
 
-    def __init__(self, folder: Path, made: Made) -> None:
-        self._folder, self._made = folder, made
+    def __init__(self, folder: Path, stored_proofs: StoredProofs) -> None:
+        self._folder, self._made = folder, stored_proofs
         self._run: dict[str, Base] = {}
 
     def get(self, name: str) -> Base:
@@ -41,22 +41,22 @@ def write(names: Sequence[str], *, progress: Callable[[str], None] = lambda name
         f for f in FAULTS if (f.name in names if names else not (FOLDER / f.name / "case.json").exists())
     ]
     chosen.sort(key=lambda fault: fault.proving)  # what takes long comes last
-    made = Made(FOLDER / MADE, prove=True)
+    stored_proofs = StoredProofs(FOLDER / MADE, prove=True)
     with tempfile.TemporaryDirectory() as work:
-        _each(chosen, Bases(Path(work), made), FOLDER, progress)
-    made.save()
+        _each(chosen, Bases(Path(work), stored_proofs), FOLDER, progress)
+    stored_proofs.save()
 
 
 def compare(folder: Path, names: Sequence[str] = ()) -> list[str]:
     """Make cases again in a folder, and name the files that differ from the stored ones."""
-    made = Made(FOLDER / MADE, prove=False)
+    stored_proofs = StoredProofs(FOLDER / MADE, prove=False)
     again = folder / "windows"
     # What a case shares lies in the folders of honest ones.
     needed = (
         {*names, HONEST, *(f.base for f in FAULTS if f.name in names)} if names else {f.name for f in FAULTS}
     )
     chosen = [f for f in FAULTS if f.name in needed]
-    _each(chosen, Bases(folder, made), again, lambda name: None)
+    _each(chosen, Bases(folder, stored_proofs), again, lambda name: None)
     different = []
     for fault in chosen:
         stored, own = FOLDER / fault.name, again / fault.name

@@ -1,4 +1,5 @@
-"""Windows of other kinds than one of noise under Groth16: in a row, sampled, listing, with a coalition proof, by scan."""
+"""Windows of other kinds than one of noise under Groth16: in a row, sampled, listing, with a coalition proof, by
+scan."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import Fault
 from tests.simulate.forgeries import published
-from tests.simulate.windows import LISTING_REQUIRED, SAMPLED_REQUIRED
+from tests.simulate.windows import RANDOMIZED_RESPONSE_REQUIRED, SAMPLED_REQUIRED
 
 ZERO = "00" * 32
 MEDICINE = (("medicine-1", 1),)
@@ -17,89 +18,89 @@ Value = dict[str, Any]
 
 def kept(forge: Answerer, tenant: str) -> dict[str, Any]:
     """A tenant's kept entry."""
-    return next(e for e in forge.entries if e["type"] == "kept" and e["tenant"] == tenant)
+    return next(e for e in forge.entries if e["type"] == "sample" and e["tenant"] == tenant)
 
 
-def kept_after_the_first_question(forge: Answerer) -> None:
+def sample_after_the_first_question(forge: Answerer) -> None:
     entry = kept(forge, "law")
     forge.entries.remove(entry)
     forge.insert(entry)
 
 
-def kept_before_the_beacon(forge: Answerer) -> None:
+def sample_before_the_beacon(forge: Answerer) -> None:
     entry = kept(forge, "law")
     forge.entries.remove(entry)
     forge.insert(entry, 1)
 
 
-def kept_twice(forge: Answerer) -> None:
+def sample_twice(forge: Answerer) -> None:
     forge.insert(dict(kept(forge, "law")), 4)
 
 
-def kept_of_nobody(forge: Answerer) -> None:
+def sample_of_nobody(forge: Answerer) -> None:
     forge.insert({**kept(forge, "law"), "tenant": "nobody"}, 4)
 
 
-def kept_by_choice(forge: Answerer) -> None:
+def sample_by_choice(forge: Answerer) -> None:
     kept(forge, "law")["commitment"] = "11" * 32
 
 
-def kept_exchanged(forge: Answerer) -> None:
+def sample_exchanged(forge: Answerer) -> None:
     one, other = kept(forge, "law"), kept(forge, "medicine")
     one["commitment"], other["commitment"] = other["commitment"], one["commitment"]
 
 
-def kept_without_proof(forge: Answerer) -> None:
+def sample_without_proof(forge: Answerer) -> None:
     del forge.samples["law"]
 
 
-def held_exchanged(forge: Answerer) -> None:
+def disclosed_set_exchanged(forge: Answerer) -> None:
     one, other = forge.record("law-1", 1), forge.record("law-2", 1)
-    one["held"], other["held"] = other["held"], one["held"]
+    one["disclosed_set"], other["disclosed_set"] = other["disclosed_set"], one["disclosed_set"]
 
 
-def held_left_out(forge: Answerer) -> None:
-    forge.record("law-1", 1)["held"] = None
+def disclosed_set_left_out(forge: Answerer) -> None:
+    forge.record("law-1", 1)["disclosed_set"] = None
 
 
-def held_of_a_noise_tenant(forge: Answerer) -> None:
-    forge.record("medicine-1", 1)["held"] = "11" * 32
+def disclosed_set_of_a_noise_tenant(forge: Answerer) -> None:
+    forge.record("medicine-1", 1)["disclosed_set"] = "11" * 32
 
 
-def held_forgotten(forge: Answerer) -> None:
+def disclosed_set_emptied(forge: Answerer) -> None:
     """The account's second record has the proof of its first, which starts from nothing."""
     forge.proofs["law-1", 2] = {**forge.proofs["law-1", 2], "retrieve": forge.proofs["law-1", 1]["retrieve"]}
 
 
 def another_root_before(forge: Answerer) -> None:
-    forge.opening["previous"]["root"] = ZERO
+    forge.header["previous"]["root"] = ZERO
 
 
 def another_count_before(forge: Answerer) -> None:
-    forge.opening["previous"]["abandoned"] = 1
+    forge.header["previous"]["abandoned"] = 1
 
 
 def coalition_circuit(forge: Answerer) -> None:
-    forge.policy["estimator"]["certificate"]["circuit"] = ZERO
+    forge.policy["estimator"]["coalition_proof"]["circuit"] = ZERO
 
 
 def no_coalition_key(value: Value, forge: Answerer) -> None:
-    del value["verification_keys"][value["policy"]["estimator"]["certificate"]["circuit"]]
+    del value["verification_keys"][value["policy"]["estimator"]["coalition_proof"]["circuit"]]
 
 
 def another_coalition_key(value: Value, forge: Answerer) -> None:
-    key = value["verification_keys"][value["policy"]["estimator"]["certificate"]["circuit"]]
+    key = value["verification_keys"][value["policy"]["estimator"]["coalition_proof"]["circuit"]]
     key["ic"][0] = key["ic"][1]
 
 
 def no_coalition_proof(value: Value, forge: Answerer) -> None:
-    value["certificate"] = None
+    value["coalition_proof"] = None
 
 
 def another_coalition_proof(value: Value, forge: Answerer) -> None:
     """One that the closing record does not name."""
-    one = value["certificate"]["a"]
-    value["certificate"]["a"] = one[::-1]
+    one = value["coalition_proof"]["a"]
+    value["coalition_proof"]["a"] = one[::-1]
 
 
 def turned_byte(text: str, place: int = -1) -> str:
@@ -121,7 +122,7 @@ def scan_proof_changed(value: Value, forge: Answerer) -> None:
 
 
 def certificate_changed(value: Value, forge: Answerer) -> None:
-    law(value)["certificate"] = turned_byte(law(value)["certificate"])
+    law(value)["noise_proof"] = turned_byte(law(value)["noise_proof"])
 
 
 def other_points(value: Value, forge: Answerer) -> None:
@@ -148,56 +149,124 @@ SAMPLES = [
     *(
         Fault(name, says, change, require=SAMPLED_REQUIRED, base="sampling")
         for name, says, change in (
-            ("kept-after-the-first-question", "kept positions were fixed after the first question", kept_after_the_first_question),
-            ("kept-before-the-beacon", "kept positions were fixed before the beacon was drawn", kept_before_the_beacon),
-            ("kept-twice", "a tenant's kept positions were fixed twice", kept_twice),
-            ("kept-of-nobody", "kept positions of a tenant that does not exist", kept_of_nobody),
-            ("kept-by-choice", "the provider chose the kept positions, and proves the drawn ones", kept_by_choice),
-            ("kept-exchanged", "two tenants' kept positions, each under the other's name", kept_exchanged),
-            ("kept-without-proof", "nothing proves that coins drew the kept positions", kept_without_proof),
+            ("kept-after-the-first-question", "kept positions were fixed after the first question", sample_after_the_first_question),
+            ("kept-before-the-beacon", "kept positions were fixed before the beacon was drawn", sample_before_the_beacon),
+            ("kept-twice", "a tenant's kept positions were fixed twice", sample_twice),
+            ("kept-of-nobody", "kept positions of a tenant that does not exist", sample_of_nobody),
+            ("kept-by-choice", "the provider chose the kept positions, and proves the drawn ones", sample_by_choice),
+            ("kept-exchanged", "two tenants' kept positions, each under the other's name", sample_exchanged),
+            ("kept-without-proof", "nothing proves that coins drew the kept positions", sample_without_proof),
         )
     ),
     Fault("sampling-not-accepted", "a tenant samples, and the relying party accepts noise alone",
           require={**SAMPLED_REQUIRED, "mechanisms": ["noise"]}, base="sampling"),
     Fault("odds-too-high", "the odds of an unlisted document change by more than was asked",
-          require={**SAMPLED_REQUIRED, "max_odds_unlisted": "3.3333"}, base="sampling"),
+          require={**SAMPLED_REQUIRED, "max_exclusion_factor": "3.3333"}, base="sampling"),
     Fault("keeps-too-few", "fewer positions are kept than was asked", require={**SAMPLED_REQUIRED, "min_keep": "0.71"},
           base="sampling"),
 ]  # fmt: skip
-LISTING = [
-    Fault("listing", "nothing: a tenant that lists by randomised response", require=LISTING_REQUIRED, shown=MEDICINE, base="listing"),
+RANDOMIZED_RESPONSE = [
+    Fault(
+        "randomized-response",
+        "nothing: a tenant that lists by randomised response",
+        require=RANDOMIZED_RESPONSE_REQUIRED,
+        shown=MEDICINE,
+        base="randomized-response",
+    ),
     *(
-        Fault(name, says, change, require=LISTING_REQUIRED, shown=MEDICINE, base="listing")
+        Fault(
+            name,
+            says,
+            change,
+            require=RANDOMIZED_RESPONSE_REQUIRED,
+            shown=MEDICINE,
+            base="randomized-response",
+        )
         for name, says, change in (
-            ("held-exchanged", "two accounts hold what the other was handed", held_exchanged),
-            ("held-left-out", "a record does not say what its account holds", held_left_out),
-            ("held-of-a-noise-tenant", "a record says what its account holds, where nothing is held", held_of_a_noise_tenant),
-            ("held-forgotten", "an account is handed everything a second time", held_forgotten),
+            ("held-exchanged", "two accounts hold what the other was handed", disclosed_set_exchanged),
+            ("held-left-out", "a record does not say what its account holds", disclosed_set_left_out),
+            (
+                "held-of-a-noise-tenant",
+                "a record says what its account holds, where nothing is held",
+                disclosed_set_of_a_noise_tenant,
+            ),
+            ("held-forgotten", "an account is handed everything a second time", disclosed_set_emptied),
         )
     ),
-    Fault("listing-in-sampled-mode", "records that rest on one another, of which only a draw is asked for",
-          require={**LISTING_REQUIRED, "mode": "sampled", "beta": "0.5", "eta": "0.5", "challenge": "published"},
-          shown=MEDICINE, after=published(3), base="listing"),
-]  # fmt: skip
+    Fault(
+        "listing-in-sampled-mode",
+        "records that rest on one another, of which only a draw is asked for",
+        require={
+            **RANDOMIZED_RESPONSE_REQUIRED,
+            "mode": "sampled",
+            "beta": "0.5",
+            "eta": "0.5",
+            "challenge": "published",
+        },
+        shown=MEDICINE,
+        after=published(3),
+        base="randomized-response",
+    ),
+]
 CERTIFIED = [
-    Fault("certified", "nothing: a window with a coalition proof", require={"coalition": "checked"}, base="certified"),
-    Fault("coalition-proved-smaller", "the closing record declares another coalition than its proof",
-          lambda f: f.declared.update(c=f.closing["coalition"]["c"] % 2 + 1, c_tenant=1), base="certified"),
-    Fault("coalition-proof-of-another-circuit", "the policy names another circuit for the coalition proof",
-          coalition_circuit, proving=True, base="certified"),
-    Fault("coalition-key-missing", "the window has no key for its coalition proof", after=no_coalition_key, base="certified"),
-    Fault("coalition-key-of-its-own", "the window brings another key for its coalition proof than the pinned one",
-          after=another_coalition_key, base="certified"),
-    Fault("coalition-proof-missing", "the coalition proof that the policy promises is missing", after=no_coalition_proof,
-          base="certified"),
-    Fault("coalition-proof-not-the-named-one", "the closing record names another coalition proof",
-          after=another_coalition_proof, base="certified"),
-]  # fmt: skip
+    Fault(
+        "certified",
+        "nothing: a window with a coalition proof",
+        require={"coalition": "checked"},
+        base="certified",
+    ),
+    Fault(
+        "coalition-proved-smaller",
+        "the closing record declares another coalition than its proof",
+        lambda f: f.declared.update(c=f.trailer["coalition"]["c"] % 2 + 1, c_tenant=1),
+        base="certified",
+    ),
+    Fault(
+        "coalition-proof-of-another-circuit",
+        "the policy names another circuit for the coalition proof",
+        coalition_circuit,
+        proving=True,
+        base="certified",
+    ),
+    Fault(
+        "coalition-key-missing",
+        "the window has no key for its coalition proof",
+        after=no_coalition_key,
+        base="certified",
+    ),
+    Fault(
+        "coalition-key-of-its-own",
+        "the window brings another key for its coalition proof than the pinned one",
+        after=another_coalition_key,
+        base="certified",
+    ),
+    Fault(
+        "coalition-proof-missing",
+        "the coalition proof that the policy promises is missing",
+        after=no_coalition_proof,
+        base="certified",
+    ),
+    Fault(
+        "coalition-proof-not-the-named-one",
+        "the closing record names another coalition proof",
+        after=another_coalition_proof,
+        base="certified",
+    ),
+]
 SCANNED = [
     Fault("scan", "nothing: a tenant of each proof system", base="scan"),
     Fault("scan-proof-changed", "one bit of a scan proof is another", after=scan_proof_changed, base="scan"),
-    Fault("noise-certificate-changed", "one bit of a slot's noise certificate is another", after=certificate_changed,
-          base="scan"),
-    Fault("points-of-another-index", "the points are not those behind the committed index", after=other_points, base="scan"),
-]  # fmt: skip
-KINDS = [*CHAIN, *SAMPLES, *LISTING, *CERTIFIED, *SCANNED]
+    Fault(
+        "noise-certificate-changed",
+        "one bit of a slot's noise certificate is another",
+        after=certificate_changed,
+        base="scan",
+    ),
+    Fault(
+        "points-of-another-index",
+        "the points are not those behind the committed index",
+        after=other_points,
+        base="scan",
+    ),
+]
+KINDS = [*CHAIN, *SAMPLES, *RANDOMIZED_RESPONSE, *CERTIFIED, *SCANNED]

@@ -12,8 +12,8 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.attest.query import Retained
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
-from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.policy import Policy
@@ -24,22 +24,22 @@ from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.tenant import tenant_public
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.retrieval.embedders import Embedder
-from tests.simulate.made import Made
 from tests.simulate.randomness import drawn_from
+from tests.simulate.stored_proofs import StoredProofs
 from tests.window.simulator import QUESTIONS, STRICT, Finished, Service
 
 ASKED = ("law-1", "medicine-1", "law-2", "law-1", "medicine-1")
 """Who asks, in order: two accounts of one tenant, one of the other, and two of them twice."""
-REQUIRED: dict[str, Any] = {**STRICT, "a1": "declared"}
+REQUIRED: dict[str, Any] = {**STRICT, "query_embedding": "declared"}
 
 
 @dataclass(kw_only=True)
 class Base(Finished):
     """A finished window that is proved by hand, and what its provider knows."""
 
-    made: Made
+    stored_proofs: StoredProofs
     commitment: Commitment
     embedder: Embedder
     retained: Mapping[str, Retained]
@@ -56,7 +56,7 @@ class Base(Finished):
         pins = [
             Groth16Pin(
                 circuit=i.digest(),
-                vk=VerificationKey.parse(self.made.key(i), field="key").digest,
+                vk=VerificationKey.parse(self.stored_proofs.key(i), field="key").digest,
                 setup="unsafe",
             )
             for i in policy_instances(policy or self.policy)
@@ -65,11 +65,11 @@ class Base(Finished):
 
     def keys(self) -> dict[str, Any]:
         """The verification keys that the window publishes."""
-        keys = {i.digest(): self.made.key(i) for i in policy_instances(self.policy)}
+        keys = {i.digest(): self.stored_proofs.key(i) for i in policy_instances(self.policy)}
         for part in (p for p in self.policy.tenants if p.system == "scan"):
             tenant = self.commitment.tenants[part.tenant]
             public = tenant_public(
-                tenant.entry, policy=self.policy, manifest=self.commitment.manifest, opening_digest="",
+                tenant.entry, policy=self.policy, manifest=self.commitment.manifest, header_digest="",
                 points=tenant.points,
             )  # fmt: skip
             keys.update(backend("scan").records("retrieve", public).published_keys())
@@ -78,17 +78,17 @@ class Base(Finished):
 
 def run(
     root: Path,
-    made: Made,
+    stored_proofs: StoredProofs,
     *,
     name: str = "honest",
-    asked: Sequence[str] = ASKED,
+    requested: Sequence[str] = ASKED,
     follows: bool = False,
     disclose: bool = False,
     **changes: Any,
 ) -> Base:
     """One window from commitment to cosigned end, without proofs.
 
-    :param asked: who asks, in order
+    :param requested: who asks, in order
     :param follows: run an honest window before it, which is the same as `honest` to the byte
     :param changes: of the policy
     """
@@ -100,9 +100,9 @@ def run(
             first.shut()
             file = WindowFile.load(first.directory / "public")
             previous = ClosedWindow.of(file, field="window.json").as_previous()
-            service.clock.now = first.opening.closes_at + 1
+            service.clock.now = first.header.closes_at + 1
             changes = {"window": "w-2", "previous": previous, **changes}
-        window = _window(service, "second" if follows else "window", asked, **changes)
+        window = _window(service, "second" if follows else "window", requested, **changes)
         receipts = service.receipts(window, root / "verifier" / "receipts", disclose=disclose)
         retained = {r.hq: window.context.retained(r) for r in window.records}
         commitment, embedder = window.commitment, window.context.embedder
@@ -110,18 +110,18 @@ def run(
     file = WindowFile.load(window.directory / "public")
     base = Base(
         service, window.directory, file, window.policy, receipts,
-        made=made, commitment=commitment, embedder=embedder, retained=retained,
+        stored_proofs=stored_proofs, commitment=commitment, embedder=embedder, retained=retained,
     )  # fmt: skip
-    value = {**json.loads(jcs(file.dump())), "certificate": None, "proofs": {}}
+    value = {**json.loads(jcs(file.dump())), "coalition_proof": None, "proofs": {}}
     base.file = WindowFile.parse({**value, "verification_keys": base.keys()}, field="window.json")
     return base
 
 
-def _window(service: Service, folder: str, asked: Sequence[str], **changes: Any) -> Window:
+def _window(service: Service, folder: str, requested: Sequence[str], **changes: Any) -> Window:
     """A window that was opened, asked and closed."""
     window = service.open(folder, **{"norm_factor": None, "system": "groth16", **changes})
     asking: dict[str, int] = {}
-    for account in asked:
+    for account in requested:
         tenant = account.split("-")[0]
         number = asking[tenant] = asking.get(tenant, -1) + 1
         service.ask(window, account, QUESTIONS[tenant][number])
@@ -129,15 +129,15 @@ def _window(service: Service, folder: str, asked: Sequence[str], **changes: Any)
     return window
 
 
-KEEP = 7 * COIN_RANGE // 10
+KEEP = 7 * PROBABILITY_RANGE // 10
 FEW = ("law-1", "medicine-1")
 SAMPLED_REQUIRED: dict[str, Any] = {
     "mechanisms": ["noise", "sampling"],
-    "max_odds_unlisted": "3.3334",
+    "max_exclusion_factor": "3.3334",
     "min_keep": "0.7",
 }
-LISTING_REQUIRED: dict[str, Any] = {
-    "mechanisms": ["noise", "listing"],
+RANDOMIZED_RESPONSE_REQUIRED: dict[str, Any] = {
+    "mechanisms": ["noise", "randomized-response"],
     "min_keep": "0.7",
     "max_K_share": "0.375",
 }
@@ -145,23 +145,23 @@ BASES: dict[str, dict[str, Any]] = {
     "honest": {},
     "disclosed": {"disclose": True},
     "embedded": {
-        "asked": ("law-1", "medicine-1", "law-2", "law-1"),
+        "requested": ("law-1", "medicine-1", "law-2", "law-1"),
         "norm_factor": EmbedInstance.norm_factor,
     },
-    "few": {"asked": FEW},
-    "in-a-row": {"asked": FEW, "follows": True},
+    "few": {"requested": FEW},
+    "in-a-row": {"requested": FEW, "follows": True},
     "sampling": {
-        "asked": FEW,
+        "requested": FEW,
         "mechanisms": {"law": Sampling(keep=KEEP), "medicine": Noise(keep=KEEP)},
     },
-    "listing": {
-        "asked": ("law-1", "law-2", "law-1", "medicine-1"),
+    "randomized-response": {
+        "requested": ("law-1", "law-2", "law-1", "medicine-1"),
         "mechanisms": {
-            "law": Listing(keep=KEEP, rules=ListingRules(COIN_RANGE // 4, 3, 150)),
+            "law": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 150)),
             "medicine": Noise(),
         },
     },
-    "certified": {"certificate": ("groth16", 8)},
-    "scan": {"asked": FEW, "system": {"law": "scan", "medicine": "groth16"}},
+    "certified": {"coalition_proof": ("groth16", 8)},
+    "scan": {"requested": FEW, "system": {"law": "scan", "medicine": "groth16"}},
 }
 """Options of `run` for each honest window."""

@@ -35,15 +35,15 @@ that is paid.<br>It is returned.</p><ul><li>One</li><li>Two</li></ul>
 def encrypted() -> bytes:
     """A PDF file whose password nobody has: its standard encryption is of revision 3, with a user's entry of zeros."""
     entry = f"<< /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O <{'00' * 32}> /U <{'00' * 32}> >>"
-    found = pdf("a").replace(b"/Info 4 0 R", b"/Info 4 0 R /ID [<00><00>] /Encrypt " + entry.encode())
-    assert entry.encode() in found
-    return found
+    result = pdf("a").replace(b"/Info 4 0 R", b"/Info 4 0 R /ID [<00><00>] /Encrypt " + entry.encode())
+    assert entry.encode() in result
+    return result
 
 
 def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
     (tmp_path / "bail.html").write_text(PAGE)
-    [found] = read_file(tmp_path / "bail.html").sections
-    assert found.fields == {"title": "Bail & bonds"}
+    [result] = read_file(tmp_path / "bail.html").sections
+    assert result.fields == {"title": "Bail & bonds"}
     expected = """\
         # Bail
 
@@ -59,7 +59,7 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
 
         x
           y"""
-    assert found.text == dedent(expected)
+    assert result.text == dedent(expected)
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
 )
 def test_html_is_read_however_its_elements_are_nested(tmp_path: Path, page: str, text: str) -> None:
     (tmp_path / "page.html").write_text(page)
-    [found] = read_file(tmp_path / "page.html").sections
-    assert found.text == text
+    [result] = read_file(tmp_path / "page.html").sections
+    assert result.text == text
 
 
 def test_pages_of_a_pdf_name_their_number(tmp_path: Path) -> None:
     (tmp_path / "law").mkdir()
     (tmp_path / "law" / "book.PDF").write_bytes(pdf("Bail is money.", "", "A bond is a promise."))
-    found = load_directory(tmp_path, text_alone=False)["law"]
-    assert [(d.text, d.passage.fields) for d in found] == [
+    result = load_directory(tmp_path, text_alone=False)["law"]
+    assert [(d.text, d.passage.fields) for d in result] == [
         ("Bail is money.", {"id": "law/book.PDF#1", "source": "law/book.PDF", "page": 1, "title": "A handbook"}),
         ("A bond is a promise.", {"id": "law/book.PDF#2", "source": "law/book.PDF", "page": 3, "title": "A handbook"}),
     ]  # fmt: skip
@@ -90,9 +90,9 @@ def test_pages_of_a_pdf_name_their_number(tmp_path: Path) -> None:
 
 def test_pages_of_a_pdf_without_text_are_named(tmp_path: Path) -> None:
     (tmp_path / "book.pdf").write_bytes(pdf("", LONG, "", "..."))
-    found = read_file(tmp_path / "book.pdf")
-    assert [(s.text, s.fields["page"]) for s in found.sections] == [(LONG, 2)]
-    assert [o.place for o in found.omitted] == ["page 1", "page 3", "page 4"]
+    result = read_file(tmp_path / "book.pdf")
+    assert [(s.text, s.fields["page"]) for s in result.sections] == [(LONG, 2)]
+    assert [o.place for o in result.omitted] == ["page 1", "page 3", "page 4"]
 
 
 def test_each_tenant_s_files_have_a_process_of_their_own(
@@ -100,10 +100,10 @@ def test_each_tenant_s_files_have_a_process_of_their_own(
 ) -> None:
     """A file that takes over the process that parses it cannot change the texts of another tenant."""
     parsed: dict[str, set[int]] = {}
-    asked = FileReader._asked
+    requested = FileReader._asked
 
     def spied(self: FileReader, handle: BinaryIO, suffix: str, file: Path) -> dict[str, Any]:
-        reply = asked(self, handle, suffix, file)
+        reply = requested(self, handle, suffix, file)
         assert self._child is not None
         parsed.setdefault(file.parent.name, set()).add(self._child.pid)
         return reply
@@ -133,7 +133,7 @@ def test_an_unsupported_format_is_named_with_its_remedy(tmp_path: Path, suffix: 
     file.write_text("text")
     with pytest.raises(DocumentsError, match="not supported") as caught:
         read_file(file)
-    assert (caught.value.field, caught.value.found) == (str(file), suffix)
+    assert (caught.value.field, caught.value.actual) == (str(file), suffix)
     assert UNSUPPORTED[suffix] in str(caught.value.hint)
 
 
@@ -157,8 +157,8 @@ def test_what_cannot_be_read_is_named_and_left_out_only_if_asked(
         load_directory(tmp_path)
     assert caught.value.field == str(tmp_path / "bad.pdf")
     inventory = Inventory()
-    found = load_directory(tmp_path, skip_unreadable=True, inventory=inventory)["default"]
-    assert [d.text for d in found] == ["Bail is money."]
+    result = load_directory(tmp_path, skip_unreadable=True, inventory=inventory)["default"]
+    assert [d.text for d in result] == ["Bail is money."]
     assert [entry.name for entry in inventory.omitted] == ["bad.pdf"]
 
 
@@ -191,8 +191,8 @@ def test_chunks_end_at_headings_and_name_them(tmp_path: Path) -> None:
         Chunk("# C\n\nThree.", ("C",)),
     ]
     (tmp_path / "a.md").write_text(text)
-    found = load_directory(tmp_path, text_alone=False, cutting=Cutting(headings=True))["default"]
-    assert [d.passage.fields.get("headings") for d in found] == [None, ["A"], ["A", "B"], ["C"]]
+    result = load_directory(tmp_path, text_alone=False, cutting=Cutting(headings=True))["default"]
+    assert [d.passage.fields.get("headings") for d in result] == [None, ["A"], ["A", "B"], ["C"]]
 
 
 @pytest.mark.parametrize("size, overlap", [(64, 0), (64, 20), (200, 100), (800, 50)])
@@ -203,16 +203,16 @@ def test_chunks_overlap_by_whole_words_within_their_size(size: int, overlap: int
         + "\n\n"
         + "".join(f"{n:05}" for n in range(3 * size // 5))
     )
-    found = [c.text for c in chunks(text, Cutting(size, overlap))]
-    assert max(map(len, found)) <= size
+    result = [c.text for c in chunks(text, Cutting(size, overlap))]
+    assert max(map(len, result)) <= size
     place = end = 0
-    for part in found:
+    for part in result:
         place = text.index(part, max(place, end - overlap))
         assert place >= end - overlap and (place == 0 or text[place - 1].isspace() or part[0].isdigit())
         assert not text[end:place].strip()  # nothing is lost between them
         end = place + len(part)
     assert end == len(text)
-    repeated = sum(bool(set(a.split()) & set(b.split())) for a, b in pairwise(found))
+    repeated = sum(bool(set(a.split()) & set(b.split())) for a, b in pairwise(result))
     assert repeated > 2 if overlap else repeated == 0
 
 

@@ -37,7 +37,8 @@ def text(reader: FileReader, tmp_path: Path, page: str | bytes) -> str:
 @pytest.mark.parametrize(
     "page",
     [
-        "<!doctype html><html lang=en><head><meta charset=utf-8><title>Rent</title><h1>Rent</h1><p>It is due.<p>Pay it.",
+        "<!doctype html><html lang=en><head><meta charset=utf-8><title>Rent</title><h1>Rent</h1><p>It is due.<p>Pay"
+        " it.",
         "<!doctype html><html><head><title>Rent</title><body><h1>Rent</h1><p>It is due.</p><p>Pay it.</p></html>",
         "<title>Rent</title><h1>Rent</h1><p>It is due.<p>Pay it.",
         "<html><head><title>Rent</title></head><h1>Rent</h1><p>It is due.</p>Pay it.</body></html>",
@@ -76,8 +77,8 @@ HIDDEN = {
 
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_what_a_browser_hides_is_left_out(kind: str, tmp_path: Path, reader: FileReader) -> None:
-    found = text(reader, tmp_path, f"<p>before</p>{HIDDEN[kind]}<p>after</p>")
-    assert [word for word in found.split() if word != "\xad"] == ["before", "after"] and "\xad" not in found
+    result = text(reader, tmp_path, f"<p>before</p>{HIDDEN[kind]}<p>after</p>")
+    assert [word for word in result.split() if word != "\xad"] == ["before", "after"] and "\xad" not in result
 
 
 @pytest.mark.parametrize(
@@ -143,8 +144,8 @@ def test_cells_in_a_heading_and_lists_in_cells(tmp_path: Path, reader: FileReade
 def test_the_encoding_is_the_standard_s(
     data: bytes, expected: str, tmp_path: Path, reader: FileReader
 ) -> None:
-    found = shown(reader, tmp_path, data)
-    assert found.sections[0].text == expected and found.omitted == ()
+    result = shown(reader, tmp_path, data)
+    assert result.sections[0].text == expected and result.omitted == ()
 
 
 def test_no_other_package_changes_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,9 +163,9 @@ def test_no_other_package_changes_the_encoding(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bytes_that_are_not_valid_are_named(tmp_path: Path, reader: FileReader) -> None:
-    found = shown(reader, tmp_path, b"<meta charset=utf-8>" + FILLED.encode() + b"Gr\xf6\xdfe")
-    assert "Gr\ufffd\ufffde" in found.sections[0].text
-    assert [(o.place, o.reason) for o in found.omitted] == [
+    result = shown(reader, tmp_path, b"<meta charset=utf-8>" + FILLED.encode() + b"Gr\xf6\xdfe")
+    assert "Gr\ufffd\ufffde" in result.sections[0].text
+    assert [(o.place, o.reason) for o in result.omitted] == [
         ("2 characters", "are not valid utf-8 and were replaced by U+FFFD")
     ]
 

@@ -66,8 +66,14 @@ def test_everything_that_is_not_read_is_named(tmp_path: Path) -> None:
 def test_files_beside_json_lines_are_named_and_the_file_that_is_read_is_not(tmp_path: Path) -> None:
     put(
         tmp_path,
-        {"law.jsonl": '{"text": "Rent."}\n', "hr/handbook.txt": "Leave.", "notes.md": "Notes.", "a.png": b"", "hr/x.jsonl": "{}"},
-    )  # fmt: skip
+        {
+            "law.jsonl": '{"text": "Rent."}\n',
+            "hr/handbook.txt": "Leave.",
+            "notes.md": "Notes.",
+            "a.png": b"",
+            "hr/x.jsonl": "{}",
+        },
+    )
     inventory = read(tmp_path)
     beside = "the folder has <tenant>.jsonl files, and only these files are read"
     assert omitted(inventory) == {
@@ -173,20 +179,22 @@ def test_folders_far_below_the_top_are_read(tmp_path: Path) -> None:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 200)
     try:
-        [found] = load_directory(tmp_path)["law"]
+        [result] = load_directory(tmp_path)["law"]
     finally:
         sys.setrecursionlimit(limit)
-    assert found.text == "Rent." and found.place is not None and found.place.endswith("/d/rent.txt, chunk 1")
+    assert (
+        result.text == "Rent." and result.place is not None and result.place.endswith("/d/rent.txt, chunk 1")
+    )
 
 
 def test_pages_without_text_are_named_by_their_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scanned = [Omission("has no text", page=n) for n in (2, 3, 4, 7)]
-    found = ReadFile(
+    result = ReadFile(
         (Section("Rent.", {"page": 1}),), (*scanned, Omission("is not read", part="the attachment a.zip"))
     )
-    monkeypatch.setattr(texts.FileReader, "read", lambda self, file: found)
+    monkeypatch.setattr(texts.FileReader, "read", lambda self, file: result)
     put(tmp_path, {"law/scan.pdf": b""})
     assert omitted(read(tmp_path)) == {
         "law/scan.pdf, pages 2-4, 7": "has no text",
@@ -265,15 +273,15 @@ def documents(folder: Path, rows: str, *options: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("rows", "found"), [("", "no rows"), ('{"text": ""}\n{"n": 1}\n', "no row that can be used")]
+    ("rows", "actual"), [("", "no rows"), ('{"text": ""}\n{"n": 1}\n', "no row that can be used")]
 )
 def test_a_source_without_documents_is_named_with_the_rows_that_were_omitted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str, found: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str, actual: str
 ) -> None:
     options = ("--tenant", "law", "--skip-unreadable")
     done = documents(tmp_path, rows, *options)
     assert done.exit_code == 2 and "the source holds no documents" in done.stderr
-    assert f"  at: {tmp_path / 'rows.jsonl'}\n" in done.stderr and f"  found: {found}\n" in done.stderr
+    assert f"  at: {tmp_path / 'rows.jsonl'}\n" in done.stderr and f"  actual: {actual}\n" in done.stderr
     reasons = ["a row has no text: rows.jsonl, line 1.text", "a row lacks a column: rows.jsonl, line 2"]
     assert all((f"  omitted 1: {reason}" in done.stderr) == bool(rows) for reason in reasons), done.stderr
     monkeypatch.setattr(sys, "argv", ["rag-audit", "--json"])
@@ -284,10 +292,10 @@ def test_a_source_without_documents_is_named_with_the_rows_that_were_omitted(
 
 
 def test_names_in_an_error_without_documents_stay_on_one_line(tmp_path: Path) -> None:
-    put(tmp_path, {"law/a\n  found: nothing wrong.txt": ""})
+    put(tmp_path, {"law/a\n  actual: nothing wrong.txt": ""})
     with pytest.raises(NoDocumentsError) as caught:
         read(tmp_path, skip_unreadable=True)
-    assert "law/a\\n  found: nothing wrong.txt" in caught.value.diagnostics()
+    assert "law/a\\n  actual: nothing wrong.txt" in caught.value.diagnostics()
 
 
 def test_a_copy_names_repeated_texts_of_one_tenant(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ from rag_audit.retrieval.readers import DocumentsError, FileReader, Limits, NoTe
 
 @pytest.fixture(scope="module")
 def reader() -> Iterator[FileReader]:
-    with FileReader() as found:
-        yield found
+    with FileReader() as result:
+        yield result
 
 
-def places(found: ReadFile) -> list[tuple[str, str]]:
-    return [(o.place, o.reason) for o in found.omitted]
+def places(actual: ReadFile) -> list[tuple[str, str]]:
+    return [(o.place, o.reason) for o in actual.omitted]
 
 
 def test_a_word_file_is_read_in_its_order(tmp_path: Path, reader: FileReader) -> None:
@@ -37,29 +37,42 @@ def test_a_word_file_is_read_in_its_order(tmp_path: Path, reader: FileReader) ->
     document.add_heading("Rent", 1)
     paragraph = document.add_paragraph("The rent is ")
     paragraph.add_run("due").bold = True
-    paragraph._p.append(parse_xml(
-        f'<w:ins {nsdecls("w")} w:id="1" w:author="a"><w:r><w:t xml:space="preserve"> on the first</w:t></w:r></w:ins>'))  # fmt: skip
-    paragraph._p.append(parse_xml(
-        f'<w:del {nsdecls("w")} w:id="2" w:author="a"><w:r><w:delText>never</w:delText><w:t>never</w:t></w:r></w:del>'))  # fmt: skip
+    paragraph._p.append(
+        parse_xml(
+            f'<w:ins {nsdecls("w")} w:id="1" w:author="a"><w:r><w:t xml:space="preserve"> on the first</w:t></w:r></w:ins>'
+        )
+    )
+    paragraph._p.append(
+        parse_xml(
+            f'<w:del {nsdecls("w")} w:id="2" w:author="a"><w:r><w:delText>never</w:delText><w:t>never</w:t></w:r></w:del>'
+        )
+    )
     table = document.add_table(2, 2)
     for cell, text in zip(
         (c for row in table.rows for c in row.cells), ("Flat", "Rent", "1", "500 €"), strict=True
     ):
         cell.text = text
-    document.element.body.insert(-1, parse_xml(
-        f'<w:sdt {nsdecls("w")}><w:sdtContent><w:p><w:r><w:t>In a field.</w:t></w:r></w:p></w:sdtContent></w:sdt>'))  # fmt: skip
+    document.element.body.insert(
+        -1,
+        parse_xml(
+            f"<w:sdt {nsdecls('w')}><w:sdtContent><w:p><w:r><w:t>In a field.</w:t></w:r></w:p></w:sdtContent></w:sdt>"
+        ),
+    )
     boxed = document.add_paragraph("Beside it.")
-    boxed._p.append(parse_xml(
-        f'<w:r {nsdecls("w")} xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:AlternateContent>'
-        "<mc:Choice><w:txbxContent><w:p><w:r><w:t>In a box.</w:t></w:r></w:p></w:txbxContent></mc:Choice>"
-        "<mc:Fallback><w:txbxContent><w:p><w:r><w:t>In a box.</w:t></w:r></w:p></w:txbxContent></mc:Fallback>"
-        "</mc:AlternateContent></w:r>"))  # fmt: skip
+    boxed._p.append(
+        parse_xml(
+            f'<w:r {nsdecls("w")} xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:AlternateContent>'
+            "<mc:Choice><w:txbxContent><w:p><w:r><w:t>In a box.</w:t></w:r></w:p></w:txbxContent></mc:Choice>"
+            "<mc:Fallback><w:txbxContent><w:p><w:r><w:t>In a box.</w:t></w:r></w:p></w:txbxContent></mc:Fallback>"
+            "</mc:AlternateContent></w:r>"
+        )
+    )
     document.add_heading("Heating", 2)
     document.add_paragraph("It is warm.")
     document.sections[0].header.paragraphs[0].text = "Confidential"
     document.save(tmp_path / "a.docx")
-    found = reader.read(tmp_path / "a.docx")
-    [section] = found.sections
+    result = reader.read(tmp_path / "a.docx")
+    [section] = result.sections
     assert section.text.split("\n\n") == [
         "# Rent",
         "The rent is due on the first",
@@ -71,7 +84,7 @@ def test_a_word_file_is_read_in_its_order(tmp_path: Path, reader: FileReader) ->
         "It is warm.",
     ]
     assert section.fields == {"title": "A lease"}
-    assert places(found) == [("headers and footers", "are not read: they repeat on each page")]
+    assert places(result) == [("headers and footers", "are not read: they repeat on each page")]
 
 
 def test_footnotes_of_a_word_file_are_read(tmp_path: Path, reader: FileReader) -> None:
@@ -116,12 +129,12 @@ def test_slides_are_read_with_their_numbers(tmp_path: Path, reader: FileReader) 
     data.add_series("s", (1,))
     fourth.shapes.add_chart(XL_CHART_TYPE.PIE, Inches(1), Inches(1), Inches(1), Inches(1), data)
     show.save(tmp_path / "a.pptx")
-    found = reader.read(tmp_path / "a.pptx")
-    assert [(s.text, s.fields) for s in found.sections] == [
+    result = reader.read(tmp_path / "a.pptx")
+    assert [(s.text, s.fields) for s in result.sections] == [
         ("Heating\n\nPay\nit\n\nMonth\tCost\nMay\t5 €\n\ngrouped\n\nSpeak slowly.", {"title": "Heating", "slide": 1}),
         ("A chart", {"title": "Heating", "slide": 4}),
     ]  # fmt: skip
-    assert places(found) == [
+    assert places(result) == [
         ("slide 2", "has no text (a picture?)"),
         ("slide 3", "is hidden"),
         ("the chart on slide 4", "is not read"),
@@ -146,14 +159,14 @@ def test_sheets_are_read_with_their_names(tmp_path: Path, reader: FileReader) ->
     chart.add_data(Reference(rents, min_col=1, min_row=1, max_row=4), titles_from_data=True)
     book.create_chartsheet("Picture").add_chart(chart)
     book.save(tmp_path / "a.xlsx")
-    found = reader.read(tmp_path / "a.xlsx")
-    [section] = found.sections
+    result = reader.read(tmp_path / "a.xlsx")
+    [section] = result.sections
     assert (
         section.text
         == "Flat\tRent\tDue\t\tPaid\n1\t500.5\t2026-01-01\t\tTrue\n2\ttwo lines\t2026-01-01T08:30:00"
     )
     assert section.fields == {"sheet": "Rents"}
-    assert places(found) == [
+    assert places(result) == [
         ("1 formulas of the sheet Rents", "have no stored result: save the file with a spreadsheet program"),
         ("the sheet Empty", "has no text"),
         ("the sheet Salaries", "is hidden"),
@@ -174,13 +187,13 @@ def test_a_message_is_read_with_its_header(tmp_path: Path, reader: FileReader) -
     inner.set_content("not read")
     message.add_attachment(inner)
     (tmp_path / "a.eml").write_bytes(bytes(message))
-    found = reader.read(tmp_path / "a.eml")
-    [section] = found.sections
+    result = reader.read(tmp_path / "a.eml")
+    [section] = result.sections
     assert section.text == (
         "From: Mieterin <a@example.org>\nTo: b@example.org\nSubject: Die Heizung wärmt nicht\n\nBitte prüfen."
     )
     assert section.fields == {"title": "Die Heizung wärmt nicht"}
-    assert places(found) == [
+    assert places(result) == [
         ("the attachment Angebot.pdf", "is not read: save it as a file of its own"),
         ("the attachment of type message/rfc822", "is not read: save it as a file of its own"),
     ]
@@ -215,7 +228,9 @@ def test_all_texts_of_a_message_are_read(tmp_path: Path, reader: FileReader) -> 
         (b"Subject: s\nContent-Type: text/plain; charset=x-nothing\n\nabc", "encoding is not known"),
     ],
 )
-def test_a_message_that_cannot_be_read_is_refused(raw: bytes, message: str, tmp_path: Path, reader: FileReader) -> None:  # fmt: skip
+def test_a_message_that_cannot_be_read_is_refused(
+    raw: bytes, message: str, tmp_path: Path, reader: FileReader
+) -> None:
     (tmp_path / "a.eml").write_bytes(raw)
     with pytest.raises(DocumentsError, match=message) as caught:
         reader.read(tmp_path / "a.eml")

@@ -95,7 +95,13 @@ def test_pages_without_text_are_named(tmp_path: Path) -> None:
 
 
 def test_a_scanned_page_with_a_stamp_is_named_and_its_stamp_kept(tmp_path: Path) -> None:
-    data = document(line(LONG), SCAN + line("Page 2"), line("Page 3") + line(LONG, y=80), more=[PICTURE], resources=SCANNED)  # fmt: skip
+    data = document(
+        line(LONG),
+        SCAN + line("Page 2"),
+        line("Page 3") + line(LONG, y=80),
+        more=[PICTURE],
+        resources=SCANNED,
+    )
     assert omitted(tmp_path, data) == [("page 2", "is a picture with almost no text (a scanned page?)")]
     assert texts(tmp_path, data)[1] == "Page 2"
 
@@ -117,9 +123,9 @@ def test_characters_without_a_meaning_are_named(tmp_path: Path) -> None:
 
 def test_a_page_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(document(line(LONG), line(LONG), count=4))
-    found = read_file(tmp_path / "a.pdf")
-    assert [s.fields["page"] for s in found.sections] == [1, 2]
-    assert set(found.omitted) <= {
+    result = read_file(tmp_path / "a.pdf")
+    assert [s.fields["page"] for s in result.sections] == [1, 2]
+    assert set(result.omitted) <= {
         Omission("cannot be read: it is damaged or missing", page=n) for n in (3, 4)
     }
 
@@ -135,8 +141,13 @@ def bomb(size: int) -> bytes:
 
 def doubling(levels: int) -> bytes:
     """A page whose form calls another one twenty times, which calls another one twenty times, and so on."""
-    forms = [stream("/N Do " * 20, f"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /N {6 + n} 0 R >> >>")
-             for n in range(levels)]  # fmt: skip
+    forms = [
+        stream(
+            "/N Do " * 20,
+            f"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /N {6 + n} 0 R >> >>",
+        )
+        for n in range(levels)
+    ]
     last = stream(
         line("x"), "/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /Font << /F1 3 0 R >> >>"
     )
@@ -145,7 +156,9 @@ def doubling(levels: int) -> bytes:
 
 def loop() -> bytes:
     """A page tree that contains itself."""
-    return written(["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R 2 0 R] /Parent 2 0 R /Count 9 >>"])  # fmt: skip
+    return written(
+        ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [2 0 R 2 0 R] /Parent 2 0 R /Count 9 >>"]
+    )
 
 
 HOSTILE = {
@@ -166,11 +179,11 @@ def test_a_hostile_file_is_refused_by_name_and_the_next_one_read(kind: str, tmp_
     (tmp_path / "good.pdf").write_bytes(pdf("Bail is money."))
     with FileReader(Limits(seconds=2, memory=1 << 30)) as reader:
         try:
-            found = reader.read(tmp_path / "bad.pdf")
+            result = reader.read(tmp_path / "bad.pdf")
         except RagAuditError as exc:
             assert isinstance(exc, DocumentsError) and exc.field == str(tmp_path / "bad.pdf")
         else:  # what stands in the file may be read
-            assert [section.text for section in found.sections] == ["x"]
+            assert [section.text for section in result.sections] == ["x"]
         assert [s.text for s in reader.read(tmp_path / "good.pdf").sections] == ["Bail is money."]
 
 
@@ -187,7 +200,7 @@ def test_too_many_pages_are_refused_with_their_number(
         pytest.raises(DocumentsError, match="too many pages") as caught,
     ):
         parser.read(file)
-    assert (caught.value.expected, caught.value.found) == ("at most 2", 3)
+    assert (caught.value.expected, caught.value.actual) == ("at most 2", 3)
 
 
 def test_a_file_that_takes_too_long_is_refused(tmp_path: Path) -> None:
@@ -223,7 +236,7 @@ def test_a_crash_of_the_parser_is_an_error_of_that_file(tmp_path: Path) -> None:
         os.kill(reader._child.pid, signal.SIGSEGV)
         with pytest.raises(DocumentsError, match="process that reads the file ended") as caught:
             reader.read(tmp_path / "a.pdf")
-        assert (caught.value.field, caught.value.found) == (str(tmp_path / "a.pdf"), "SIGSEGV")
+        assert (caught.value.field, caught.value.actual) == (str(tmp_path / "a.pdf"), "SIGSEGV")
         assert reader.read(tmp_path / "a.pdf").sections[0].text == "a"
 
 

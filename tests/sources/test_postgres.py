@@ -49,8 +49,8 @@ def test_rows_of_a_statement_become_documents(database: str, tmp_path: Path) -> 
     statement = "SELECT * FROM documents ORDER BY id"
     done = copied(database, tmp_path / "out", statement, "--drop", "vector", "--drop", "made")
     assert done.exit_code == 0, done.output
-    found = [d.passage for d in load_directory(tmp_path / "out", text_alone=False)["law"]]
-    assert found == [Passage.of(f"Text {n}", {"id": n}) for n in range(1, 3001)]
+    result = [d.passage for d in load_directory(tmp_path / "out", text_alone=False)["law"]]
+    assert result == [Passage.of(f"Text {n}", {"id": n}) for n in range(1, 3001)]
     done = copied(database, tmp_path / "vectors", statement)
     assert done.exit_code == 2 and "a vector is no metadata" in done.stderr
 

@@ -120,8 +120,8 @@ def tenants_of(values: list[object]) -> list[str | None]:
 
 def test_a_whole_number_and_its_digits_are_one_tenant() -> None:
     name = uuid.UUID("5f2b6c1e-0000-4000-8000-000000000001")
-    found = tenants_of([7, "7", np.int64(7), "007", "None", "nan", 2**60, JsonNumber(str(2**60)), name])
-    assert found == ["7", "7", "7", "007", "None", "nan", str(2**60), str(2**60), str(name)]
+    result = tenants_of([7, "7", np.int64(7), "007", "None", "nan", 2**60, JsonNumber(str(2**60)), name])
+    assert result == ["7", "7", "7", "007", "None", "nan", str(2**60), str(2**60), str(name)]
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,20 @@ def test_a_tenant_that_is_neither_text_nor_a_whole_number_is_refused(value: obje
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(JsonNumber("1.0"), "1.0, a fraction"), (np.float64(1), "1.0, a fraction"), (True, "true"), (["acme"], "an array"),
-     ({"id": 1}, "an object"), (b"acme", "bytes"), (JsonNumber("-9007199254740993"), "-9007199254740993, a whole number")],
-)  # fmt: skip
+    [
+        (JsonNumber("1.0"), "1.0, a fraction"),
+        (np.float64(1), "1.0, a fraction"),
+        (True, "true"),
+        (["acme"], "an array"),
+        ({"id": 1}, "an object"),
+        (b"acme", "bytes"),
+        (JsonNumber("-9007199254740993"), "-9007199254740993, a whole number"),
+    ],
+)
 def test_a_refused_tenant_is_shown_in_words(value: object, shown: str) -> None:
     with pytest.raises(RagAuditError) as caught:
         tenants_of([value])
-    assert caught.value.found == shown
+    assert caught.value.actual == shown
 
 
 @pytest.mark.parametrize("source", FILES)
@@ -154,11 +161,11 @@ def test_a_tenant_may_stand_in_a_nested_field(tmp_path: Path, source: Source) ->
     ]
     given = (*source(rows, tmp_path), "--tenant-column", "metadata.tenant", "--text-column", "body.text")
     assert run(*given, "--drop", "id", "--out", tmp_path / "out").exit_code == 0
-    found = {
+    result = {
         t: [d.passage.fields for d in own]
         for t, own in load_directory(tmp_path / "out", text_alone=False).items()
     }
-    assert found == {"acme": [{"metadata": {"page": 3}}], "globex": [{"metadata": {"page": 4}}]}
+    assert result == {"acme": [{"metadata": {"page": 3}}], "globex": [{"metadata": {"page": 4}}]}
     done = run(*given, "--drop", "metadata", "--drop", "id", "--out", tmp_path / "bare")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "bare" / "acme.jsonl").read_text() == '{"text":"Rent."}\n'
@@ -205,8 +212,8 @@ def test_fractions_become_text_and_dropped_columns_are_not_read(tmp_path: Path, 
     drop = ("--drop", "embedding", "--drop", "metadata.vector", "--drop", "id")
     done = run(*given, *drop, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
-    [found] = load_directory(tmp_path / "out", text_alone=False)["law"]
-    assert found.passage.fields == {"score": "1.5", "metadata": {"page": 2}}
+    [result] = load_directory(tmp_path / "out", text_alone=False)["law"]
+    assert result.passage.fields == {"score": "1.5", "metadata": {"page": 2}}
 
 
 def test_what_a_dropped_field_of_a_line_holds_is_not_checked(tmp_path: Path) -> None:
@@ -254,9 +261,16 @@ def test_vectors_of_every_type_are_refused_as_metadata(value: object) -> None:
 
 @pytest.mark.parametrize(
     ("value", "kept"),
-    [([46.9, 7.4], ["46.9", "7.4"]), (list(range(16)), list(range(16))), (["0.5"] * 17, ["0.5"] * 17), ("[1, 2]", "[1, 2]"),
-     (np.int64(3), 3), (np.float32(0.5), "0.5"), ([True] * 17, [True] * 17)],
-)  # fmt: skip
+    [
+        ([46.9, 7.4], ["46.9", "7.4"]),
+        (list(range(16)), list(range(16))),
+        (["0.5"] * 17, ["0.5"] * 17),
+        ("[1, 2]", "[1, 2]"),
+        (np.int64(3), 3),
+        (np.float32(0.5), "0.5"),
+        ([True] * 17, [True] * 17),
+    ],
+)
 def test_values_that_are_no_vectors_are_metadata(value: object, kept: object) -> None:
     assert plain(value, "row 1.v") == kept
 

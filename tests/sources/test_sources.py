@@ -48,9 +48,11 @@ def qdrant(folder: Path) -> str:
     client = QdrantClient(path=str(folder / "storage"))
     client.create_collection("docs", vectors_config=models.VectorParams(size=2, distance=models.Distance.DOT))
     points = [
-        models.PointStruct(id=row["id"], vector=[0.1, 0.2], payload={k: v for k, v in row.items() if k not in ("id", "seen")})
+        models.PointStruct(
+            id=row["id"], vector=[0.1, 0.2], payload={k: v for k, v in row.items() if k not in ("id", "seen")}
+        )
         for row in ROWS
-    ]  # fmt: skip
+    ]
     client.upsert("docs", points)
     client.close()
     return f"qdrant:{folder / 'storage'}/docs"
@@ -64,8 +66,8 @@ def test_rows_become_documents_of_their_tenants(tmp_path: Path, source: Callable
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["documents"] == {"law": 2, "medicine": 1}
-    found = {t: [d.passage for d in own] for t, own in load_directory(out, text_alone=False).items()}
-    assert found == {
+    result = {t: [d.passage for d in own] for t, own in load_directory(out, text_alone=False).items()}
+    assert result == {
         "law": [
             Passage.of("Bail is money.", {"id": 1, "source": "a.txt"}),
             Passage.of("Bonds are promises.", {"id": 3, "source": "c.txt"}),
@@ -82,8 +84,8 @@ def test_values_that_json_does_not_have_are_written_as_text(tmp_path: Path) -> N
     )  # fmt: skip
     pq.write_table(table, tmp_path / "t.parquet")
     assert run(tmp_path / "t.parquet", "--out", tmp_path / "out", "--tenant", "law").exit_code == 0
-    [found] = load_directory(tmp_path / "out", text_alone=False)["law"]
-    assert found.passage.fields == {
+    [result] = load_directory(tmp_path / "out", text_alone=False)["law"]
+    assert result.passage.fields == {
         "when": "2026-01-02", "price": "1.50", "share": "0.25", "big": str(2**60), "tags": ["x", "y"],
         "place": {"city": "Bern", "far": "1.5"},
     }  # fmt: skip
@@ -105,7 +107,7 @@ def test_a_faiss_index_comes_with_as_many_texts(tmp_path: Path) -> None:
     [one, two, three] = load_directory(tmp_path / "out", text_alone=False)["law"]
     assert [d.passage.fields["id"] for d in (one, two, three)] == [0, "own", 2]
     done = run(index_of(4, tmp_path / "y.faiss"), *given, tmp_path / "none")
-    assert done.exit_code == 2 and "expected: 4 texts\n  found: 3" in done.stderr, done.stderr
+    assert done.exit_code == 2 and "expected: 4 texts\n  actual: 3" in done.stderr, done.stderr
     assert not list((tmp_path / "none").iterdir())
 
 
@@ -115,7 +117,7 @@ def test_a_faiss_index_comes_with_as_many_texts(tmp_path: Path) -> None:
         (
             [{"body": "a"}],
             ["--tenant", "law"],
-            "a row lacks a column  at: rows.parquet, row 1  expected: text  found: body",
+            "a row lacks a column  at: rows.parquet, row 1  expected: text  actual: body",
         ),
         (
             [{"text": "a"}],

@@ -42,20 +42,20 @@ def _run(folder: Path, name: str, text: str) -> list[str]:
 
 
 def test_an_unlisted_skip_fails_its_test(tmp_path: Path) -> None:
-    found = _run(tmp_path, "circuits/test_circomspect.py", TESTS)
+    result = _run(tmp_path, "circuits/test_circomspect.py", TESTS)
     # pytest says ERROR of a mark, which skips before the test is called.
-    assert [line.split()[0] for line in found] == ["SKIPPED", "ERROR", "FAILED"]
-    assert "test_unlisted_mark" in found[1] and all("This skip is not lis" in line for line in found[1:])
+    assert [line.split()[0] for line in result] == ["SKIPPED", "ERROR", "FAILED"]
+    assert "test_unlisted_mark" in result[1] and all("This skip is not lis" in line for line in result[1:])
 
 
 def test_a_listed_reason_counts_in_its_file_alone(tmp_path: Path) -> None:
-    found = _run(tmp_path, "circuits/test_other.py", TESTS)
-    assert [line.split()[0] for line in found] == ["ERROR", "FAILED", "FAILED"]
+    result = _run(tmp_path, "circuits/test_other.py", TESTS)
+    assert [line.split()[0] for line in result] == ["ERROR", "FAILED", "FAILED"]
 
 
 def test_a_whole_file_that_is_skipped_fails(tmp_path: Path) -> None:
-    (found,) = _run(tmp_path, "test_file.py", "import pytest\npytest.importorskip('no_such_module')\n")
-    assert found.startswith("ERROR test_file.py")
+    (result,) = _run(tmp_path, "test_file.py", "import pytest\npytest.importorskip('no_such_module')\n")
+    assert result.startswith("ERROR test_file.py")
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,10 @@ def test_chunks_are_the_files_text(tmp_path: Path, text: str) -> None:
     assert all(0 < len(chunk) <= MAX_CHUNK and chunk == chunk.strip() for chunk in chunks)
     place, left_out = 0, ""
     for chunk in chunks:
-        found = text.find(chunk, place)
-        assert found >= 0, chunk
-        left_out += text[place:found]
-        place = found + len(chunk)
+        result = text.find(chunk, place)
+        assert result >= 0, chunk
+        left_out += text[place:result]
+        place = result + len(chunk)
     assert (left_out + text[place:]).strip() == ""
 
 
@@ -125,7 +125,7 @@ def test_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path) -> None
     with pytest.raises(EncodingError, match="not UTF-8") as caught:
         load_directory(tmp_path)
     assert caught.value.field == str(tmp_path / "a.txt")
-    assert str(caught.value.found).startswith("byte 3")
+    assert str(caught.value.actual).startswith("byte 3")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_folder_whose_name_is_no_tenant_id_is_refused(tmp_path: Path) -> None:
     (tmp_path / "two words" / "a.txt").write_text("text", "utf-8")
     with pytest.raises(DocumentsError, match="tenant's id") as caught:
         load_directory(tmp_path)
-    assert caught.value.found == "two words"
+    assert caught.value.actual == "two words"
 
 
 def test_json_lines_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ def test_numbers_that_canonical_json_lacks_become_text_as_they_are_written(tmp_p
     (tmp_path / "law.jsonl").write_text(
         '{"text": "one", "score": 0.50, "big": 9007199254740993, "far": {"km": [1e3, NaN, 7]}}\n'
     )
-    [found] = load_directory(tmp_path, text_alone=False)["law"]
-    assert found.passage.fields == {
+    [result] = load_directory(tmp_path, text_alone=False)["law"]
+    assert result.passage.fields == {
         "score": "0.50", "big": "9007199254740993", "far": {"km": ["1e3", "NaN", 7]},
     }  # fmt: skip
 
@@ -212,13 +212,13 @@ def test_a_line_whose_text_is_empty_is_named_and_left_out_only_if_asked(tmp_path
         load_directory(tmp_path)
     assert caught.value.field == "hr.jsonl, line 4"
     inventory = Inventory()
-    found = load_directory(tmp_path, skip_unreadable=True, inventory=inventory)["hr"]
-    assert [d.text for d in found] == ["Leave.", "Pay."]
+    result = load_directory(tmp_path, skip_unreadable=True, inventory=inventory)["hr"]
+    assert [d.text for d in result] == ["Leave.", "Pay."]
     assert [entry.name for entry in inventory.omitted] == ["hr.jsonl, line 4"]
 
 
 def test_a_file_s_chunks_name_it(tmp_path: Path) -> None:
     (tmp_path / "law").mkdir()
     (tmp_path / "law" / "bail.md").write_text("Bail is money.")
-    [found] = load_directory(tmp_path, text_alone=False)["law"]
-    assert found.passage.fields == {"id": "law/bail.md#1", "source": "law/bail.md"}
+    [result] = load_directory(tmp_path, text_alone=False)["law"]
+    assert result.passage.fields == {"id": "law/bail.md#1", "source": "law/bail.md"}

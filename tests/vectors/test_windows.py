@@ -26,8 +26,8 @@ def value(case: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_ends_as_it_says(case: Path) -> None:
     stated = value(case)
-    found, _ = expected(run(stated, case))
-    assert found == stated["expect"]
+    result, _ = expected(run(stated, case))
+    assert result == stated["expect"]
 
 
 def test_every_fault_of_the_simulator_has_its_folder_and_no_folder_is_of_none() -> None:
@@ -73,14 +73,14 @@ def test_every_check_of_the_protocol_decides_a_case() -> None:
 
 UNDECIDING = {
     "ledger.consistency": "the tree that ends under a cosigned root is compared with that root first: ledger.root",
-    "bound.computed": "a policy without any bound is not well-formed: opening.policy",
+    "bound.computed": "a policy without any bound is not well-formed: header.policy",
     "proof.system": "the form of a policy names no other system, and a record's unknown tenant is ledger.accounts",
 }
 """Checks that never decide alone, and what decides in their place."""
 
 
 WITHOUT_A_CASE = {
-    "opening.empty": "tests/window/test_chain.py: windows in a row whose counts lie",
+    "header.empty": "tests/window/test_chain.py: windows in a row whose counts lie",
     "trust.max_empty": "tests/window/test_checks.py: eight empty windows before this one",
 }
 """Checks of which no case is published yet, and the tests that have their cheaters."""

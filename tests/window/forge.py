@@ -23,7 +23,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.mechanisms import COLUMNS
 from rag_audit.models.beacon import Reveal, combine, nonce_commitment
-from rag_audit.models.opening import list_root
+from rag_audit.models.header import list_root
 from rag_audit.models.records import (
     CountersignedReceipt,
     QueryRecord,
@@ -41,7 +41,7 @@ from tests.window.simulator import ORIGIN, Finished
 
 
 @dataclass
-class HeldReceipt:
+class StoredReceipt:
     """An account's receipt, apart: `body` is remade for its record unless `frozen` keeps the text as it was."""
 
     account: str
@@ -65,7 +65,7 @@ class Forge:
     finished: Finished
     value: dict[str, Any] = field(init=False)
     proofs: dict[tuple[str, int], Any] = field(init=False)
-    receipts: list[HeldReceipt] = field(init=False)
+    receipts: list[StoredReceipt] = field(init=False)
     samples: dict[str, Any] = field(init=False)
     """the proof of each tenant's column, such as a sampled tenant's kept positions"""
 
@@ -82,7 +82,7 @@ class Forge:
         self.provider = self.opening_key = self.final_key = service.key
         self.final_origin: str | None = None
         self.final_size_off_by = 0
-        self.opening_times = self._times(self.value["opening_checkpoint"])
+        self.opening_times = self._times(self.value["header_checkpoint"])
         self.final_times = self._times(self.value["final_checkpoint"])
         self.reveals: dict[str, tuple[bytes, int]] = {}
         for text in self.entries[1]["notes"]:
@@ -100,13 +100,13 @@ class Forge:
         return self.value["entries"]
 
     @property
-    def opening(self) -> dict[str, Any]:
+    def header(self) -> dict[str, Any]:
         return self.entries[0]
 
     @property
     def log(self) -> str:
         """The origin line of the window's checkpoints."""
-        return log_origin(ORIGIN, self.opening["window"])
+        return log_origin(ORIGIN, self.header["window"])
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -117,14 +117,14 @@ class Forge:
         return [e for e in self.entries if e["type"] == "query"]
 
     @property
-    def closing(self) -> dict[str, Any]:
+    def trailer(self) -> dict[str, Any]:
         return self.entries[-1]
 
     def record(self, account: str, i: int) -> dict[str, Any]:
         """The query record of a slot."""
         return next(e for e in self.queries if (e["account"], e["i"]) == (account, i))
 
-    def receipt(self, account: str, i: int) -> HeldReceipt:
+    def receipt(self, account: str, i: int) -> StoredReceipt:
         """The receipt of a slot."""
         return next(r for r in self.receipts if (r.account, r.i) == (account, i))
 
@@ -145,10 +145,10 @@ class Forge:
 
     def another_query(self, account: str, i: int, like: tuple[str, int]) -> dict[str, Any]:
         """A copy of a record for another slot, with the same proof."""
-        made = {**copy.deepcopy(self.record(*like)), "account": account, "i": i, "proof": None}
-        made["ts"] = self.queries[-1]["ts"]
+        result = {**copy.deepcopy(self.record(*like)), "account": account, "i": i, "proof": None}
+        result["ts"] = self.queries[-1]["ts"]
         self.proofs[account, i] = self.proofs[like]
-        return self.insert(made)
+        return self.insert(result)
 
     def enrol(self, account: str, tenant: str, key: SigningKey | None = None) -> dict[str, Any]:
         """An enrolment with a fresh beacon source; `answer` adds its beacon."""
@@ -190,9 +190,7 @@ class Forge:
         notes = [
             str(
                 sign_note(
-                    Reveal(
-                        ORIGIN, self.opening["window"], size, root, nonces[n], enrolment["ts"] + late
-                    ).text,
+                    Reveal(ORIGIN, self.header["window"], size, root, nonces[n], enrolment["ts"] + late).text,
                     k.with_algorithm(ALG_ED25519),
                 )
             )
@@ -208,9 +206,9 @@ class Forge:
 
     def seal(self, folder: Path) -> tuple[WindowFile, Path]:
         """The window file and the receipts, everything signed again."""
-        opening = self.opening
+        header = self.header
         if self.commit:
-            opening.update(
+            header.update(
                 c_policy=digest_hex(self.policy),
                 c_emb=digest_hex(self.value["embedder"]),
                 roster=list_root([RosterEntry.parse(r, field="roster") for r in self.value["roster"]]).dump(),
@@ -218,8 +216,8 @@ class Forge:
                     [TenantEntry.parse(t, field="tenants") for t in self.value["tenants"]]
                 ).dump(),
             )
-        first = Checkpoint(self.log, 1, leaf_hash(jcs(opening)))
-        self.value["opening_checkpoint"] = self._cosign(first, self.opening_key, self.opening_times)
+        first = Checkpoint(self.log, 1, leaf_hash(jcs(header)))
+        self.value["header_checkpoint"] = self._cosign(first, self.opening_key, self.opening_times)
         self._beacon(first)
         if self.number:
             self._number()
@@ -227,14 +225,14 @@ class Forge:
             if entry["type"] == "query" and self.sign:
                 self._sign_request(entry)
         self.answered()
-        if self.closing["type"] == "closing" and self.count:
-            self.closing["queries"] = len(self.queries)
-            self.closing["enrolments"] = sum(e["type"] == "enrolment" for e in self.entries)
+        if self.trailer["type"] == "trailer" and self.count:
+            self.trailer["queries"] = len(self.queries)
+            self.trailer["enrolments"] = sum(e["type"] == "enrolment" for e in self.entries)
             asking = len({e["account"] for e in self.queries})
-            estimate = self.closing["coalition"]
+            estimate = self.trailer["coalition"]
             counts = {name: min(estimate[name], asking) for name in ("c", "c_tenant")}
-            asked = {name: self.policy["estimator"][name] for name in ("theta", "tau", "tau_unit")}
-            estimate.update(**asked, **counts)
+            requested = {name: self.policy["estimator"][name] for name in ("theta", "tau", "tau_unit")}
+            estimate.update(**requested, **counts)
         tree = HashTree(leaf_hash(jcs(e)) for e in self.entries)
         head = Checkpoint(self.final_origin or self.log, tree.size + self.final_size_off_by, tree.root())
         self.value["final_checkpoint"] = self._cosign(head, self.final_key, self.final_times)
@@ -265,7 +263,7 @@ class Forge:
 
     def _number(self) -> None:
         for seq, entry in enumerate(self.entries):
-            if entry["type"] != "opening":
+            if entry["type"] != "header":
                 entry["seq"] = seq
 
     def _times(self, text: str) -> dict[str, int]:
@@ -288,7 +286,7 @@ class Forge:
         entry["notes"] = [
             str(
                 sign_note(
-                    Reveal(ORIGIN, self.opening["window"], 1, head.root, nonce, ts).text,
+                    Reveal(ORIGIN, self.header["window"], 1, head.root, nonce, ts).text,
                     self.witnesses[name].with_algorithm(ALG_ED25519),
                 )
             )
@@ -296,22 +294,22 @@ class Forge:
         ]
         nonces = {name: nonce for name, (nonce, _) in self.reveals.items()}
         entry["value"] = self.value_override or combine(nonces, head.root).hex()
-        entry["checkpoint"] = self.value["opening_checkpoint"]
+        entry["checkpoint"] = self.value["header_checkpoint"]
 
     def _sign_request(self, e: dict[str, Any]) -> None:
-        digest = digest_hex(self.opening)
-        message = request_message(self.opening["origin"], digest, e["tenant"], e["account"], e["i"], e["hq"])
+        digest = digest_hex(self.header)
+        message = request_message(self.header["origin"], digest, e["tenant"], e["account"], e["i"], e["hq"])
         e["sig"] = self.accounts[e["account"]].sign(message).hex()
 
-    def _held(self, path: Path) -> HeldReceipt:
+    def _held(self, path: Path) -> StoredReceipt:
         value = CountersignedReceipt.parse(read_json(path, max_bytes=1 << 20), field=path.name)
         extra = TlogProof.parse(value.receipt).extra
         assert extra is not None
         body = parse_json(extra, source="extra")["body"]
         disclosed = None if value.disclosed is None else value.disclosed.dump()
-        return HeldReceipt(value.account, body["record"]["i"], body, disclosed, value.receipt)
+        return StoredReceipt(value.account, body["record"]["i"], body, disclosed, value.receipt)
 
-    def _write_receipt(self, held: HeldReceipt, tree: HashTree, path: Path) -> None:
+    def _write_receipt(self, held: StoredReceipt, tree: HashTree, path: Path) -> None:
         text = held.text if held.frozen else self._receipt_text(held, tree)
         draft = CountersignedReceipt(
             type="receipt", v=1, account=held.by or held.account, receipt=text, disclosed=None, sig="0" * 128
@@ -320,12 +318,12 @@ class Forge:
         key = held.signer or self.accounts[held.by or held.account]
         replace_file(path, draft.model_copy(update={"sig": key.sign(draft.message()).hex()}).canonical())
 
-    def _receipt_text(self, held: HeldReceipt, tree: HashTree) -> str:
+    def _receipt_text(self, held: StoredReceipt, tree: HashTree) -> str:
         value = self.record(held.account, held.i)
         record = QueryRecord.parse(value, field="record")
         body = ReceiptBody.parse({**held.body, "record": record.dump()}, field="body")
         message = receipt_message(
-            self.opening["origin"], digest_hex(self.opening), leaf_hash(record.canonical()), body.canonical()
+            self.header["origin"], digest_hex(self.header), leaf_hash(record.canonical()), body.canonical()
         )
         signed = SignedReceiptBody(body=body, sig=(held.provider or self.provider).sign(message).hex())
         return str(

@@ -34,7 +34,7 @@ def assert_malformed(error: RagAuditError, kind: type[RagAuditError], place: str
 def assert_uncovered_record_fails(paired: Finished, like: tuple[str, int], tmp_path: Path) -> None:
     """Assert that the verdict names a record that is put under the shared proof of another, `like`."""
     forge = Forge(paired)
-    made = forge.another_query("law-2", 2, like)
+    result = forge.another_query("law-2", 2, like)
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is ExitCode.FAIL and verdict.figures["proved"] == 6
-    assert complaints(verdict) == {"proof.valid.law": f"record {made['seq']}"}
+    assert complaints(verdict) == {"proof.valid.law": f"record {result['seq']}"}

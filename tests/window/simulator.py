@@ -87,7 +87,7 @@ STRICT: dict[str, Any] = {
     "max_abandoned": 0,
     "max_score_hi": 810,
     "min_score_width": 709,
-    "a1": "re-executed",
+    "query_embedding": "re-executed",
     "coalition": "not-checked",
     "min_receipts": 1,
     "allow_unsafe_setup": True,
@@ -184,14 +184,14 @@ class Service:
         window.release = Release(RELEASE_S)
         return window
 
-    def cosign_opening(self, window: Window) -> None:
+    def cosign_header(self, window: Window) -> None:
         """The witnesses' cosignatures, and then their nonces."""
-        entry = jcs(window.opening.dump())
+        entry = jcs(window.header.dump())
         public = window.directory / "public"
         text = (public / "checkpoint-1.txt").read_text()
         log_key = self.key.verifier
         for witness in self.witnesses.values():
-            window.admit([str(witness.cosign_opening(text, entry, log_key=log_key))])
+            window.admit([str(witness.cosign_header(text, entry, log_key=log_key))])
         merged = merge_signatures([parse_note((public / "checkpoint-1.txt").read_text())])
         keys = [w.vkey for w in self.witnesses.values()]
         self.clock.advance(1_000)
@@ -204,8 +204,8 @@ class Service:
     def open(self, name: str = "window", **changes: Any) -> Window:
         """An active window, its opening time reached."""
         window = self.commit(name, **changes)
-        self.cosign_opening(window)
-        self.clock.now = window.opening.opens_at
+        self.cosign_header(window)
+        self.clock.now = window.header.opens_at
         return window
 
     def ask(self, window: Window, account: str, text: str, *, eager: bool = False) -> Answer:
@@ -226,13 +226,13 @@ class Service:
         entries = [jcs(e) for e in file.entries]
         tree = HashTree(leaf_hash(e) for e in entries)
         for witness in self.witnesses.values():
-            last = witness.last(window.opening.log)
+            last = witness.last(window.header.log)
             assert last is not None
             note = witness.cosign(
                 text,
                 log_key=self.key.verifier,
                 consistency=tree.consistency_path(last[0], tree.size),
-                closing=(entries[-1], tree.inclusion_path(tree.size - 1, tree.size)),
+                trailer=(entries[-1], tree.inclusion_path(tree.size - 1, tree.size)),
                 entries=entries,
             )
             window.admit([str(note)])
@@ -241,7 +241,7 @@ class Service:
         """A signed challenge over the final checkpoint."""
         file = WindowFile.load(window.directory / "public")
         head = Checkpoint.parse(parse_note(file.final_checkpoint).text)
-        drawn = Challenge.new(self.verifier_key, ORIGIN, window.opening.window, head.size, head.root, sample)
+        drawn = Challenge.new(self.verifier_key, ORIGIN, window.header.window, head.size, head.root, sample)
         return str(sign_note(drawn.text(), self.verifier_key))
 
     def receipts(self, window: Window, folder: Path, *, disclose: bool = True) -> Path:
@@ -256,16 +256,16 @@ class Service:
         policy: Policy,
         *,
         independent: Sequence[str] = ("law-1", "medicine-1"),
-        together: int | None = None,
+        batch: int | None = None,
         **require: Any,
     ) -> str:
         """The verifier's own trust file.
 
-        :param together: pins keys of proofs of so many records too
+        :param batch: pins keys of proofs of so many records too
         """
         pins = [
             Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe")
-            for i in policy_instances(policy, together=together)
+            for i in policy_instances(policy, batch=batch)
         ]
         return self.trusting(pins, Require(**{**STRICT, **require}), independent)
 
@@ -304,7 +304,7 @@ class Finished:
     file: WindowFile
     policy: Policy
     receipts: Path
-    together: int | None = None
+    batch: int | None = None
     """how many records were proved at once"""
 
     def verify(
@@ -312,13 +312,13 @@ class Finished:
     ) -> ReportedVerdict:
         """Verify the window, or a changed copy."""
         trust = options.pop("trust", None) or self.service.trust(
-            self.policy, together=self.together, **options.pop("require", {})
+            self.policy, batch=self.batch, **options.pop("require", {})
         )
-        asked = {f.name: options.pop(f.name) for f in fields(VerifierOptions) if f.name in options}
+        requested = {f.name: options.pop(f.name) for f in fields(VerifierOptions) if f.name in options}
         return verify_window(
             file or self.file,
             trust=trust,
-            options=VerifierOptions(**asked),
+            options=VerifierOptions(**requested),
             receipts=[self.receipts] if receipts is None else receipts,
             **options,
         )
@@ -333,11 +333,11 @@ class Finished:
         return value
 
 
-def finished_window(root: Path, *, rounds: int = 3, together: int | None = None, **changes: Any) -> Finished:
+def finished_window(root: Path, *, rounds: int = 3, batch: int | None = None, **changes: Any) -> Finished:
     """Six queries over two tenants, the first of each proved eagerly, all others after close.
 
     :param rounds: how many queries each tenant gets
-    :param together: prove so many of them at once
+    :param batch: prove so many of them at once
     :param changes: of the policy
     """
     service = Service(root)
@@ -346,8 +346,8 @@ def finished_window(root: Path, *, rounds: int = 3, together: int | None = None,
         for tenant in TEXTS:
             service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number], eager=number == 0)
     service.finish(window)
-    window.answer_challenge(service.challenge(window), together=together or 1)
+    window.answer_challenge(service.challenge(window), batch=batch or 1)
     folder = service.receipts(window, root / "verifier" / "receipts")
     window.shut()
     file = WindowFile.load(window.directory / "public")
-    return Finished(service, window.directory, file, window.policy, folder, together)
+    return Finished(service, window.directory, file, window.policy, folder, batch)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rag_audit.errors import RagAuditError
-from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.batch import Failures
 
 
-def taken_as_valid(key: Any, proofs: Sequence[Any], statements: Sequence[Any], **_: Any) -> Refusals:
-    """`OneRecord.refusals` of proofs that all hold: they and their statements are still read."""
-    bad: Refusals = {}
+def taken_as_valid(key: Any, proofs: Sequence[Any], statements: Sequence[Any], **_: Any) -> Failures:
+    """`OneRecord.failures` of proofs that all hold: they and their statements are still read."""
+    bad: Failures = {}
     for i in range(len(statements)):
         try:
             proofs[i], statements[i]

@@ -74,7 +74,7 @@ def test_no_answer_is_longer_than_accounts_read(monkeypatch: pytest.MonkeyPatch)
         commitment.check_answers("law", [*texts, Passage("c" * 7)], 2)
     assert caught.value.field == "documents.law"
     assert str(caught.value.expected).startswith("at most 20 bytes of JSON in the 2 longest documents")
-    assert caught.value.found == "21 bytes; the longest is documents.law[0] with 12"
+    assert caught.value.actual == "21 bytes; the longest is documents.law[0] with 12"
     with pytest.raises(PolicyError):
         commitment.check_answers("law", [*texts, Passage.of("b", {"id": 1})], 2)
 

@@ -49,61 +49,209 @@ FILES: dict[str, tuple[Callable[[dict[str, Any]], bytes], type[RagAuditError], s
     "truncated": (lambda v: jcs(v)[:-100], EncodingError, "window.json"),
     "not UTF-8": (lambda v: b"\xff" + jcs(v), EncodingError, "window.json"),
     "not an object": (lambda v: b"[]", SchemaError, "window.json"),
-    "unknown version": (edited(lambda v: v.update(mediaType=MEDIA_TYPE[:-1] + "2")), VersionError, "window.json.mediaType"),
+    "unknown version": (
+        edited(lambda v: v.update(mediaType=MEDIA_TYPE[:-1] + "2")),
+        VersionError,
+        "window.json.mediaType",
+    ),
     "no version": (edited(lambda v: v.pop("mediaType")), VersionError, "window.json.mediaType"),
-    "duplicate key": (text(lambda t: t.replace('"roster":', '"roster":[],"roster":', 1)), EncodingError, "window.json"),
-    "duplicate key in an entry": (text(lambda t: t.replace('"hq":', '"hq":"00","hq":', 1)), EncodingError, "window.json"),
-    "a lone surrogate": (text(lambda t: t.replace('"hq":"', '"hq":"\\ud800', 1)), EncodingError, "window.json"),
-    "a lone surrogate in a key": (text(lambda t: t.replace('"hq":', '"h\\udfff\u00e9":', 1)), EncodingError, "window.json"),
+    "duplicate key": (
+        text(lambda t: t.replace('"roster":', '"roster":[],"roster":', 1)),
+        EncodingError,
+        "window.json",
+    ),
+    "duplicate key in an entry": (
+        text(lambda t: t.replace('"hq":', '"hq":"00","hq":', 1)),
+        EncodingError,
+        "window.json",
+    ),
+    "a lone surrogate": (
+        text(lambda t: t.replace('"hq":"', '"hq":"\\ud800', 1)),
+        EncodingError,
+        "window.json",
+    ),
+    "a lone surrogate in a key": (
+        text(lambda t: t.replace('"hq":', '"h\\udfff\u00e9":', 1)),
+        EncodingError,
+        "window.json",
+    ),
     "a float": (text(lambda t: t.replace('"ts":1', '"ts":1.5e', 1)), EncodingError, "window.json"),
-    "an integer above 2^53": (text(lambda t: t.replace('"i":1', '"i":99999999999999999999', 1)), EncodingError, "window.json"),
+    "an integer above 2^53": (
+        text(lambda t: t.replace('"i":1', '"i":99999999999999999999', 1)),
+        EncodingError,
+        "window.json",
+    ),
     "nested without end": (lambda v: b"[" * 100_000, EncodingError, "window.json"),
     "an unknown field": (edited(lambda v: v.update(extra=1)), SchemaError, "window.json.extra"),
     "a missing field": (edited(lambda v: v.pop("roster")), SchemaError, "window.json.roster"),
     "no entries": (edited(lambda v: v["entries"].clear()), SchemaError, "entries[0]"),
     "entry 0 is no opening": (edited(lambda v: v["entries"].pop(0)), SchemaError, "entries[0]"),
-    "an entry of unknown type": (edited(lambda v: v["entries"][2].update(type="note")), SchemaError, "entries[2].type"),
-    "an entry whose type is a list": (edited(lambda v: v["entries"][2].update(type=["query"])), SchemaError, "entries[2].type"),
-    "an entry whose type is an object": (edited(lambda v: v["entries"][2].update(type={})), SchemaError, "entries[2].type"),
-    "an entry of version true": (edited(lambda v: v["entries"][2].update(v=True)), SchemaError, "entries[2].v"),
-    "an opening of version true": (edited(lambda v: v["entries"][0].update(v=True)), SchemaError, "entries[0].v"),
+    "an entry of unknown type": (
+        edited(lambda v: v["entries"][2].update(type="note")),
+        SchemaError,
+        "entries[2].type",
+    ),
+    "an entry whose type is a list": (
+        edited(lambda v: v["entries"][2].update(type=["query"])),
+        SchemaError,
+        "entries[2].type",
+    ),
+    "an entry whose type is an object": (
+        edited(lambda v: v["entries"][2].update(type={})),
+        SchemaError,
+        "entries[2].type",
+    ),
+    "an entry of version true": (
+        edited(lambda v: v["entries"][2].update(v=True)),
+        SchemaError,
+        "entries[2].v",
+    ),
+    "an opening of version true": (
+        edited(lambda v: v["entries"][0].update(v=True)),
+        SchemaError,
+        "entries[0].v",
+    ),
     "a policy of version true": (edited(lambda v: v["policy"].update(v=True)), SchemaError, "policy.v"),
-    "an origin of two lines": (edited(lambda v: v["entries"][0].update(origin="example.org\nPASS")), SchemaError, "entries[0].origin"),
-    "an origin that turns the line around": (edited(lambda v: v["entries"][0].update(origin="\u202eexample")), SchemaError, "entries[0].origin"),
-    "an id in digits of another script": (edited(lambda v: v["policy"].update(window="w-\u0663")), SchemaError, "policy.window"),
-    "eps in digits of another script": (edited(lambda v: v["policy"].update(eps_acc="\u0661\u0664")), SchemaError, "policy.eps_acc"),
-    "a roster line that does not say who holds the key": (edited(lambda v: v["roster"][1].pop("custody")), SchemaError, "roster[1].custody"),
-    "an artefact that is a number": (edited(lambda v: v["embedder"]["embedder"]["artefacts"].update({"table-scan": 5})), EncodingError, "embedder.embedder.artefacts.table-scan"),
-    "an artefact that is no digest": (edited(lambda v: v["embedder"]["embedder"]["artefacts"].update({"table-scan": "xyz"})), EncodingError, "embedder.embedder.artefacts.table-scan"),
-    "artefacts are text": (edited(lambda v: v["embedder"]["embedder"].update(artefacts="x")), SchemaError, "embedder.embedder.artefacts"),
-    "an entry of unknown version": (edited(lambda v: v["entries"][2].update(v=2)), VersionError, "entries[2].v"),
-    "an entry that is no object": (edited(lambda v: v["entries"].__setitem__(2, 7)), SchemaError, "entries[2].type"),
-    "an entry with an unknown field": (edited(lambda v: v["entries"][2].update(x=1)), SchemaError, "entries[2].x"),
+    "an origin of two lines": (
+        edited(lambda v: v["entries"][0].update(origin="example.org\nPASS")),
+        SchemaError,
+        "entries[0].origin",
+    ),
+    "an origin that turns the line around": (
+        edited(lambda v: v["entries"][0].update(origin="\u202eexample")),
+        SchemaError,
+        "entries[0].origin",
+    ),
+    "an id in digits of another script": (
+        edited(lambda v: v["policy"].update(window="w-\u0663")),
+        SchemaError,
+        "policy.window",
+    ),
+    "eps in digits of another script": (
+        edited(lambda v: v["policy"].update(eps_acc="\u0661\u0664")),
+        SchemaError,
+        "policy.eps_acc",
+    ),
+    "a roster line that does not say who holds the key": (
+        edited(lambda v: v["roster"][1].pop("custody")),
+        SchemaError,
+        "roster[1].custody",
+    ),
+    "an artefact that is a number": (
+        edited(lambda v: v["embedder"]["embedder"]["artefacts"].update({"table-scan": 5})),
+        EncodingError,
+        "embedder.embedder.artefacts.table-scan",
+    ),
+    "an artefact that is no digest": (
+        edited(lambda v: v["embedder"]["embedder"]["artefacts"].update({"table-scan": "xyz"})),
+        EncodingError,
+        "embedder.embedder.artefacts.table-scan",
+    ),
+    "artefacts are text": (
+        edited(lambda v: v["embedder"]["embedder"].update(artefacts="x")),
+        SchemaError,
+        "embedder.embedder.artefacts",
+    ),
+    "an entry of unknown version": (
+        edited(lambda v: v["entries"][2].update(v=2)),
+        VersionError,
+        "entries[2].v",
+    ),
+    "an entry that is no object": (
+        edited(lambda v: v["entries"].__setitem__(2, 7)),
+        SchemaError,
+        "entries[2].type",
+    ),
+    "an entry with an unknown field": (
+        edited(lambda v: v["entries"][2].update(x=1)),
+        SchemaError,
+        "entries[2].x",
+    ),
     "a number >= r": (edited(lambda v: v["entries"][2].update(hq=f"{R:064x}")), SchemaError, "entries[2].hq"),
-    "upper-case hexadecimal": (edited(lambda v: v["entries"][2].update(hq="0" * 63 + "A")), SchemaError, "entries[2].hq"),
-    "c_seed >= r": (edited(lambda v: v["entries"][0].update(c_seed="f" * 64)), SchemaError, "entries[0].c_seed"),
+    "upper-case hexadecimal": (
+        edited(lambda v: v["entries"][2].update(hq="0" * 63 + "A")),
+        SchemaError,
+        "entries[2].hq",
+    ),
+    "c_seed >= r": (
+        edited(lambda v: v["entries"][0].update(c_seed="f" * 64)),
+        SchemaError,
+        "entries[0].c_seed",
+    ),
     "i is 0": (edited(lambda v: v["entries"][2].update(i=0)), SchemaError, "entries[2].i"),
     "i is true": (edited(lambda v: v["entries"][2].update(i=True)), SchemaError, "entries[2].i"),
     "i is text": (edited(lambda v: v["entries"][2].update(i="1")), SchemaError, "entries[2].i"),
-    "an entry too large": (edited(lambda v: v["entries"][1]["notes"].append("x" * 70_000)), SizeError, "entries[1]"),
+    "an entry too large": (
+        edited(lambda v: v["entries"][1]["notes"].append("x" * 70_000)),
+        SizeError,
+        "entries[1]",
+    ),
     "policy misses a field": (edited(lambda v: v["policy"].pop("k_max")), SchemaError, "policy.k_max"),
-    "policy with an exponent of a number": (edited(lambda v: v["policy"].update(eps_acc="1E3")), SchemaError, "policy.eps_acc"),
+    "policy with an exponent of a number": (
+        edited(lambda v: v["policy"].update(eps_acc="1E3")),
+        SchemaError,
+        "policy.eps_acc",
+    ),
     "policy of unknown version": (edited(lambda v: v["policy"].update(v=2)), SchemaError, "policy.v"),
-    "gain 0": (edited(lambda v: v["policy"]["noise"].update(gains=[0])), SchemaError, "policy.noise.gains[0]"),
-    "theta q is 0": (edited(lambda v: v["policy"]["estimator"].update(theta=[1, 0])), SchemaError, "policy.estimator.theta[1]"),
-    "capacity 0": (edited(lambda v: v["policy"]["tenants"][0].update(capacity=0)), SchemaError, "policy.tenants[0].capacity"),
-    "manifest without embedder": (edited(lambda v: v["embedder"].pop("embedder")), SchemaError, "embedder.embedder"),
-    "manifest is a list inside": (edited(lambda v: v["embedder"].update(schema=[])), SchemaError, "embedder.schema"),
-    "manifest with token limits as text": (edited(lambda v: v["embedder"]["embedder"]["tokens"].update(query="64")), SchemaError, "embedder.embedder.tokens.query"),
-    "manifest without dimension": (edited(lambda v: v["embedder"]["schema"].pop("dimension")), SchemaError, "embedder.schema.dimension"),
+    "gain 0": (
+        edited(lambda v: v["policy"]["noise"].update(gains=[0])),
+        SchemaError,
+        "policy.noise.gains[0]",
+    ),
+    "theta q is 0": (
+        edited(lambda v: v["policy"]["estimator"].update(theta=[1, 0])),
+        SchemaError,
+        "policy.estimator.theta[1]",
+    ),
+    "capacity 0": (
+        edited(lambda v: v["policy"]["tenants"][0].update(capacity=0)),
+        SchemaError,
+        "policy.tenants[0].capacity",
+    ),
+    "manifest without embedder": (
+        edited(lambda v: v["embedder"].pop("embedder")),
+        SchemaError,
+        "embedder.embedder",
+    ),
+    "manifest is a list inside": (
+        edited(lambda v: v["embedder"].update(schema=[])),
+        SchemaError,
+        "embedder.schema",
+    ),
+    "manifest with token limits as text": (
+        edited(lambda v: v["embedder"]["embedder"]["tokens"].update(query="64")),
+        SchemaError,
+        "embedder.embedder.tokens.query",
+    ),
+    "manifest without dimension": (
+        edited(lambda v: v["embedder"]["schema"].pop("dimension")),
+        SchemaError,
+        "embedder.schema.dimension",
+    ),
     "roster line without key": (edited(lambda v: v["roster"][1].pop("key")), SchemaError, "roster[1].key"),
     "tenants out of order": (edited(lambda v: v["tenants"].reverse()), SchemaError, "tenants"),
     "tenant twice": (edited(lambda v: v["tenants"].append(v["tenants"][0])), SchemaError, "tenants"),
-    "final checkpoint is no note": (edited(lambda v: v.update(final_checkpoint="hello")), EncodingError, "final_checkpoint"),
-    "a sibling with a parent path": (edited(lambda v: v.update(proofs={"sibling": "../x.json"})), EncodingError, "window.json.proofs"),
-    "a sibling with an absolute path": (edited(lambda v: v.update(proofs={"sibling": "/etc/passwd"})), EncodingError, "window.json.proofs"),
-    "a sibling that is not there": (edited(lambda v: v.update(proofs={"sibling": "0" * 64 + ".json"})), EncodingError, "window.json"),
-}  # fmt: skip
+    "final checkpoint is no note": (
+        edited(lambda v: v.update(final_checkpoint="hello")),
+        EncodingError,
+        "final_checkpoint",
+    ),
+    "a sibling with a parent path": (
+        edited(lambda v: v.update(proofs={"sibling": "../x.json"})),
+        EncodingError,
+        "window.json.proofs",
+    ),
+    "a sibling with an absolute path": (
+        edited(lambda v: v.update(proofs={"sibling": "/etc/passwd"})),
+        EncodingError,
+        "window.json.proofs",
+    ),
+    "a sibling that is not there": (
+        edited(lambda v: v.update(proofs={"sibling": "0" * 64 + ".json"})),
+        EncodingError,
+        "window.json",
+    ),
+}
 
 
 @pytest.mark.parametrize(("write", "error", "place"), FILES.values(), ids=FILES.keys())
@@ -152,7 +300,7 @@ def test_siblings_are_read_and_checked(
     with pytest.raises(EncodingError, match="parts of the window file are missing") as caught:
         WindowFile.load(tmp_path)
     assert all(path.name in str(caught.value.expected) for path in siblings[:2])
-    assert str(tmp_path) in str(caught.value.found) and caught.value.hint
+    assert str(tmp_path) in str(caught.value.actual) and caught.value.hint
 
 
 def test_parts_of_earlier_window_files_are_told_from_the_others(
@@ -162,7 +310,7 @@ def test_parts_of_earlier_window_files_are_told_from_the_others(
     save_window(finished.changed(proofs={}), tmp_path / "window.json")
     before = set(tmp_path.iterdir())
     save_window(finished.changed(roster=[*finished.file.roster, "x" * 500]), tmp_path / "window.json")
-    (tmp_path / "opening.json").write_text("{}")
+    (tmp_path / "header.json").write_text("{}")
     stray = stray_siblings(tmp_path / "window.json")
     assert stray and set(stray) < before
     for path in stray:
@@ -185,7 +333,7 @@ def test_a_window_file_that_nobody_could_read_is_not_written(
 # Parts that are well-formed JSON but wrong deeper down end in a check, not in a traceback.
 
 DEEP: dict[str, tuple[Callable[[dict[str, Any]], Any], ExitCode]] = {
-    "opening checkpoint is no note": (lambda v: v.update(opening_checkpoint="hello"), ExitCode.MALFORMED),
+    "opening checkpoint is no note": (lambda v: v.update(header_checkpoint="hello"), ExitCode.MALFORMED),
     "a proof is no object": (lambda v: v["proofs"].update({next(iter(v["proofs"])): 5}), ExitCode.FAIL),
     "a proof lacks a part": (lambda v: v["proofs"]["4"]["retrieve"].pop("c"), ExitCode.MALFORMED),
     "a proof has another part": (lambda v: v["proofs"]["4"]["retrieve"].update(public=[1]), ExitCode.MALFORMED),
@@ -256,8 +404,8 @@ def test_a_receipt_that_is_rejected(
     verdict = finished.verify(receipts=[finished.receipts, tmp_path])
     assert not_passed(verdict) == {"receipt.accepted"}
     assert verdict.exit_code is ExitCode.MALFORMED
-    assert verdict.deciding is not None and "bad.json" in verdict.deciding.found
-    assert "and 1 more" not in verdict.deciding.found
+    assert verdict.deciding is not None and "bad.json" in verdict.deciding.actual
+    assert "and 1 more" not in verdict.deciding.actual
 
 
 def named_in_no_alphabet(folder: Path) -> None:
@@ -290,7 +438,7 @@ def test_a_receipt_file_that_cannot_be_read_hides_no_false_check(
     verdict = finished.verify(receipts=receipts)
     assert not_passed(verdict) == {"receipt.accepted"}
     assert verdict.exit_code is ExitCode.MALFORMED
-    assert verdict.deciding is not None and name in verdict.deciding.found
+    assert verdict.deciding is not None and name in verdict.deciding.actual
     entries = finished.value()["entries"]
     entries[3]["ts"] += 1
     verdict = finished.verify(finished.changed(entries=entries), receipts=receipts)
@@ -310,7 +458,7 @@ def test_a_receipt_of_another_window(finished: Finished, tmp_path: Path) -> None
     verdict = finished.verify(receipts=[receipts])
     assert verdict.exit_code is ExitCode.MALFORMED
     assert verdict.deciding is not None and verdict.deciding.id == "receipt.accepted"
-    assert "for this window" in verdict.deciding.found
+    assert "for this window" in verdict.deciding.actual
 
 
 @pytest.mark.parametrize("missing", ["none.json", "none"])
@@ -325,7 +473,7 @@ def test_every_rejected_receipt_is_counted(finished: Finished, tmp_path: Path) -
         (tmp_path / name).write_bytes(b"{}")
     verdict = finished.verify(receipts=[tmp_path])
     (check,) = (c for c in verdict.checks if c.id == "receipt.accepted")
-    assert check.found.startswith("a.json: ") and check.found.endswith(" (and 2 more)")
+    assert check.actual.startswith("a.json: ") and check.actual.endswith(" (and 2 more)")
 
 
 # The window before this one.
@@ -338,7 +486,7 @@ def test_a_previous_window_that_cannot_be_read_hides_no_false_check(
     path = tmp_path / "window.json"
     path.write_bytes(data)
     verdict = finished.verify(previous=[path])
-    assert not_passed(verdict) == {"opening.chain"}
+    assert not_passed(verdict) == {"header.chain"}
     assert verdict.exit_code is ExitCode.MALFORMED
     entries = finished.value()["entries"]
     entries[3]["ts"] += 1
@@ -356,13 +504,16 @@ REPLACED = tomllib.loads(Path(__file__).with_name("trust_faults.toml").read_text
 TRUST: dict[str, tuple[Callable[[str], str], type[RagAuditError]]] = {
     "not TOML": (lambda t: t + "[[", EncodingError),
     "a key twice": (lambda t: t.replace('mode = "full"', 'mode = "full"\nmode = "full"'), EncodingError),
-    "a witness twice": (lambda t: t.replace('name = "w2"', 'name = "w1"').replace('["w1", "w2"]', '["w1"]'), SchemaError),
+    "a witness twice": (
+        lambda t: t.replace('name = "w2"', 'name = "w1"').replace('["w1", "w2"]', '["w1"]'),
+        SchemaError,
+    ),
     "an integer of 5,000 digits": (lambda t: t.replace("quorum = 2", "quorum = " + "2" * 5_000), SizeError),
     "a drand key that is not hexadecimal": (lambda t: t.replace("[[witness]]", DRAND, 1), SchemaError),
     "an unknown requirement": (lambda t: t + "max_eps = 1\n", SchemaError),
     "an account's key with a digit more": (lambda t: t.replace('\nkey = "', '\nkey = "0', 1), SchemaError),
     **{name: (lambda t, words=words: t.replace(*words), SchemaError) for name, words in REPLACED.items()},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("change", "error"), TRUST.values(), ids=TRUST.keys())

@@ -21,11 +21,11 @@ from rag_audit.witness.witness import WitnessRefused
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolment import verdict
 
-LIES: dict[str, tuple[dict[str, int], set[str]]] = {
-    "hides-both": ({"abandoned": 0, "empty": 0}, {"opening.abandoned", "opening.empty"}),
-    "hides-the-empty": ({"empty": 0}, {"opening.empty"}),
-    "calls-the-abandoned-empty": ({"abandoned": 0, "empty": 2}, {"opening.abandoned", "opening.empty"}),
-    "calls-the-empty-abandoned": ({"abandoned": 2, "empty": 0}, {"opening.abandoned", "opening.empty"}),
+MALICIOUS: dict[str, tuple[dict[str, int], set[str]]] = {
+    "hides-both": ({"abandoned": 0, "empty": 0}, {"header.abandoned", "header.empty"}),
+    "hides-the-empty": ({"empty": 0}, {"header.empty"}),
+    "calls-the-abandoned-empty": ({"abandoned": 0, "empty": 2}, {"header.abandoned", "header.empty"}),
+    "calls-the-empty-abandoned": ({"abandoned": 2, "empty": 0}, {"header.abandoned", "header.empty"}),
 }
 """What an opening may falsely say of an abandoned and an empty window before it, and the checks that find it."""
 
@@ -49,17 +49,17 @@ class Chain:
         if how == "abandoned":
             text = (window.directory / "public" / "checkpoint-1.txt").read_text()
             for witness in service.witnesses.values():
-                note = witness.cosign_opening(text, jcs(window.opening.dump()), log_key=service.key.verifier)
+                note = witness.cosign_header(text, jcs(window.header.dump()), log_key=service.key.verifier)
                 window.admit([str(note)])
         else:
-            service.cosign_opening(window)
-            service.clock.now = window.opening.opens_at
+            service.cosign_header(window)
+            service.clock.now = window.header.opens_at
         if how == "complete":
             service.ask(window, "law-1", QUESTIONS["law"][0])
         service.finish(window, abandoned=how == "abandoned")
         window.shut()
         if wait:
-            service.clock.now = window.opening.closes_at + 1
+            service.clock.now = window.header.closes_at + 1
         return self.previous(name)
 
     def file(self, name: str) -> Path:
@@ -72,18 +72,18 @@ class Chain:
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
     """A complete window, an abandoned one, an empty one and a complete one; then those whose counts lie."""
-    made = Chain(Service(tmp_path_factory.mktemp("chain")))
-    first = made.run("w-1", None)
-    second = made.run("w-2", first, how="abandoned")
-    third = made.run("w-3", second, how="empty")
+    result = Chain(Service(tmp_path_factory.mktemp("chain")))
+    first = result.run("w-1", None)
+    second = result.run("w-2", first, how="abandoned")
+    third = result.run("w-3", second, how="empty")
     assert [(p.abandoned, p.empty) for p in (first, second, third)] == [(0, 0), (1, 0), (1, 1)]
-    fourth = made.run("w-4", third)
+    fourth = result.run("w-4", third)
     assert (fourth.abandoned, fourth.empty) == (0, 0)
-    for name, (lie, _) in LIES.items():
+    for name, (lie, _) in MALICIOUS.items():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(witness_module, "check_chain", lambda *_: None)  # witnesses that look away
-            made.run(name, third.model_copy(update=lie))
-    return made
+            result.run(name, third.model_copy(update=lie))
+    return result
 
 
 def verify(
@@ -93,12 +93,12 @@ def verify(
     return verdict(chain.service, chain.service.root / name, patch, previous=files, **options)
 
 
-def faults(found: ReportedVerdict) -> set[str]:
-    return {c.id for c in found.checks if c.status.value != "pass"}
+def faults(actual: ReportedVerdict) -> set[str]:
+    return {c.id for c in actual.checks if c.status.value != "pass"}
 
 
-def line(found: ReportedVerdict, check: str) -> str:
-    return next(c.found for c in found.checks if c.id == check)
+def line(actual: ReportedVerdict, check: str) -> str:
+    return next(c.actual for c in actual.checks if c.id == check)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ def line(found: ReportedVerdict, check: str) -> str:
 def test_what_came_to_nothing_is_counted_and_printed(
     chain: Chain, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], reach: str, count: str
 ) -> None:
-    found = verify(chain, "w-4", monkeypatch, *given)
-    assert found.exit_code is ExitCode.UNMET and faults(found) == {"trust.max_abandoned"}
-    assert " abandoned=1 empty=1 " in found.line
-    assert (found.figures["abandoned"], found.figures["empty"]) == (1, 1)
-    assert reach in line(found, "opening.chain")
-    assert line(found, "opening.abandoned") == line(found, "opening.empty") == count
+    result = verify(chain, "w-4", monkeypatch, *given)
+    assert result.exit_code is ExitCode.UNMET and faults(result) == {"trust.max_abandoned"}
+    assert " abandoned=1 empty=1 " in result.line
+    assert (result.figures["abandoned"], result.figures["empty"]) == (1, 1)
+    assert reach in line(result, "header.chain")
+    assert line(result, "header.abandoned") == line(result, "header.empty") == count
 
 
 def test_a_complete_window_ends_the_count(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,35 +129,35 @@ def test_a_complete_window_ends_the_count(chain: Chain, monkeypatch: pytest.Monk
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(witness_module, "check_chain", lambda *_: None)
         sixth.run("w-6", chain.previous("w-4"))
-    found = verify(chain, "w-6", monkeypatch, "w-4")
-    assert found.passed, found.deciding
-    assert "abandoned=0 empty=0" in found.line and line(found, "opening.abandoned") == "0"
+    result = verify(chain, "w-6", monkeypatch, "w-4")
+    assert result.passed, result.deciding
+    assert "abandoned=0 empty=0" in result.line and line(result, "header.abandoned") == "0"
 
 
 @pytest.mark.parametrize("given", [("w-3",), ("w-3", "w-2", "w-1")], ids=["the last", "all"])
-@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize("name", MALICIOUS)
 def test_a_count_that_hides_windows(
     chain: Chain, monkeypatch: pytest.MonkeyPatch, name: str, given: tuple[str, ...]
 ) -> None:
     """The witnesses looked away; whoever has the window before this one sees it."""
     generous = {"require": {"max_abandoned": 2}}
     assert verify(chain, name, monkeypatch, **generous).passed
-    found = verify(chain, name, monkeypatch, *given, **generous)
-    assert found.exit_code is ExitCode.FAIL and faults(found) == LIES[name][1]
+    result = verify(chain, name, monkeypatch, *given, **generous)
+    assert result.exit_code is ExitCode.FAIL and faults(result) == MALICIOUS[name][1]
 
 
-@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize("name", MALICIOUS)
 def test_no_witness_cosigns_a_count_that_hides_windows(service: Service, name: str) -> None:
     chain = Chain(service)
     third = chain.run("w-3", chain.run("w-2", None, how="abandoned"), how="empty")
-    hidden = third.model_copy(update=LIES[name][0])
+    hidden = third.model_copy(update=MALICIOUS[name][0])
     with (
         service.commit("w-4", previous=hidden, window="w-4") as window,
         pytest.raises(WitnessRefused, match="the count of"),
     ):
-        service.cosign_opening(window)
+        service.cosign_header(window)
     with service.commit("w-5", previous=third, window="w-5") as window:
-        service.cosign_opening(window)
+        service.cosign_header(window)
 
 
 @pytest.mark.parametrize(
@@ -170,12 +170,12 @@ def test_windows_without_a_query_pass_up_to_a_limit(
     chain: Chain, monkeypatch: pytest.MonkeyPatch, limit: dict[str, int], status: ExitCode, unmet: set[str]
 ) -> None:
     options = {"require": {"max_abandoned": 1, **limit}}
-    found = verify(chain, "w-4", monkeypatch, "w-1", "w-2", "w-3", **options)
-    assert found.exit_code is status and faults(found) == unmet
-    assert " abandoned=1 empty=1 " in found.line
-    report: Any = as_json(found)
+    result = verify(chain, "w-4", monkeypatch, "w-1", "w-2", "w-3", **options)
+    assert result.exit_code is status and faults(result) == unmet
+    assert " abandoned=1 empty=1 " in result.line
+    report: Any = as_json(result)
     assert report["figures"]["empty"] == 1 and report["chain"]["before"]["empty"] == 1
-    assert "1 window without a query since the last complete one" in " ".join(render(found).split())
+    assert "1 window without a query since the last complete one" in " ".join(render(result).split())
 
 
 @pytest.mark.parametrize(
@@ -190,9 +190,9 @@ def test_windows_without_a_query_pass_up_to_a_limit(
 def test_windows_that_are_not_the_ones_before(
     chain: Chain, monkeypatch: pytest.MonkeyPatch, name: str, given: tuple[str, ...], status: ExitCode
 ) -> None:
-    found = verify(chain, name, monkeypatch, *given)
-    assert found.exit_code is status
-    assert faults(found) - {"trust.max_abandoned"} == {"opening.chain"}
+    result = verify(chain, name, monkeypatch, *given)
+    assert result.exit_code is status
+    assert faults(result) - {"trust.max_abandoned"} == {"header.chain"}
 
 
 def test_a_damaged_predecessor_is_no_evidence_against_this_window(
@@ -201,13 +201,13 @@ def test_a_damaged_predecessor_is_no_evidence_against_this_window(
     value = WindowFile.load(chain.file("w-3")).dump()
     value["policy"]["n"] += 1  # not under the checkpoint: this window's verifier does not look
     (tmp_path / "other.json").write_bytes(jcs(value))
-    found = verify(chain, "w-4", monkeypatch, tmp_path / "other.json")
-    assert faults(found) == {"trust.max_abandoned"}
+    result = verify(chain, "w-4", monkeypatch, tmp_path / "other.json")
+    assert faults(result) == {"trust.max_abandoned"}
     value["entries"][1]["value"] = "00" * 32
     (tmp_path / "damaged.json").write_bytes(jcs(value))
-    found = verify(chain, "w-4", monkeypatch, tmp_path / "damaged.json")
-    assert found.exit_code is ExitCode.MALFORMED
-    assert faults(found) == {"opening.chain", "trust.max_abandoned"}
+    result = verify(chain, "w-4", monkeypatch, tmp_path / "damaged.json")
+    assert result.exit_code is ExitCode.MALFORMED
+    assert faults(result) == {"header.chain", "trust.max_abandoned"}
 
 
 def test_a_predecessor_that_no_quorum_cosigned_shows_nothing(
@@ -218,9 +218,9 @@ def test_a_predecessor_that_no_quorum_cosigned_shows_nothing(
     note = parse_note(file.final_checkpoint)
     alone = str(Note(note.text, note.signatures[:-1]))
     (tmp_path / "alone.json").write_bytes(jcs({**file.dump(), "final_checkpoint": alone}))
-    found = verify(chain, "w-4", monkeypatch, tmp_path / "alone.json")
-    assert found.exit_code is ExitCode.MALFORMED
-    assert faults(found) == {"opening.chain", "trust.max_abandoned"}
+    result = verify(chain, "w-4", monkeypatch, tmp_path / "alone.json")
+    assert result.exit_code is ExitCode.MALFORMED
+    assert faults(result) == {"header.chain", "trust.max_abandoned"}
 
 
 def test_a_window_that_closes_early_ends_its_interval(
@@ -230,10 +230,10 @@ def test_a_window_that_closes_early_ends_its_interval(
     previous = chain.run("w-1", None, wait=False)
     chain.run("w-2", previous)
     first, second = (WindowFile.load(chain.file(name)) for name in ("w-1", "w-2"))
-    early = ClosedWindow.of(first, field="w-1").opening.closes_at
-    assert ClosedWindow.of(second, field="w-2").opening.opens_at < early
-    found = verify(chain, "w-2", monkeypatch, "w-1")
-    assert found.passed, found.deciding
+    early = ClosedWindow.of(first, field="w-1").header.closes_at
+    assert ClosedWindow.of(second, field="w-2").header.opens_at < early
+    result = verify(chain, "w-2", monkeypatch, "w-1")
+    assert result.passed, result.deciding
 
 
 def test_overlapping_windows(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,30 +247,30 @@ def test_overlapping_windows(service: Service, monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patch:
         patch.setattr(witness_module, "check_chain", lambda *_: None)
         chain.run("w-2", chain.previous("w-1"))
-    found = verify(chain, "w-2", monkeypatch, "w-1")
-    assert found.exit_code is ExitCode.FAIL and faults(found) == {"opening.chain"}
-    assert "overlapping" in line(found, "opening.chain")
+    result = verify(chain, "w-2", monkeypatch, "w-1")
+    assert result.exit_code is ExitCode.FAIL and faults(result) == {"header.chain"}
+    assert "overlapping" in line(result, "header.chain")
 
 
 def test_a_second_window_with_the_same_predecessor_gets_no_witness(service: Service) -> None:
     previous = Chain(service).run("w-1", None)
     with service.commit("w-2", previous=previous, window="w-2") as one:
-        service.cosign_opening(one)
+        service.cosign_header(one)
         with service.commit("w-3", previous=previous, window="w-3") as other, pytest.raises(WitnessRefused):
-            service.cosign_opening(other)
+            service.cosign_header(other)
 
 
 def test_a_first_window_twice_gets_no_witness(service: Service) -> None:
     Chain(service).run("w-1", None)
     with service.commit("w-2", window="w-2") as window, pytest.raises(WitnessRefused, match="not the last"):
-        service.cosign_opening(window)
+        service.cosign_header(window)
 
 
 def test_an_abandoned_window_lets_the_chain_go_on(service: Service) -> None:
     previous = Chain(service).run("w-1", None, how="abandoned")
     hidden = previous.model_copy(update={"abandoned": 0})
     with service.commit("w-2", previous=hidden, window="w-2") as window, pytest.raises(WitnessRefused):
-        service.cosign_opening(window)
+        service.cosign_header(window)
     with service.commit("w-3", previous=previous, window="w-3") as window:
-        service.cosign_opening(window)
+        service.cosign_header(window)
         assert window.status == "active"

@@ -20,7 +20,7 @@ from rag_audit.cli.verify import Proofs
 from rag_audit.errors import ExecutorError, ExitCode, SetupError
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import checking, remembered
-from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.batch import Failures
 from rag_audit.proofs.checking import Checking
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.remembered import VerifiedProofs, fingerprint
@@ -58,8 +58,8 @@ class Counted(VerifiedProofs):
         super().add(names)
 
 
-def verified(window: Finished, made: Checking, file: WindowFile | None = None) -> ReportedVerdict:
-    return window.verify(file, checking=lambda _: made)
+def verified(window: Finished, result: Checking, file: WindowFile | None = None) -> ReportedVerdict:
+    return window.verify(file, checking=lambda _: result)
 
 
 def proofs_of(window: Finished) -> int:
@@ -160,15 +160,15 @@ class Content:
     key: bytes
     slow: bool = False
 
-    def refusals(self, items: Sequence[Any], /) -> Refusals:
+    def failures(self, items: Sequence[Any], /) -> Failures:
         return {}
 
 
 def test_what_is_remembered_is_bound_to_its_parts() -> None:
     def verified_now(key: bytes, proof: bytes, statement: tuple[int, ...]) -> bool:
-        made = Counted()
-        assert Checking(remembered=made)(Content(key), [(proof, statement)]) == {}
-        return made.added == 1
+        result = Counted()
+        assert Checking(remembered=result)(Content(key), [(proof, statement)]) == {}
+        return result.added == 1
 
     assert verified_now(b"key", b"proof", (1, 2)) and not verified_now(b"key", b"proof", (1, 2))
     assert verified_now(b"other", b"proof", (1, 2))
@@ -269,8 +269,8 @@ def test_only_large_windows_are_remembered(
     finished: Finished, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(remember: bool) -> ReportedVerdict:
-        with Proofs(1, None, no_cache=not remember).checking(lambda *_: None) as made:
-            return finished.verify(checking=made)
+        with Proofs(1, None, no_cache=not remember).checking(lambda *_: None) as result:
+            return finished.verify(checking=result)
 
     assert run(True).passed and not cache.exists()
     monkeypatch.setattr("rag_audit.cli.verify.LARGE", 3)

@@ -36,11 +36,11 @@ from tests.window.simulator import ORIGIN, Finished
 from tests.window.standins import taken_as_valid
 
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
-STRANGER = SigningKey(ORIGIN, ALG_ED25519, b"a stranger, the same in each run")
+OUTSIDER = SigningKey(ORIGIN, ALG_ED25519, b"a stranger, the same in each run")
 
 
 @dataclass(frozen=True)
-class Cheat:
+class MaliciousProver:
     """One fault.
 
     :param decides: the check that decides
@@ -90,11 +90,11 @@ ZERO = "00" * 32
 
 def previous_named(forge: Forge) -> None:
     """Nothing of the chain is given, so its checks rest on the witnesses."""
-    forge.opening["previous"] = {"opening": ZERO, "root": ZERO, "abandoned": 1, "empty": 0}
+    forge.header["previous"] = {"header": ZERO, "root": ZERO, "abandoned": 1, "empty": 0}
 
 
 def many_empty_before(forge: Forge) -> None:
-    forge.opening["previous"] = {"opening": ZERO, "root": ZERO, "abandoned": 0, "empty": 8}
+    forge.header["previous"] = {"header": ZERO, "root": ZERO, "abandoned": 0, "empty": 8}
 
 
 def one_index_twice(name: str) -> Callable[[Forge], None]:
@@ -113,70 +113,70 @@ NO_CIRCUIT = tuple(f"proof.{of}circuit.{t}" for of in ("", "embed.") for t in ("
 """What cannot be decided of proofs where the policy's constants fit no circuit."""
 
 OPENING = [
-    Cheat("opening signed by another key", "opening.signature", attribute("opening_key", STRANGER),
-          also=("opening.beacon",)),
-    Cheat("opening without quorum", "opening.quorum", lambda f: f.opening_times.pop("w2"), UNMET,
-          also=("opening.beacon",)),
-    Cheat("opening without any cosignature", "opening.quorum", lambda f: f.opening_times.clear(), UNMET,
-          also=("opening.beacon",)),
-    Cheat("quorum complete only when the window was open", "opening.published",
-          lambda f: (f.opening_times.update(dict.fromkeys(f.opening_times, f.opening["opens_at"] // 1000)),
-                     f.reveals.update({n: (v, f.opening["opens_at"]) for n, (v, _) in f.reveals.items()}))),
-    Cheat("another policy than the committed one", "opening.complete",
+    MaliciousProver("opening signed by another key", "header.signature", attribute("opening_key", OUTSIDER),
+          also=("header.beacon",)),
+    MaliciousProver("opening without quorum", "header.quorum", lambda f: f.opening_times.pop("w2"), UNMET,
+          also=("header.beacon",)),
+    MaliciousProver("opening without any cosignature", "header.quorum", lambda f: f.opening_times.clear(), UNMET,
+          also=("header.beacon",)),
+    MaliciousProver("quorum complete only when the window was open", "header.published",
+          lambda f: (f.opening_times.update(dict.fromkeys(f.opening_times, f.header["opens_at"] // 1000)),
+                     f.reveals.update({n: (v, f.header["opens_at"]) for n, (v, _) in f.reveals.items()}))),
+    MaliciousProver("another policy than the committed one", "header.complete",
           lambda f: uncommitted("policy", "delete_after", value=f.policy["delete_after"] + 1)(f)),
-    Cheat("another manifest than the committed one", "opening.complete", uncommitted("value", "embedder", "v", value=2)),
-    Cheat("another roster than the committed one", "opening.complete",
+    MaliciousProver("another manifest than the committed one", "header.complete", uncommitted("value", "embedder", "v", value=2)),
+    MaliciousProver("another roster than the committed one", "header.complete",
           uncommitted("value", "roster", 3, "custody", value="provider")),
-    Cheat("another tenant list than the committed one", "opening.complete",
-          uncommitted("opening", "tenants", "root", value=ZERO), proofs=False),
-    Cheat("ledger not empty before entry 0", "opening.complete", put("opening", "ledger", value=ZERO), proofs=False),
-    Cheat("policy of another window", "opening.complete", put("policy", "window", value="w-2"), proofs=False),
-    Cheat("policy opens at another time", "opening.complete",
+    MaliciousProver("another tenant list than the committed one", "header.complete",
+          uncommitted("header", "tenants", "root", value=ZERO), proofs=False),
+    MaliciousProver("ledger not empty before entry 0", "header.complete", put("header", "ledger", value=ZERO), proofs=False),
+    MaliciousProver("policy of another window", "header.complete", put("policy", "window", value="w-2"), proofs=False),
+    MaliciousProver("policy opens at another time", "header.complete",
           lambda f: put("policy", "opens_at", value=f.policy["opens_at"] - 1)(f), proofs=False),
-    Cheat("policy closes at another time", "opening.complete",
+    MaliciousProver("policy closes at another time", "header.complete",
           lambda f: put("policy", "closes_at", value=f.policy["closes_at"] - 1)(f), proofs=False),
-    Cheat("schema with another capacity", "opening.complete",
+    MaliciousProver("schema with another capacity", "header.complete",
           put("value", "embedder", "schema", "tenants", 0, "capacity", value=64), proofs=False),
-    Cheat("embedder cuts elsewhere than the policy says", "opening.complete",
+    MaliciousProver("embedder cuts elsewhere than the policy says", "header.complete",
           put("value", "embedder", "embedder", "tokens", "query", value=3), proofs=False,
           also=("receipt.disclosed",)),
-    Cheat("one index as two tenants", "opening.indices", one_index_twice("c_idx"), proofs=False),
-    Cheat("one list of documents as two tenants", "opening.indices", one_index_twice("c_docs"), proofs=False),
-    Cheat("policy not well-formed: sigma", "opening.policy", put("policy", "sigma", value="1.000000"), proofs=False),
-    Cheat("policy not well-formed: queries deleted before the end", "opening.policy",
+    MaliciousProver("one index as two tenants", "header.indices", one_index_twice("c_idx"), proofs=False),
+    MaliciousProver("one list of documents as two tenants", "header.indices", one_index_twice("c_docs"), proofs=False),
+    MaliciousProver("policy not well-formed: sigma", "header.policy", put("policy", "sigma", value="1.000000"), proofs=False),
+    MaliciousProver("policy not well-formed: queries deleted before the end", "header.policy",
           put("policy", "delete_after", value=1), proofs=False),
-    Cheat("policy not well-formed: the noise is too small for eps_acc", "opening.policy",
+    MaliciousProver("policy not well-formed: the noise is too small for eps_acc", "header.policy",
           put("policy", "eps_acc", value="0.5"), proofs=False),
-    Cheat("policy not well-formed: delta_policy at k_max delta_acc", "opening.policy",
+    MaliciousProver("policy not well-formed: delta_policy at k_max delta_acc", "header.policy",
           put("policy", "delta_acc", value="5e-6"),
           also=("bound.computed", "trust.max_epsilon"), proofs=False),
-    Cheat("policy not well-formed: the score window is beyond reach", "opening.policy",
+    MaliciousProver("policy not well-formed: the score window is beyond reach", "header.policy",
           lambda f: f.policy["noise"].update(lo=64 * 256, hi=64 * 256 + 709),
           also=(*NO_CIRCUIT, "trust.max_score_hi"), proofs=False),
-    Cheat("policy not well-formed: no score reaches the top of the window", "opening.policy",
+    MaliciousProver("policy not well-formed: no score reaches the top of the window", "header.policy",
           put("policy", "noise", "hi", value=64 * 256 + 1), also=(*NO_CIRCUIT, "trust.max_score_hi"), proofs=False),
-    Cheat("policy not well-formed: a window too narrow for the circuit", "opening.policy",
+    MaliciousProver("policy not well-formed: a window too narrow for the circuit", "header.policy",
           put("policy", "noise", "lo", value=809), also=(*NO_CIRCUIT, "trust.min_score_width"), proofs=False),
-    Cheat("more accounts than the cap", "opening.policy", put("policy", "tenants", 0, "accounts_max", value=1),
+    MaliciousProver("more accounts than the cap", "header.policy", put("policy", "tenants", 0, "accounts_max", value=1),
           also=("ledger.accounts",), proofs=False),
-    Cheat("one key for two accounts", "opening.policy",
+    MaliciousProver("one key for two accounts", "header.policy",
           lambda f: f.value["roster"].append({**f.value["roster"][3], "account": "medicine-3"}),
           also=("ledger.accounts",), proofs=False),
-    Cheat("a beacon value that the notes do not give", "opening.beacon", attribute("value_override", "11" * 32),
+    MaliciousProver("a beacon value that the notes do not give", "header.beacon", attribute("value_override", "11" * 32),
           proofs=False),
-    Cheat("no beacon entry", "opening.beacon", lambda f: f.entries.pop(1), proofs=False),
-    Cheat("beacon drawn before the quorum", "opening.beacon",
+    MaliciousProver("no beacon entry", "header.beacon", lambda f: f.entries.pop(1), proofs=False),
+    MaliciousProver("beacon drawn before the quorum", "header.beacon",
           lambda f: f.reveals.update({n: (v, 1000 * f.opening_times[n] - 1) for n, (v, _) in f.reveals.items()}),
           proofs=False),
-    Cheat("beacon drawn after the first query", "opening.beacon",
+    MaliciousProver("beacon drawn after the first query", "header.beacon",
           lambda f: f.reveals.update({n: (v, f.queries[0]["ts"] + 1) for n, (v, _) in f.reveals.items()}),
           proofs=False),
-    Cheat("one witness's nonce is missing", "opening.beacon", lambda f: f.reveals.pop("w2"), proofs=False),
-    Cheat("a nonce that opens no commitment", "opening.beacon",
+    MaliciousProver("one witness's nonce is missing", "header.beacon", lambda f: f.reveals.pop("w2"), proofs=False),
+    MaliciousProver("a nonce that opens no commitment", "header.beacon",
           lambda f: f.reveals.update(w2=(bytes(32), f.reveals["w2"][1])), proofs=False),
-    Cheat("the opening names fewer witnesses than trust.toml", "opening.beacon",
-          lambda f: (f.opening["beacon"]["witnesses"].pop(), f.reveals.pop("w2")), proofs=False),
-    Cheat("a beacon from another source than the named one", "opening.beacon",
+    MaliciousProver("the opening names fewer witnesses than trust.toml", "header.beacon",
+          lambda f: (f.header["beacon"]["witnesses"].pop(), f.reveals.pop("w2")), proofs=False),
+    MaliciousProver("a beacon from another source than the named one", "header.beacon",
           put("entries", 1, "source", value="drand"), proofs=False),
 ]  # fmt: skip
 
@@ -224,7 +224,7 @@ def used_before_its_beacon_was_drawn(forge: Forge) -> None:
 
 def beacon_after_the_end(forge: Forge) -> None:
     forge.answer(forge.enrol("law-9", "law"))
-    forge.closing["enrolments"] = 1
+    forge.trailer["enrolments"] = 1
     forge.insert(forge.entries.pop(-2), len(forge.entries))
 
 
@@ -243,12 +243,12 @@ def apart(forge: Forge) -> None:
     """Questions of one moment, each ten minutes after the one before: with a tau of minutes none is near another."""
     for number, record in enumerate(forge.queries):
         record["ts"] += 600_000 * number
-    forge.closing["ts"] = forge.queries[-1]["ts"]
+    forge.trailer["ts"] = forge.queries[-1]["ts"]
 
 
 def closed_later(ms: int) -> Callable[[Forge], None]:
     """The closing record's time lies so far after the quorum that cosigned it."""
-    return lambda f: f.closing.update(ts=1000 * max(f.final_times.values()) + ms)
+    return lambda f: f.trailer.update(ts=1000 * max(f.final_times.values()) + ms)
 
 
 def enrolled_later(forge: Forge) -> None:
@@ -270,74 +270,74 @@ def ended_before_an_enrolment(forge: Forge) -> None:
     enrolment = forge.enrol("law-9", "law")
     forge.answer(enrolment, late=600_000)
     cosigned = (enrolment["ts"] + 600_000) // 1000 * 1000
-    forge.closing["ts"] = cosigned - 30_000
+    forge.trailer["ts"] = cosigned - 30_000
     cosigned_at_the_end(cosigned - 80_000)(forge)
 
 
 LEDGER = [
-    Cheat("final checkpoint signed by another key", "ledger.checkpoint", attribute("final_key", STRANGER)),
-    Cheat("final checkpoint of another origin", "ledger.checkpoint", attribute("final_origin", "example.org/other")),
-    Cheat("final checkpoint without quorum", "ledger.quorum", lambda f: f.final_times.pop("w1"), UNMET),
-    Cheat("final checkpoint of more entries", "ledger.size", attribute("final_size_off_by", 1)),
-    Cheat("a wrong seq", "ledger.sequence",
-          lambda f: (setattr(f, "number", False), put("closing", "seq", value=1)(f))),
-    Cheat("a record of another window", "ledger.sequence",
+    MaliciousProver("final checkpoint signed by another key", "ledger.checkpoint", attribute("final_key", OUTSIDER)),
+    MaliciousProver("final checkpoint of another origin", "ledger.checkpoint", attribute("final_origin", "example.org/other")),
+    MaliciousProver("final checkpoint without quorum", "ledger.quorum", lambda f: f.final_times.pop("w1"), UNMET),
+    MaliciousProver("final checkpoint of more entries", "ledger.size", attribute("final_size_off_by", 1)),
+    MaliciousProver("a wrong seq", "ledger.sequence",
+          lambda f: (setattr(f, "number", False), put("trailer", "seq", value=1)(f))),
+    MaliciousProver("a record of another window", "ledger.sequence",
           lambda f: (put("entries", 3, "window", value="w-2")(f), f.drop_receipts_of(f.entries[3]["account"])),
           proofs=False),
-    Cheat("an enrolment's beacon after the closing record", "ledger.sequence", beacon_after_the_end,
-          also=("ledger.closing",)),
-    Cheat("a second opening", "ledger.sequence", lambda f: f.insert(copy.deepcopy(f.opening))),
-    Cheat("not closed", "ledger.closing", lambda f: f.entries.pop()),
-    Cheat("closing record counts other queries", "ledger.closing",
-          lambda f: (setattr(f, "count", False), put("closing", "queries", value=5)(f))),
-    Cheat("closing record counts other enrolments", "ledger.closing",
-          lambda f: (setattr(f, "count", False), put("closing", "enrolments", value=1)(f))),
-    Cheat("abandoned", "ledger.closing", put("closing", "abandoned", value=True)),
-    Cheat("timestamp after the window", "ledger.timestamps",
-          lambda f: (f.queries[-1].update(ts=f.opening["closes_at"] + 1), f.closing.update(ts=f.opening["closes_at"] + 2),
-                     cosigned_at_the_end(f.opening["closes_at"] + 2)(f))),
-    Cheat("timestamp before the window", "ledger.timestamps",
-          lambda f: f.queries[0].update(ts=f.opening["opens_at"] - 1)),
-    Cheat("timestamps out of order", "ledger.timestamps",
+    MaliciousProver("an enrolment's beacon after the closing record", "ledger.sequence", beacon_after_the_end,
+          also=("ledger.trailer",)),
+    MaliciousProver("a second opening", "ledger.sequence", lambda f: f.insert(copy.deepcopy(f.header))),
+    MaliciousProver("not closed", "ledger.trailer", lambda f: f.entries.pop()),
+    MaliciousProver("closing record counts other queries", "ledger.trailer",
+          lambda f: (setattr(f, "count", False), put("trailer", "queries", value=5)(f))),
+    MaliciousProver("closing record counts other enrolments", "ledger.trailer",
+          lambda f: (setattr(f, "count", False), put("trailer", "enrolments", value=1)(f))),
+    MaliciousProver("abandoned", "ledger.trailer", put("trailer", "abandoned", value=True)),
+    MaliciousProver("timestamp after the window", "ledger.timestamps",
+          lambda f: (f.queries[-1].update(ts=f.header["closes_at"] + 1), f.trailer.update(ts=f.header["closes_at"] + 2),
+                     cosigned_at_the_end(f.header["closes_at"] + 2)(f))),
+    MaliciousProver("timestamp before the window", "ledger.timestamps",
+          lambda f: f.queries[0].update(ts=f.header["opens_at"] - 1)),
+    MaliciousProver("timestamps out of order", "ledger.timestamps",
           lambda f: f.queries[3].update(ts=f.queries[2]["ts"] - 1)),
-    Cheat("closed before the last query", "ledger.timestamps",
-          lambda f: f.closing.update(ts=f.queries[-1]["ts"] - 1)),
-    Cheat("questions of one moment stamped ten minutes apart", "ledger.clock", apart),
-    Cheat("closed after the end was cosigned", "ledger.clock", closed_later(60_001)),
-    Cheat("the end cosigned before the opening", "ledger.clock",
+    MaliciousProver("closed before the last query", "ledger.timestamps",
+          lambda f: f.trailer.update(ts=f.queries[-1]["ts"] - 1)),
+    MaliciousProver("questions of one moment stamped ten minutes apart", "ledger.clock", apart),
+    MaliciousProver("closed after the end was cosigned", "ledger.clock", closed_later(60_001)),
+    MaliciousProver("the end cosigned before the opening", "ledger.clock",
           lambda f: cosigned_at_the_end(1000 * min(f.opening_times.values()) - 3_600_000)(f)),
-    Cheat("an enrolment stamped after its ledger was cosigned", "ledger.clock", enrolled_later),
-    Cheat("a record after a beacon is stamped before it", "ledger.clock", after_a_beacon_but_before_it,
+    MaliciousProver("an enrolment stamped after its ledger was cosigned", "ledger.clock", enrolled_later),
+    MaliciousProver("a record after a beacon is stamped before it", "ledger.clock", after_a_beacon_but_before_it,
           proofs=False),
-    Cheat("the end cosigned before an enrolment's ledger", "ledger.clock", ended_before_an_enrolment),
-    Cheat("account of another tenant", "ledger.accounts", stolen_tenant, proofs=False),
-    Cheat("enrolments above the tenant's cap", "ledger.accounts",
+    MaliciousProver("the end cosigned before an enrolment's ledger", "ledger.clock", ended_before_an_enrolment),
+    MaliciousProver("account of another tenant", "ledger.accounts", stolen_tenant, proofs=False),
+    MaliciousProver("enrolments above the tenant's cap", "ledger.accounts",
           lambda f: [f.enrol(f"law-{n}", "law") for n in (7, 8)]),
-    Cheat("an enrolment repeats a key", "ledger.accounts",
+    MaliciousProver("an enrolment repeats a key", "ledger.accounts",
           lambda f: f.enrol("medicine-9", "medicine", f.accounts["medicine-2"])),
-    Cheat("an enrolment into an unknown tenant", "ledger.accounts", lambda f: f.enrol("tax-1", "tax")),
-    Cheat("a record before its account's enrolment", "ledger.accounts", used_before_its_enrolment,
+    MaliciousProver("an enrolment into an unknown tenant", "ledger.accounts", lambda f: f.enrol("tax-1", "tax")),
+    MaliciousProver("a record before its account's enrolment", "ledger.accounts", used_before_its_enrolment,
           also=("ledger.enrolment",), proofs=False),
-    Cheat("an enrolled account queries without a beacon", "ledger.enrolment", used_without_beacon, proofs=False),
-    Cheat("an enrolment's beacon without quorum", "ledger.enrolment", used_with_uncosigned_beacon, UNMET,
+    MaliciousProver("an enrolled account queries without a beacon", "ledger.enrolment", used_without_beacon, proofs=False),
+    MaliciousProver("an enrolment's beacon without quorum", "ledger.enrolment", used_with_uncosigned_beacon, UNMET,
           proofs=False),
-    Cheat("an enrolled account's record comes before its beacon", "ledger.enrolment", used_before_its_beacon,
+    MaliciousProver("an enrolled account's record comes before its beacon", "ledger.enrolment", used_before_its_beacon,
           proofs=False),
-    Cheat("an enrolment's beacon drawn after its first query", "ledger.enrolment",
+    MaliciousProver("an enrolment's beacon drawn after its first query", "ledger.enrolment",
           used_before_its_beacon_was_drawn, proofs=False),
-    Cheat("a second beacon for the opening", "ledger.beacons", second_beacon),
-    Cheat("a beacon for a query", "ledger.beacons",
+    MaliciousProver("a second beacon for the opening", "ledger.beacons", second_beacon),
+    MaliciousProver("a beacon for a query", "ledger.beacons",
           lambda f: f.insert({**copy.deepcopy(f.entries[1]), "entry": 2})),
-    Cheat("request signed by another key", "ledger.requests",
+    MaliciousProver("request signed by another key", "ledger.requests",
           lambda f: (setattr(f, "sign", False), f.queries[0].update(sig="00" * 64)), proofs=False),
-    Cheat("request signed by another account", "ledger.requests",
+    MaliciousProver("request signed by another account", "ledger.requests",
           lambda f: (setattr(f, "sign", False), f.queries[0].update(sig=f.queries[1]["sig"])), proofs=False),
-    Cheat("i skipped", "ledger.slots",
+    MaliciousProver("i skipped", "ledger.slots",
           lambda f: (f.drop_receipts_of("law-1", 2), f.move("law-1", 2, 3)), proofs=False),
-    Cheat("i repeated", "ledger.slots", lambda f: f.another_query("law-1", 2, ("law-1", 2)), proofs=False),
-    Cheat("i starts at 2", "ledger.slots",
+    MaliciousProver("i repeated", "ledger.slots", lambda f: f.another_query("law-1", 2, ("law-1", 2)), proofs=False),
+    MaliciousProver("i starts at 2", "ledger.slots",
           lambda f: (f.drop_receipts_of("law-2"), f.move("law-2", 1, 2)), proofs=False),
-    Cheat("more than n queries", "ledger.limit",
+    MaliciousProver("more than n queries", "ledger.limit",
           lambda f: [f.another_query("law-1", i, ("law-1", 2)) for i in (3, 4)],
           also=("bound.computed",), proofs=False),
 ]  # fmt: skip
@@ -359,15 +359,15 @@ def beside_false_ones(**part: Any) -> Callable[[Forge], None]:
 
     def change(forge: Forge) -> None:
         swapped_proofs("retrieve")(forge)
-        made = forge.proofs["law-2", 1]
-        made["retrieve"] = {**made["retrieve"], **part}
+        result = forge.proofs["law-2", 1]
+        result["retrieve"] = {**result["retrieve"], **part}
 
     return change
 
 
 def swapped_statements(forge: Forge) -> None:
-    made = forge.proofs["law-1", 2]
-    made["retrieve"], made["embed"] = made["embed"], made["retrieve"]
+    result = forge.proofs["law-1", 2]
+    result["retrieve"], result["embed"] = result["embed"], result["retrieve"]
 
 
 def lied_about_positions(forge: Forge) -> None:
@@ -431,57 +431,128 @@ def exchanged(name: str) -> Callable[[Forge], None]:
 
 EVERY_PROOF = ("proof.embed.valid.law", "proof.valid.medicine", "proof.embed.valid.medicine")
 PROOF = [
-    Cheat("a record without proof", "proof.present", lambda f: f.proofs.pop(("law-1", 2)), UNDECIDED),
-    Cheat("a record without proof of its embedding", "proof.present", lambda f: f.proofs["law-1", 2].pop("embed"),
-          UNDECIDED),
-    Cheat("a proof of nothing that the policy names", "proof.records",
-          lambda f: f.proofs["law-1", 2].update(taste={}), UNDECIDED),
-    Cheat("proof of another record", "proof.valid.law", swapped_proofs("retrieve")),
-    Cheat("proof of another record's embedding", "proof.embed.valid.law", swapped_proofs("embed")),
-    Cheat("a record's two proofs for each other", "proof.valid.law", swapped_statements, UNDECIDED,
-          also=("proof.embed.valid.law",)),
-    Cheat("positions that were not proved", "proof.valid.law", lied_about_positions,
-          also=("proof.embed.valid.law",)),
-    Cheat("query vector that was not proved", "proof.valid.law",
-          lambda f: (f.record("law-1", 2).update(cq="00" * 31 + "05"), setattr(f.receipt("law-1", 2), "disclosed", None)),
-          also=("proof.embed.valid.law",)),
-    Cheat("another seed", "proof.valid.law", put("opening", "c_seed", value="00" * 31 + "01"), also=EVERY_PROOF),
-    Cheat("another tenant's index", "proof.valid.law",
-          exchanged("c_idx"), also=EVERY_PROOF),
-    Cheat("an eager proof other than the recorded one", "proof.pinned",
-          lambda f: next(q for q in f.queries if q["proof"]).update(proof=ZERO)),
-    Cheat("an eager proof of the embedding other than the recorded one", "proof.pinned", other_eager_embedding,
-          proofs=False),
-    Cheat("off-curve point", "proof.valid.law", proof_part("a", 0, value="00" * 31 + "02"), UNDECIDED),
-    Cheat("off-curve twist point", "proof.valid.law", proof_part("b", 0, 0, value="00" * 31 + "02"), UNDECIDED),
-    Cheat("coordinate above p", "proof.valid.law", proof_part("c", 0, value="ff" * 32), UNDECIDED),
-    Cheat("a coordinate above p hides no false proof", "proof.valid.law", beside_false_ones(c=["ff" * 32] * 2)),
-    Cheat("a point outside the subgroup hides no false proof", "proof.valid.law",
-          beside_false_ones(b=off_subgroup())),
-    Cheat("a proof that is a number hides no false proof", "proof.valid.law", beside_false_ones(a=5)),
-    Cheat("another circuit than the policy's constants ask for", "proof.circuit.law",
-          put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO), UNDECIDED, proofs=False),
-    Cheat("another circuit than the embedder's constants ask for", "proof.embed.circuit.law",
-          put("policy", "tenants", 0, "circuits", "embed", value=ZERO), UNDECIDED, proofs=False),
-    Cheat("another verification key than the pinned one", "proof.key.law", other_key("retrieve"),
-          also=("proof.key.medicine",)),
-    Cheat("another verification key of embed than the pinned one", "proof.embed.key.law", other_key("embed"),
-          also=("proof.embed.key.medicine",)),
-    Cheat("no verification key", "proof.key.law", no_key("retrieve"), UNDECIDED, also=("proof.key.medicine",)),
-    Cheat("no verification key of embed", "proof.embed.key.law", no_key("embed"), UNDECIDED,
-          also=("proof.embed.key.medicine",)),
-    Cheat("cq is not the vector of the disclosed query", "proof.a1", another_vector, proofs=False),
-]  # fmt: skip
+    MaliciousProver(
+        "a record without proof", "proof.present", lambda f: f.proofs.pop(("law-1", 2)), UNDECIDED
+    ),
+    MaliciousProver(
+        "a record without proof of its embedding",
+        "proof.present",
+        lambda f: f.proofs["law-1", 2].pop("embed"),
+        UNDECIDED,
+    ),
+    MaliciousProver(
+        "a proof of nothing that the policy names",
+        "proof.records",
+        lambda f: f.proofs["law-1", 2].update(taste={}),
+        UNDECIDED,
+    ),
+    MaliciousProver("proof of another record", "proof.valid.law", swapped_proofs("retrieve")),
+    MaliciousProver("proof of another record's embedding", "proof.embed.valid.law", swapped_proofs("embed")),
+    MaliciousProver(
+        "a record's two proofs for each other",
+        "proof.valid.law",
+        swapped_statements,
+        UNDECIDED,
+        also=("proof.embed.valid.law",),
+    ),
+    MaliciousProver(
+        "positions that were not proved",
+        "proof.valid.law",
+        lied_about_positions,
+        also=("proof.embed.valid.law",),
+    ),
+    MaliciousProver(
+        "query vector that was not proved",
+        "proof.valid.law",
+        lambda f: (
+            f.record("law-1", 2).update(cq="00" * 31 + "05"),
+            setattr(f.receipt("law-1", 2), "disclosed", None),
+        ),
+        also=("proof.embed.valid.law",),
+    ),
+    MaliciousProver(
+        "another seed", "proof.valid.law", put("header", "c_seed", value="00" * 31 + "01"), also=EVERY_PROOF
+    ),
+    MaliciousProver("another tenant's index", "proof.valid.law", exchanged("c_idx"), also=EVERY_PROOF),
+    MaliciousProver(
+        "an eager proof other than the recorded one",
+        "proof.pinned",
+        lambda f: next(q for q in f.queries if q["proof"]).update(proof=ZERO),
+    ),
+    MaliciousProver(
+        "an eager proof of the embedding other than the recorded one",
+        "proof.pinned",
+        other_eager_embedding,
+        proofs=False,
+    ),
+    MaliciousProver(
+        "off-curve point", "proof.valid.law", proof_part("a", 0, value="00" * 31 + "02"), UNDECIDED
+    ),
+    MaliciousProver(
+        "off-curve twist point", "proof.valid.law", proof_part("b", 0, 0, value="00" * 31 + "02"), UNDECIDED
+    ),
+    MaliciousProver("coordinate above p", "proof.valid.law", proof_part("c", 0, value="ff" * 32), UNDECIDED),
+    MaliciousProver(
+        "a coordinate above p hides no false proof", "proof.valid.law", beside_false_ones(c=["ff" * 32] * 2)
+    ),
+    MaliciousProver(
+        "a point outside the subgroup hides no false proof",
+        "proof.valid.law",
+        beside_false_ones(b=off_subgroup()),
+    ),
+    MaliciousProver(
+        "a proof that is a number hides no false proof", "proof.valid.law", beside_false_ones(a=5)
+    ),
+    MaliciousProver(
+        "another circuit than the policy's constants ask for",
+        "proof.circuit.law",
+        put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO),
+        UNDECIDED,
+        proofs=False,
+    ),
+    MaliciousProver(
+        "another circuit than the embedder's constants ask for",
+        "proof.embed.circuit.law",
+        put("policy", "tenants", 0, "circuits", "embed", value=ZERO),
+        UNDECIDED,
+        proofs=False,
+    ),
+    MaliciousProver(
+        "another verification key than the pinned one",
+        "proof.key.law",
+        other_key("retrieve"),
+        also=("proof.key.medicine",),
+    ),
+    MaliciousProver(
+        "another verification key of embed than the pinned one",
+        "proof.embed.key.law",
+        other_key("embed"),
+        also=("proof.embed.key.medicine",),
+    ),
+    MaliciousProver(
+        "no verification key", "proof.key.law", no_key("retrieve"), UNDECIDED, also=("proof.key.medicine",)
+    ),
+    MaliciousProver(
+        "no verification key of embed",
+        "proof.embed.key.law",
+        no_key("embed"),
+        UNDECIDED,
+        also=("proof.embed.key.medicine",),
+    ),
+    MaliciousProver(
+        "cq is not the vector of the disclosed query", "proof.query_embedding", another_vector, proofs=False
+    ),
+]
 
 
 def edited_opening_of_a_receipt(forge: Forge) -> None:
     """The account edits the openings, but only the provider can sign them."""
     held = forge.receipt("law-1", 2)
     held.body["positions"].reverse()
-    held.provider = STRANGER
+    held.provider = OUTSIDER
 
 
-def contradicting_opening(forge: Forge) -> None:
+def contradicting_header(forge: Forge) -> None:
     """The provider itself signs openings that do not fit the record."""
     forge.receipt("law-1", 2).body["positions"].reverse()
 
@@ -516,24 +587,24 @@ def contents_of_another_document(forge: Forge) -> None:
 
 
 RECEIPT = [
-    Cheat("a receipt whose openings were edited", "receipt.accepted", edited_opening_of_a_receipt, UNDECIDED),
-    Cheat("a receipt countersigned by another key", "receipt.accepted",
-          lambda f: setattr(f.receipt("law-2", 1), "signer", STRANGER), UNDECIDED),
-    Cheat("a receipt handed in by another account", "receipt.accepted",
+    MaliciousProver("a receipt whose openings were edited", "receipt.accepted", edited_opening_of_a_receipt, UNDECIDED),
+    MaliciousProver("a receipt countersigned by another key", "receipt.accepted",
+          lambda f: setattr(f.receipt("law-2", 1), "signer", OUTSIDER), UNDECIDED),
+    MaliciousProver("a receipt handed in by another account", "receipt.accepted",
           lambda f: setattr(f.receipt("law-2", 1), "by", "medicine-2"), UNDECIDED),
-    Cheat("openings that contradict the record, signed by the provider", "receipt.consistent", contradicting_opening),
-    Cheat("receipt for a missing record", "receipt.consistent", dropped_record),
-    Cheat("a record edited and the ledger signed again", "receipt.consistent", re_signed_edit),
-    Cheat("records reordered and the ledger signed again", "receipt.consistent", reordered),
-    Cheat("another text than the committed document", "receipt.consistent", contents_of_another_document,
+    MaliciousProver("openings that contradict the record, signed by the provider", "receipt.consistent", contradicting_header),
+    MaliciousProver("receipt for a missing record", "receipt.consistent", dropped_record),
+    MaliciousProver("a record edited and the ledger signed again", "receipt.consistent", re_signed_edit),
+    MaliciousProver("records reordered and the ledger signed again", "receipt.consistent", reordered),
+    MaliciousProver("another text than the committed document", "receipt.consistent", contents_of_another_document,
           proofs=False),
-    Cheat("no receipts", "receipt.independent", lambda f: f.receipts.clear(), UNMET),
-    Cheat("one receipt under two names", "receipt.independent",
+    MaliciousProver("no receipts", "receipt.independent", lambda f: f.receipts.clear(), UNMET),
+    MaliciousProver("one receipt under two names", "receipt.independent",
           lambda f: f.receipts.__setitem__(slice(None), [f.receipt("law-1", 1)] * 2), UNMET,
           options={"require": {"min_receipts": 2}}),
-    Cheat("an independent account's key is held by the provider", "receipt.independent",
+    MaliciousProver("an independent account's key is held by the provider", "receipt.independent",
           lambda f: [r.update(custody="provider") for r in f.value["roster"]], UNMET, proofs=False),
-    Cheat("a disclosed query that was not asked", "receipt.disclosed",
+    MaliciousProver("a disclosed query that was not asked", "receipt.disclosed",
           lambda f: f.receipt("law-1", 2).disclosed.update(query="Another question altogether?"), UNDECIDED),
 ]  # fmt: skip
 
@@ -543,24 +614,38 @@ def declared(**estimate: Any) -> Callable[[Forge], None]:
 
     def change(forge: Forge) -> None:
         forge.count = False
-        forge.closing["coalition"].update(estimate)
+        forge.trailer["coalition"].update(estimate)
 
     return change
 
 
 COALITION = [
-    Cheat("a coalition above k_max", "coalition.cap", declared(c=3, c_tenant=2)),
-    Cheat("a coalition larger than the window's accounts", "coalition.count", declared(c=5),
-          also=("coalition.cap",)),
-    Cheat("a tenant's coalition larger than the whole one", "coalition.count", declared(c=1, c_tenant=2)),
-    Cheat("queries that nobody asked", "coalition.count", declared(c=0, c_tenant=0)),
-    Cheat("estimated with another theta", "coalition.parameters", declared(theta=[9, 10])),
-    Cheat("estimated with a smaller tau", "coalition.parameters", declared(tau=1)),
-    Cheat("estimated with another unit of tau", "coalition.parameters", declared(tau_unit="seconds")),
-    Cheat("an estimate with a certificate that this release cannot check", "coalition.certificate",
-          declared(certificate="00" * 32), UNDECIDED),
-    Cheat("a certificate from nowhere", "coalition.certificate", put("value", "certificate", value={}), UNDECIDED),
-]  # fmt: skip
+    MaliciousProver("a coalition above k_max", "coalition.cap", declared(c=3, c_tenant=2)),
+    MaliciousProver(
+        "a coalition larger than the window's accounts",
+        "coalition.count",
+        declared(c=5),
+        also=("coalition.cap",),
+    ),
+    MaliciousProver(
+        "a tenant's coalition larger than the whole one", "coalition.count", declared(c=1, c_tenant=2)
+    ),
+    MaliciousProver("queries that nobody asked", "coalition.count", declared(c=0, c_tenant=0)),
+    MaliciousProver("estimated with another theta", "coalition.parameters", declared(theta=[9, 10])),
+    MaliciousProver("estimated with a smaller tau", "coalition.parameters", declared(tau=1)),
+    MaliciousProver(
+        "estimated with another unit of tau", "coalition.parameters", declared(tau_unit="seconds")
+    ),
+    MaliciousProver(
+        "an estimate with a certificate that this release cannot check",
+        "coalition.proof",
+        declared(coalition_proof="00" * 32),
+        UNDECIDED,
+    ),
+    MaliciousProver(
+        "a certificate from nowhere", "coalition.proof", put("value", "coalition_proof", value={}), UNDECIDED
+    ),
+]
 
 MANIFEST = ("value", "embedder", "embedder")
 ARTEFACTS = (*MANIFEST, "artefacts", "tokenizer")
@@ -570,10 +655,10 @@ def no_embed_promised(forge: Forge) -> None:
     for tenant in forge.policy["tenants"]:
         del tenant["circuits"]["embed"]
     for record in forge.queries:
-        made = forge.proofs[record["account"], record["i"]]
-        del made["embed"]
+        result = forge.proofs[record["account"], record["i"]]
+        del result["embed"]
         if record["proof"]:
-            record["proof"] = digest_hex(made)
+            record["proof"] = digest_hex(result)
 
 
 def nothing(forge: Forge) -> None:
@@ -581,75 +666,231 @@ def nothing(forge: Forge) -> None:
 
 
 TRUST = [
-    Cheat("a table fitted to the tenant", "trust.embedder", put(*ARTEFACTS, value=ZERO), proofs=False,
-          also=("trust.manifest",)),
-    Cheat("proofs over the provider's own table", "trust.embedder", put(*ARTEFACTS[:-1], "table-root", value=ZERO),
-          proofs=False, also=("trust.manifest",)),
-    Cheat("a manifest of another kind of embedder", "trust.manifest", put(*MANIFEST, "kind", value="wordllama-512"),
-          proofs=False),
-    Cheat("a manifest with another prompt", "trust.manifest", put(*MANIFEST, "prompt", value=ZERO), proofs=False),
-    Cheat("a manifest with another dimension", "trust.manifest", put(*MANIFEST, "dimension", value=512), proofs=False),
-    Cheat("a manifest with another clip of the table", "trust.manifest",
-          put(*MANIFEST, "quantiser", "entry_clip", value="0.01"), proofs=False),
-    Cheat("a manifest with another form of hq", "trust.manifest", put(*MANIFEST, "query_commitment", value="text"),
-          proofs=False),
-    Cheat("a manifest that says more than the pinned one", "trust.manifest",
-          lambda f: f.value["embedder"]["embedder"].update(language="any"), proofs=False),
-    Cheat("K share too large", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": "0.2"}}),
-    Cheat("max_K_share absent", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": None}}),
-    Cheat("epsilon too large", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": "1"}}),
-    Cheat("max_epsilon absent", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": None}}),
-    Cheat("--max-epsilon exceeded", "trust.max_epsilon", nothing, UNMET, options={"max_epsilon": "1"}),
-    Cheat("--max-epsilon does not loosen trust.toml", "trust.max_epsilon", nothing, UNMET,
-          options={"max_epsilon": "1e3", "require": {"max_epsilon": "1"}}),
-    Cheat("delta too large", "trust.max_delta", nothing, UNMET, options={"require": {"max_delta": "1e-6"}}),
-    Cheat("max_delta absent", "trust.max_delta", nothing, UNMET, options={"require": {"max_delta": None}}),
-    Cheat("theta too large", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": "0.79"}}),
-    Cheat("max_theta absent", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": None}}),
-    Cheat("score window too high", "trust.max_score_hi", nothing, UNMET, options={"require": {"max_score_hi": 809}}),
-    Cheat("max_score_hi absent", "trust.max_score_hi", nothing, UNMET, options={"require": {"max_score_hi": None}}),
-    Cheat("score window too narrow", "trust.min_score_width", nothing, UNMET,
-          options={"require": {"min_score_width": 710}}),
-    Cheat("min_score_width absent", "trust.min_score_width", nothing, UNMET,
-          options={"require": {"min_score_width": None}}),
-    Cheat("k_max too small", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": 3}}),
-    Cheat("min_k_max absent", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": None}}),
-    Cheat("tau too small", "trust.min_tau", put("policy", "estimator", "tau", value=5), UNMET, proofs=False),
-    Cheat("tau in seconds, wanted in positions", "trust.min_tau",
-          put("policy", "estimator", value={"theta": [4, 5], "tau": 3600, "tau_unit": "seconds", "certificate": None}), UNMET,
-          options={"require": {"min_tau": "500 positions"}}, proofs=False),
-    Cheat("tau in positions, wanted in seconds", "trust.min_tau", put("policy", "estimator", "tau", value=3600), UNMET,
-          options={"require": {"min_tau": "500 seconds"}}, proofs=False),
-    Cheat("tau shorter than wanted", "trust.min_tau", put("policy", "estimator", "tau", value=499), UNMET,
-          options={"require": {"min_tau": "500 positions"}}, proofs=False),
-    Cheat("min_tau absent", "trust.min_tau", nothing, UNMET, options={"require": {"min_tau": None}}),
-    Cheat("an abandoned window before this one", "trust.max_abandoned", previous_named, UNMET, proofs=False),
-    Cheat("max_abandoned absent", "trust.max_abandoned", nothing, UNMET, options={"require": {"max_abandoned": None}}),
-    Cheat("eight empty windows before this one", "trust.max_empty", many_empty_before, UNMET, proofs=False),
-    Cheat("A1 not proved", "trust.a1", no_embed_promised, UNMET, options={"require": {"a1": "proved"}}, proofs=False),
-    Cheat("D1 not proved", "trust.d1", nothing, UNMET, options={"require": {"d1": "proved"}}),
-    Cheat("coalition not checked", "trust.coalition", nothing, UNMET, options={"require": {"coalition": "checked"}}),
-    Cheat("too few receipts", "receipt.independent", nothing, UNMET, options={"require": {"min_receipts": 9}}),
-    Cheat("min_receipts absent", "receipt.independent", nothing, UNMET, options={"require": {"min_receipts": None}}),
-    Cheat("unsafe setup", "trust.setup", nothing, UNMET, options={"require": {"allow_unsafe_setup": False}}),
-    Cheat("receipts only from accounts that trust.toml does not name", "receipt.independent", nothing, UNMET,
-          options={"independent": ()}),
-    Cheat("sampled mode without beta and eta", "proof.challenge", nothing, UNMET,
-          options={"require": {"mode": "sampled"}}),
-]  # fmt: skip
+    MaliciousProver(
+        "a table fitted to the tenant",
+        "trust.embedder",
+        put(*ARTEFACTS, value=ZERO),
+        proofs=False,
+        also=("trust.manifest",),
+    ),
+    MaliciousProver(
+        "proofs over the provider's own table",
+        "trust.embedder",
+        put(*ARTEFACTS[:-1], "table-root", value=ZERO),
+        proofs=False,
+        also=("trust.manifest",),
+    ),
+    MaliciousProver(
+        "a manifest of another kind of embedder",
+        "trust.manifest",
+        put(*MANIFEST, "kind", value="wordllama-512"),
+        proofs=False,
+    ),
+    MaliciousProver(
+        "a manifest with another prompt", "trust.manifest", put(*MANIFEST, "prompt", value=ZERO), proofs=False
+    ),
+    MaliciousProver(
+        "a manifest with another dimension",
+        "trust.manifest",
+        put(*MANIFEST, "dimension", value=512),
+        proofs=False,
+    ),
+    MaliciousProver(
+        "a manifest with another clip of the table",
+        "trust.manifest",
+        put(*MANIFEST, "quantiser", "entry_clip", value="0.01"),
+        proofs=False,
+    ),
+    MaliciousProver(
+        "a manifest with another form of hq",
+        "trust.manifest",
+        put(*MANIFEST, "query_commitment", value="text"),
+        proofs=False,
+    ),
+    MaliciousProver(
+        "a manifest that says more than the pinned one",
+        "trust.manifest",
+        lambda f: f.value["embedder"]["embedder"].update(language="any"),
+        proofs=False,
+    ),
+    MaliciousProver(
+        "K share too large", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": "0.2"}}
+    ),
+    MaliciousProver(
+        "max_K_share absent", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": None}}
+    ),
+    MaliciousProver(
+        "epsilon too large", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": "1"}}
+    ),
+    MaliciousProver(
+        "max_epsilon absent", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": None}}
+    ),
+    MaliciousProver(
+        "--max-epsilon exceeded", "trust.max_epsilon", nothing, UNMET, options={"max_epsilon": "1"}
+    ),
+    MaliciousProver(
+        "--max-epsilon does not loosen trust.toml",
+        "trust.max_epsilon",
+        nothing,
+        UNMET,
+        options={"max_epsilon": "1e3", "require": {"max_epsilon": "1"}},
+    ),
+    MaliciousProver(
+        "delta too large", "trust.max_delta", nothing, UNMET, options={"require": {"max_delta": "1e-6"}}
+    ),
+    MaliciousProver(
+        "max_delta absent", "trust.max_delta", nothing, UNMET, options={"require": {"max_delta": None}}
+    ),
+    MaliciousProver(
+        "theta too large", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": "0.79"}}
+    ),
+    MaliciousProver(
+        "max_theta absent", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": None}}
+    ),
+    MaliciousProver(
+        "score window too high",
+        "trust.max_score_hi",
+        nothing,
+        UNMET,
+        options={"require": {"max_score_hi": 809}},
+    ),
+    MaliciousProver(
+        "max_score_hi absent",
+        "trust.max_score_hi",
+        nothing,
+        UNMET,
+        options={"require": {"max_score_hi": None}},
+    ),
+    MaliciousProver(
+        "score window too narrow",
+        "trust.min_score_width",
+        nothing,
+        UNMET,
+        options={"require": {"min_score_width": 710}},
+    ),
+    MaliciousProver(
+        "min_score_width absent",
+        "trust.min_score_width",
+        nothing,
+        UNMET,
+        options={"require": {"min_score_width": None}},
+    ),
+    MaliciousProver(
+        "k_max too small", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": 3}}
+    ),
+    MaliciousProver(
+        "min_k_max absent", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": None}}
+    ),
+    MaliciousProver(
+        "tau too small", "trust.min_tau", put("policy", "estimator", "tau", value=5), UNMET, proofs=False
+    ),
+    MaliciousProver(
+        "tau in seconds, wanted in positions",
+        "trust.min_tau",
+        put(
+            "policy",
+            "estimator",
+            value={"theta": [4, 5], "tau": 3600, "tau_unit": "seconds", "coalition_proof": None},
+        ),
+        UNMET,
+        options={"require": {"min_tau": "500 positions"}},
+        proofs=False,
+    ),
+    MaliciousProver(
+        "tau in positions, wanted in seconds",
+        "trust.min_tau",
+        put("policy", "estimator", "tau", value=3600),
+        UNMET,
+        options={"require": {"min_tau": "500 seconds"}},
+        proofs=False,
+    ),
+    MaliciousProver(
+        "tau shorter than wanted",
+        "trust.min_tau",
+        put("policy", "estimator", "tau", value=499),
+        UNMET,
+        options={"require": {"min_tau": "500 positions"}},
+        proofs=False,
+    ),
+    MaliciousProver(
+        "min_tau absent", "trust.min_tau", nothing, UNMET, options={"require": {"min_tau": None}}
+    ),
+    MaliciousProver(
+        "an abandoned window before this one", "trust.max_abandoned", previous_named, UNMET, proofs=False
+    ),
+    MaliciousProver(
+        "max_abandoned absent",
+        "trust.max_abandoned",
+        nothing,
+        UNMET,
+        options={"require": {"max_abandoned": None}},
+    ),
+    MaliciousProver(
+        "eight empty windows before this one", "trust.max_empty", many_empty_before, UNMET, proofs=False
+    ),
+    MaliciousProver(
+        "A1 not proved",
+        "trust.query_embedding",
+        no_embed_promised,
+        UNMET,
+        options={"require": {"query_embedding": "proved"}},
+        proofs=False,
+    ),
+    MaliciousProver(
+        "D1 not proved",
+        "trust.document_embedding",
+        nothing,
+        UNMET,
+        options={"require": {"document_embedding": "proved"}},
+    ),
+    MaliciousProver(
+        "coalition not checked",
+        "trust.coalition",
+        nothing,
+        UNMET,
+        options={"require": {"coalition": "checked"}},
+    ),
+    MaliciousProver(
+        "too few receipts", "receipt.independent", nothing, UNMET, options={"require": {"min_receipts": 9}}
+    ),
+    MaliciousProver(
+        "min_receipts absent",
+        "receipt.independent",
+        nothing,
+        UNMET,
+        options={"require": {"min_receipts": None}},
+    ),
+    MaliciousProver(
+        "unsafe setup", "trust.setup", nothing, UNMET, options={"require": {"allow_unsafe_setup": False}}
+    ),
+    MaliciousProver(
+        "receipts only from accounts that trust.toml does not name",
+        "receipt.independent",
+        nothing,
+        UNMET,
+        options={"independent": ()},
+    ),
+    MaliciousProver(
+        "sampled mode without beta and eta",
+        "proof.challenge",
+        nothing,
+        UNMET,
+        options={"require": {"mode": "sampled"}},
+    ),
+]
 
-CHEATS = [*OPENING, *LEDGER, *PROOF, *RECEIPT, *COALITION, *TRUST]
+MALICIOUS = [*OPENING, *LEDGER, *PROOF, *RECEIPT, *COALITION, *TRUST]
 
 
 @pytest.fixture
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(groth16.SYSTEM, "refusals", taken_as_valid)
+    return lambda: monkeypatch.setattr(groth16.SYSTEM, "failures", taken_as_valid)
 
 
 def test_a_forge_that_changes_nothing_passes(finished: Finished, tmp_path: Path) -> None:
     forge = Forge(finished)
     assert forge.verify(tmp_path).passed
-    assert forge.value["opening_checkpoint"] == finished.file.opening_checkpoint
+    assert forge.value["header_checkpoint"] == finished.file.header_checkpoint
     assert forge.value["final_checkpoint"] == finished.file.final_checkpoint
 
 
@@ -672,9 +913,9 @@ def test_clocks_may_differ_by_a_minute(finished: Finished, tmp_path: Path) -> No
     assert forge.verify(tmp_path).passed
 
 
-@pytest.mark.parametrize("cheat", CHEATS, ids=lambda c: c.fault)
+@pytest.mark.parametrize("cheat", MALICIOUS, ids=lambda c: c.fault)
 def test_a_cheater_is_found_by_one_check(
-    cheat: Cheat, finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+    cheat: MaliciousProver, finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
 ) -> None:
     forge = Forge(finished)
     cheat.change(forge)
@@ -684,18 +925,18 @@ def test_a_cheater_is_found_by_one_check(
     if "independent" in options:
         options = {"trust": finished.service.trust(finished.policy, **options)}
     verdict = forge.verify(tmp_path, **options)
-    found = {c.id: c.status for c in verdict.checks if c.status.value != "pass"}
-    assert verdict.exit_code is cheat.exit_code, found
-    assert verdict.deciding is not None and verdict.deciding.id == cheat.decides, found
-    assert set(found) == {cheat.decides, *cheat.also}, found
-    assert verdict.deciding.expected and verdict.deciding.found
+    result = {c.id: c.status for c in verdict.checks if c.status.value != "pass"}
+    assert verdict.exit_code is cheat.exit_code, result
+    assert verdict.deciding is not None and verdict.deciding.id == cheat.decides, result
+    assert set(result) == {cheat.decides, *cheat.also}, result
+    assert verdict.deciding.expected and verdict.deciding.actual
     assert verdict.line.split(" ")[:2] == [
         _outcome(cheat),
         cheat.decides,
     ]
 
 
-def _outcome(cheat: Cheat) -> str:
+def _outcome(cheat: MaliciousProver) -> str:
     """The first word of the verdict: of two with exit code 3, `standing.RULES` says which."""
     if cheat.exit_code is not UNMET:
         return {FAIL: "FAIL", UNDECIDED: "UNDECIDED"}[cheat.exit_code]
@@ -703,20 +944,21 @@ def _outcome(cheat: Cheat) -> str:
 
 
 def test_every_check_has_its_cheater(finished: Finished) -> None:
-    """A check that nobody could break, or that is new, shows here. `without` says why each has no cheater of its own."""
+    """A check that nobody could break, or that is new, shows here. `without` says why each has no cheater of its
+    own."""
     without = {
         "ledger.root": "below: a change without new signatures",
         "ledger.consistency": "a tree that is not the final one is found by ledger.root at the same time",
-        "opening.root": "below: another opening under a good checkpoint",
-        "opening.chain": "test_chain: windows in a row",
-        "opening.abandoned": "test_chain: windows in a row",
-        "opening.empty": "test_chain: windows in a row",
-        "bound.computed": "a policy without bound is not well-formed: opening.policy",
+        "header.root": "below: another opening under a good checkpoint",
+        "header.chain": "test_chain: windows in a row",
+        "header.abandoned": "test_chain: windows in a row",
+        "header.empty": "test_chain: windows in a row",
+        "bound.computed": "a policy without bound is not well-formed: header.policy",
         "trust.mechanisms": "test_listing and test_samples: a trust file that accepts only noise",
         "trust.noise_table": "below: pins",
         "trust.records": "below: a window without queries",
     }
-    tried = {cheat.decides for cheat in CHEATS}
+    tried = {cheat.decides for cheat in MALICIOUS}
     reported = {c.id for c in finished.verify().checks}
     tenants = {f"proof.{c}.medicine" for c in ("circuit", "key", "valid")}
     tenants |= {check.replace("proof.", "proof.embed.") for check in tenants}
@@ -760,10 +1002,10 @@ def test_another_opening_under_the_cosigned_checkpoint(
     forge.policy["delete_after"] += 1
     proofs_taken_as_valid()
     file, receipts = forge.seal(tmp_path)
-    swapped = file.model_copy(update={"opening_checkpoint": finished.file.opening_checkpoint})
+    swapped = file.model_copy(update={"header_checkpoint": finished.file.header_checkpoint})
     verdict = finished.verify(swapped, receipts=[receipts])
-    found = not_passed(verdict)
-    assert found == {"opening.root", "opening.beacon"}
+    result = not_passed(verdict)
+    assert result == {"header.root", "header.beacon"}
     assert verdict.exit_code is FAIL
 
 
@@ -796,7 +1038,7 @@ def test_zero_records_never_pass(finished: Finished, tmp_path: Path) -> None:
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is UNMET
     assert not_passed(verdict) == {
-        "receipt.independent", "trust.a1", "trust.records"
+        "receipt.independent", "trust.query_embedding", "trust.records"
     }  # fmt: skip
 
 
@@ -806,7 +1048,7 @@ def test_zero_records_never_pass_even_where_nothing_is_asked(
     from rag_audit.verify.checks import receipt
 
     monkeypatch.setattr(
-        receipt, "check", lambda case, reembed: case.figures.update(a1="re-executed", receipts=1)
+        receipt, "check", lambda case, reembed: case.figures.update(query_embedding="re-executed", receipts=1)
     )
     forge = Forge(finished)
     forge.value["entries"] = [e for e in forge.entries if e["type"] != "query"]
@@ -820,7 +1062,7 @@ PINS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "noise table": (lambda t: {"pins": t.pins.model_copy(update={"noise_table": None})}, "trust.noise_table"),
     "circuits": (lambda t: {"pins": t.pins.model_copy(update={"groth16": []})}, "proof.key.law"),
     "embedder": (lambda t: {"pins": t.pins.model_copy(update={"embedder": {}})}, "trust.embedder"),
-    "beacon": (lambda t: {"beacon": t.beacon.model_copy(update={"witnesses": []})}, "opening.beacon"),
+    "beacon": (lambda t: {"beacon": t.beacon.model_copy(update={"witnesses": []})}, "header.beacon"),
 }
 
 
@@ -837,13 +1079,13 @@ def test_a_pin_that_trust_lacks_leaves_it_undecided(
 def test_without_a_pinned_table_a1_is_proved_of_whatever_table_the_provider_committed(
     finished: Finished,
 ) -> None:
-    trust = finished.service.trust(finished.policy, a1="proved")
+    trust = finished.service.trust(finished.policy, query_embedding="proved")
     assert finished.verify(trust=trust).passed
     artefacts = {k: v for k, v in trust.pins.embedder.items() if k != "table-root"}
     unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": artefacts})})
     verdict = finished.verify(trust=unpinned)
-    assert not_passed(verdict) == {"trust.a1"}
-    assert verdict.exit_code is UNMET and "a1=proved(unpinned)" in verdict.line
+    assert not_passed(verdict) == {"trust.query_embedding"}
+    assert verdict.exit_code is UNMET and "query_embedding=proved(unpinned)" in verdict.line
     assert any("A1 is proved(unpinned)" in note for note in verdict.notes)
 
 
@@ -852,15 +1094,15 @@ def test_without_a_pinned_manifest_a1_is_proved_of_this_release_s_only(
     part: str, finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
 ) -> None:
     """An older trust.toml pins artefacts alone: they say nothing of the quantiser, the prompt or the form of hq."""
-    trust = finished.service.trust(finished.policy, a1="proved")
+    trust = finished.service.trust(finished.policy, query_embedding="proved")
     unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"manifest": None})})
     assert finished.verify(trust=unpinned).passed
     forge = Forge(finished)
     put(*MANIFEST, part, value=ZERO)(forge)
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path, trust=unpinned)
-    assert not_passed(verdict) == {"trust.a1"}
-    assert verdict.exit_code is UNMET and "a1=proved(unpinned)" in verdict.line
+    assert not_passed(verdict) == {"trust.query_embedding"}
+    assert verdict.exit_code is UNMET and "query_embedding=proved(unpinned)" in verdict.line
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -873,13 +1115,13 @@ def test_an_embedder_that_this_release_does_not_know_reaches_what_it_could(
     part = forge.value["embedder"]["embedder"]
     part.update(kind="all-MiniLM-L6-v2", pooling="mean", quantiser={"bits": 4, "scale": "0.15"},
                 artefacts={"tokenizer": "11" * 32, "weights": "22" * 32}, query_commitment="text")  # fmt: skip
-    trust = finished.service.trust(finished.policy, a1="declared")
+    trust = finished.service.trust(finished.policy, query_embedding="declared")
     pins = {"embedder": part["artefacts"], "manifest": manifest_digest(part) if pinned else None}
     trust = trust.model_copy(update={"pins": trust.pins.model_copy(update=pins)})
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path, trust=trust)
     assert verdict.passed, verdict.deciding
-    assert "a1=declared" in verdict.line
+    assert "query_embedding=declared" in verdict.line
     assert ("trust.manifest" in {c.id for c in verdict.checks}) == pinned
 
 
@@ -890,8 +1132,8 @@ def test_one_record_without_a_valid_proof_of_its_embedding_keeps_a1_from_being_p
     forge = Forge(finished)
     forge.proofs["law-1", 2].pop("embed")
     verdict = forge.verify(tmp_path)
-    assert verdict.figures["a1"] == "re-executed(4/6)"
-    assert finished.verify(receipts=[]).figures["a1"] == "proved"
+    assert verdict.figures["query_embedding"] == "re-executed(4/6)"
+    assert finished.verify(receipts=[]).figures["query_embedding"] == "proved"
 
 
 def test_another_noise_table_than_the_pinned_one(finished: Finished) -> None:
@@ -935,10 +1177,10 @@ def test_unsafe_setup_is_allowed_by_option_and_printed(finished: Finished) -> No
 def test_a_key_in_the_window_is_not_trusted(finished: Finished, tmp_path: Path) -> None:
     """Every signature by strangers, consistently: only trust.toml knows better."""
     forge = Forge(finished)
-    forge.provider = forge.opening_key = forge.final_key = STRANGER
+    forge.provider = forge.opening_key = forge.final_key = OUTSIDER
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is FAIL
-    assert verdict.deciding is not None and verdict.deciding.id == "opening.signature"
+    assert verdict.deciding is not None and verdict.deciding.id == "header.signature"
 
 
 # Sampled mode.
@@ -1103,10 +1345,12 @@ WRONG_CHALLENGES: dict[str, Callable[[Finished], list[str]]] = {
     "of another window": lambda f: [challenge(f, 3, window="w-2")],
     "of another origin": lambda f: [challenge(f, 3, origin="example.org/other")],
     "of too few records": lambda f: [challenge(f, 1)],
-    "by a key that trust.toml does not name": lambda f: [challenge(f, 3, key=SigningKey.generate("verifier.example.org"))],
+    "by a key that trust.toml does not name": lambda f: [
+        challenge(f, 3, key=SigningKey.generate("verifier.example.org"))
+    ],
     "by the provider": lambda f: [challenge(f, 3, key=f.service.key)],
     "not a note": lambda f: ["hello"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("notes", WRONG_CHALLENGES.values(), ids=WRONG_CHALLENGES.keys())
@@ -1144,7 +1388,7 @@ def test_repeated_later_and_unknown_cosignatures_change_nothing(finished: Finish
         return f"{text}{text.splitlines()[-1]}\n{later}\n— some one+else\u200b Uw2QOkn8srV1\n"
 
     file = finished.changed(
-        opening_checkpoint=added(finished.file.opening_checkpoint),
+        header_checkpoint=added(finished.file.header_checkpoint),
         final_checkpoint=added(finished.file.final_checkpoint),
     )
     verdict, before = finished.verify(file), finished.verify()

@@ -69,7 +69,7 @@ def test_what_is_written_and_what_is_signed(key: SigningKey, tmp_path: Path) -> 
         f"{i}.{kind}" for i in range(size) for kind in ("entry", "cose")
     }
     log = FinalLog.of(file)
-    protected = cbor({1: -19, 4: key.verifier.key_id, 15: {1: NAME, 2: log.closed.opening.log}, 395: 1,
+    protected = cbor({1: -19, 4: key.verifier.key_id, 15: {1: NAME, 2: log.closed.header.log}, 395: 1,
                       "rag-audit/checkpoint": file.final_checkpoint})  # fmt: skip
     signed = cbor(["Signature1", protected, b"", log.tree.root()])
     assert signed[0] == 0x84  # which starts no UTF-8: nothing else that the key signs begins so
@@ -109,7 +109,7 @@ def signed_by_another(_key: SigningKey) -> WindowFile:
 
 
 @pytest.mark.parametrize(
-    ("made", "error", "said"),
+    ("result", "error", "said"),
     [
         (without_cosignature, WindowStateError, "no witness has cosigned"),
         (without_its_end, SchemaError, "not closed"),
@@ -118,14 +118,14 @@ def signed_by_another(_key: SigningKey) -> WindowFile:
     ],
 )
 def test_no_receipt_of_what_is_no_final_log(
-    made: Callable[[SigningKey], WindowFile],
+    result: Callable[[SigningKey], WindowFile],
     error: type[RagAuditError],
     said: str,
     key: SigningKey,
     tmp_path: Path,
 ) -> None:
     with pytest.raises(error, match=said):
-        write_cose(made(key), tmp_path / "out", key)
+        write_cose(result(key), tmp_path / "out", key)
     assert not (tmp_path / "out").exists()
 
 

@@ -27,10 +27,10 @@ from rag_audit.log.store import LedgerStore
 from rag_audit.models.records import SlotKey
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.embed import EmbedJob, embed_json
 from rag_audit.proofs.backends.scan.job import ProofJob, proof_json
-from rag_audit.proofs.statements.private import NoiseCertificate
+from rag_audit.proofs.statements.private import NoiseProof
 from tests import child
 from tests.window.simulator import QUESTIONS, RELEASE_S, Service
 from tests.window.test_requests import signed
@@ -105,8 +105,8 @@ def serve(
             values = [
                 signed(service, window, question(account, i), account=account, i=i) for account, i in slots
             ]
-            found = window.answers.answer([Query.parse(v, window.context.embedder) for v in values])
-            for (account, i), answer in zip(slots, found, strict=True):
+            result = window.answers.answer([Query.parse(v, window.context.embedder) for v in values])
+            for (account, i), answer in zip(slots, result, strict=True):
                 assert isinstance(answer, Answer), answer
                 report([account, i, answer.dump()["documents"]])
         if close:
@@ -232,7 +232,7 @@ def test_killed_at_every_step_while_a_window_is_opened(service: Service) -> None
             with Window.resume(service.root / name, key=service.key, clock=service.clock) as window:
                 public = window.directory / "public"
                 assert window.status == "committed"
-                assert (public / "opening.json").exists() and (public / "checkpoint-1.txt").exists()
+                assert (public / "header.json").exists() and (public / "checkpoint-1.txt").exists()
                 outcomes.add("resumed")
         except RagAuditError as exc:
             outcomes.add(exc.name)
@@ -252,7 +252,7 @@ def test_a_window_whose_opening_was_not_published_is_published_when_it_comes_bac
         if path.is_file():
             path.unlink()
     with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
-        service.cosign_opening(again)
+        service.cosign_header(again)
         assert again.status == "active"
 
 
@@ -281,18 +281,18 @@ SLOT = SlotKey("law", "law-1", 1)
 
 @pytest.fixture
 def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored, and when, matters here, not what it says; a certificate's blindings differ each time."""
+    """What is stored, and when, matters here, not what it says; a noise proof's blindings differ each time."""
 
-    def certify(job: CertificateJob) -> NoiseCertificate:
-        return NoiseCertificate(b"certificate of %d" % job.slot, b"commitments", os.urandom(8))
+    def certify(job: SlotProofJob) -> NoiseProof:
+        return NoiseProof(b"noise proof of %d" % job.slot, b"commitments", os.urandom(8))
 
     def prove(job: ProofJob) -> dict[str, Any]:
-        made = job.certificate if isinstance(job.certificate, NoiseCertificate) else job.certificate.run()
-        assert made.proof == b"certificate of %d" % job.statement.slot
-        return proof_json(made.proof, b"proof of %d" % job.statement.htopk)
+        result = job.noise_proof if isinstance(job.noise_proof, NoiseProof) else job.noise_proof.run()
+        assert result.proof == b"noise proof of %d" % job.statement.slot
+        return proof_json(result.proof, b"proof of %d" % job.statement.htopk)
 
     monkeypatch.setattr(answers, "Release", lambda: Release(RELEASE_S))
-    monkeypatch.setattr(CertificateJob, "run", certify)
+    monkeypatch.setattr(SlotProofJob, "run", certify)
     monkeypatch.setattr(ProofJob, "run", prove)
     monkeypatch.setattr(
         EmbedJob,
@@ -305,8 +305,8 @@ def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
     arm: Callable[[int], None], service: Service, quick_proofs: None
 ) -> None:
-    """A certificate is made, its slot's query answered with its proof, the certificate dropped. Whatever dies where:
-    the slot serves one query, a record that names a proof has it, and no half certificate is ever used."""
+    """A noise proof is made, its slot's query answered with its proof, the noise proof dropped. Whatever dies where:
+    the slot serves one query, a record that names a proof has it, and no half noise proof is ever used."""
     service.open(system="scan").shut()
     active = service.root / "window"
 
@@ -314,7 +314,7 @@ def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
         def work(report: Callable[[Any], None]) -> None:
             arm(at)
             with Window.resume(directory, key=service.key, clock=service.clock) as window:
-                window.certify_ahead(1)
+                window.precompute_noise_proofs(1)
                 answer = window.handle(signed(service, window, question("law-1", 1)), eager=True)
                 assert isinstance(answer, Answer), answer
                 report(answer.dump()["documents"])
@@ -326,8 +326,8 @@ def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
         shutil.copytree(active, directory)
         status, answered = in_child(work_in(directory, at))
         with Window.resume(directory, key=service.key, clock=service.clock) as window:
-            certificate = window.certificates.get(SLOT)
-            assert certificate is None or certificate.proof.startswith(b"certificate of")
+            noise_proof = window.noise_proofs.get(SLOT)
+            assert noise_proof is None or noise_proof.proof.startswith(b"noise proof of")
             recorded = window.records
             assert len(recorded) <= 1 and (recorded or not answered)
             for record in recorded:
@@ -340,11 +340,11 @@ def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
             assert all(documents == again.dump()["documents"] for documents in answered)
             other = window.handle(signed(service, window, "Another question?"), eager=True)
             assert isinstance(other, Refusal) and other.reason == "slot-used"
-            window.certify_ahead(1)
+            window.precompute_noise_proofs(1)
             window.prove()
-            assert window.certificates.get(SLOT) is None
-            assert window.certificates.get(SLOT.ahead(1)) is not None
-        assert not list((directory / "certificates").glob(".*"))
+            assert window.noise_proofs.get(SLOT) is None
+            assert window.noise_proofs.get(SLOT.ahead(1)) is not None
+        assert not list((directory / "noise-proofs").glob(".*"))
         if status == 0:
             break
         assert status == KILLED

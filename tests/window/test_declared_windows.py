@@ -39,7 +39,9 @@ class Drifting(EmbeddingServer):
 def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_again(
     service: Service, tmp_path: Path
 ) -> None:
-    policy = service.policy(dimension=DIMENSION, norm_factor=None, score_window=(20, 160), system="scan", tokens=(8, 64))  # fmt: skip
+    policy = service.policy(
+        dimension=DIMENSION, norm_factor=None, score_window=(20, 160), system="scan", tokens=(8, 64)
+    )
     limits = {"query_tokens": 8, "document_tokens": 64}
     with serving(Drifting()) as server:
         place = settings(tmp_path, server.url, attempts=1)
@@ -48,8 +50,8 @@ def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_ag
             roster=[a.roster_entry for a in service.accounts.values()], documents=TEXTS, clock=service.clock,
             embedder=get_embedder("openai", folder=place, **limits),
         )  # fmt: skip
-        service.cosign_opening(window)
-        service.clock.now = window.opening.opens_at
+        service.cosign_header(window)
+        service.clock.now = window.header.opens_at
         question = QUESTIONS["law"][0]
         publication = Publication.load(window.directory / "public")
         asker, known = service.accounts["law-1"], embedder_of(publication)
@@ -83,7 +85,9 @@ def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_ag
         assert len(server.seen) == before, "what was embedded once is not asked for again"
     receipts = service.receipts(window, tmp_path / "receipts")
 
-    trust = service.trust(policy, max_epsilon="1e9", max_score_hi=160, min_score_width=140, a1="declared")
+    trust = service.trust(
+        policy, max_epsilon="1e9", max_score_hi=160, min_score_width=140, query_embedding="declared"
+    )
     own = known.manifest()
     pins = trust.pins.model_copy(update={"embedder": own["artefacts"], "manifest": manifest_digest(own)})
     file = WindowFile.load(window.directory / "public")
@@ -91,8 +95,8 @@ def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_ag
         file, trust=trust.model_copy(update={"pins": pins}), receipts=[receipts], model=place
     )
     assert verdict.passed, verdict.line
-    assert verdict.figures["a1"] == "declared"
-    assert "proof.a1" not in {check.id for check in verdict.checks}
+    assert verdict.figures["query_embedding"] == "declared"
+    assert "proof.query_embedding" not in {check.id for check in verdict.checks}
     assert any("vectors of openai are declared" in note for note in verdict.notes)
     assert any("endpoint" in text for text in verdict.does_not_prove)
 
@@ -102,13 +106,13 @@ def test_policy_and_trust_file_of_defaults_agree_for_many_components(
 ) -> None:
     place, out = settings(tmp_path, "https://models.example/v1", dimension=1536), tmp_path / "policy.json"
     embedder = ["--embedder", "openai", "--model", str(place)]
-    made = CliRunner().invoke(
+    result = CliRunner().invoke(
         main, ["provider", "policy", "new", str(out), "--window", "w", "--tenant", "a=64", *embedder]
     )
-    assert made.exit_code == 0, made.output
+    assert result.exit_code == 0, result.output
     policy = Policy.parse(json.loads(out.read_text()), field="policy")
     assert policy.noise is not None and (policy.noise.lo, policy.noise.hi) == (848, 6786)
-    assert policy.estimator.certificate is None
+    assert policy.estimator.coalition_proof is None
     trust, vkeys = tmp_path / "trust.toml", [str(w.vkey) for w in service.witnesses.values()]
     words = ["verifier", "trust", "new", str(trust), "--origin", ORIGIN, "--provider", str(service.key.verifier),
              "--witness", vkeys[0], "--embedder", "openai"]  # fmt: skip
@@ -117,7 +121,11 @@ def test_policy_and_trust_file_of_defaults_agree_for_many_components(
     done = CliRunner().invoke(main, [*words, "--model", str(place)])
     assert done.exit_code == 0, done.output
     require = Trust.from_toml(trust.read_bytes(), source="trust.toml").require
-    assert (require.a1, require.coalition, require.max_score_hi) == ("declared", "not-checked", 6786)
+    assert (require.query_embedding, require.coalition, require.max_score_hi) == (
+        "declared",
+        "not-checked",
+        6786,
+    )
 
 
 def test_a_retained_question_of_other_embedders_is_as_it_was(service: Service) -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.account.account import Account
 from rag_audit.cli import main
-from rag_audit.cli.opening import previous_window
+from rag_audit.cli.open import previous_window
 from rag_audit.errors import SchemaError, SignatureError
 from rag_audit.models.enrolling import EnrolmentRequest
 from rag_audit.models.publication import Publication
@@ -26,7 +26,7 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
-def asked(account: Account, folder: Path, *options: str, window: str = NEXT) -> Path:
+def requested(account: Account, folder: Path, *options: str, window: str = NEXT) -> Path:
     """A request in the provider's folder."""
     done = run("account", "request", account.directory, "--origin", ORIGIN, "--window", window, *options)
     assert done.exit_code == 0, done.output
@@ -50,8 +50,8 @@ def approve(root: Path, *options: str) -> Any:
 def test_requests_wait_until_they_are_approved(tmp_path: Path) -> None:
     accounts = [Account.create(tmp_path / name, name, "law") for name in ("a", "b", "c")]
     for account in accounts[:2]:
-        asked(account, tmp_path / "requests")
-    asked(accounts[2], tmp_path / "requests", window="w-1")
+        requested(account, tmp_path / "requests")
+    requested(accounts[2], tmp_path / "requests", window="w-1")
     waits = approve(tmp_path)
     assert (waits["waiting"], list(waits["refused"])) == (["a", "b"], ["c.json"])
     assert not (tmp_path / "roster.json").exists()
@@ -73,10 +73,10 @@ def test_requests_wait_until_they_are_approved(tmp_path: Path) -> None:
 def test_a_changed_request_is_not_its_signers(tmp_path: Path, change: dict[str, str | None]) -> None:
     account = Account.create(tmp_path / "a", "a", "law")
     account.keys.renew("a")
-    made = EnrolmentRequest.sign(account.roster_entry, account.keys.newest, origin=ORIGIN, window=NEXT,
+    result = EnrolmentRequest.sign(account.roster_entry, account.keys.newest, origin=ORIGIN, window=NEXT,
                                  previous=account.keys.before)  # fmt: skip
-    made.check(origin=ORIGIN, window=NEXT)
-    changed = made.model_copy(update=change)
+    result.check(origin=ORIGIN, window=NEXT)
+    changed = result.model_copy(update=change)
     with pytest.raises(SignatureError):
         changed.check(origin=changed.origin, window=changed.window)
 
@@ -84,23 +84,23 @@ def test_a_changed_request_is_not_its_signers(tmp_path: Path, change: dict[str, 
 def test_a_key_is_replaced_by_who_has_the_old_one_only(tmp_path: Path) -> None:
     roster = tmp_path / "roster.json"
     account = Account.create(tmp_path / "a", "a", "law")
-    admit(roster, [read(asked(account, tmp_path / "requests"))])
+    admit(roster, [read(requested(account, tmp_path / "requests"))])
     first = account.roster_entry.key
     thief = Account.create(tmp_path / "thief", "a", "law")
-    stolen = read(asked(thief, tmp_path / "requests", "--rotate"))
+    stolen = read(requested(thief, tmp_path / "requests", "--rotate"))
     stolen.check(origin=ORIGIN, window=NEXT)  # signed well, by keys of its own
     for request in (stolen, stolen.model_copy(update={"tenant": "medicine"})):
         with pytest.raises(SchemaError):
             admit(roster, [request])
     assert [line.key for line in load_roster(roster)] == [first]
-    asked(account, tmp_path / "requests", "--rotate")
+    requested(account, tmp_path / "requests", "--rotate")
     assert approve(tmp_path, "--all")["replaced"] == ["a"]
     assert (
         [line.key for line in load_roster(roster)] == [Account(account.directory).roster_entry.key] != [first]
     )
     # The account loses both: the provider vouches for whoever asks now.
     other = Account.create(tmp_path / "new", "a", "law")
-    asked(other, tmp_path / "requests")
+    requested(other, tmp_path / "requests")
     assert approve(tmp_path, "--lost", "a")["replaced"] == ["a"]
     assert load_roster(roster) == [other.roster_entry]
 
@@ -122,7 +122,7 @@ def test_each_key_signs_in_the_windows_whose_roster_has_it(tmp_path: Path) -> No
     with service.open() as window:
         public = window.directory / "public"
         service.ask(window, "law-1", QUESTIONS["law"][0])
-        asked(account, tmp_path / "requests", "--rotate")
+        requested(account, tmp_path / "requests", "--rotate")
         service.accounts["law-1"] = account = Account(account.directory)
         assert isinstance(service.ask(window, "law-1", QUESTIONS["law"][1]), Answer)
         shown = run("account", "status", account.directory, "--window", public, "--json")

@@ -39,7 +39,7 @@ def draw_beacon(service: Service, window: Window, enrolment: Enrolment, name: st
     entries = [jcs(e) for e in WindowFile.load(window.directory / "public").entries]
     tree = HashTree(leaf_hash(e) for e in entries)
     for witness in service.witnesses.values():
-        last = witness.last(window.opening.log)
+        last = witness.last(window.header.log)
         assert last is not None
         note = witness.cosign(
             path.read_text(), log_key=log_key, consistency=tree.consistency_path(last[0], size)
@@ -73,7 +73,7 @@ def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, 
         str(e["seq"]): {"retrieve": proof, "embed": proof} for e in file.entries if e["type"] == "query"
     }
     keys = {instance.digest(): proving_key(instance).vk for instance in policy_instances(policy)}
-    monkeypatch.setattr(groth16.SYSTEM, "refusals", taken_as_valid)
+    monkeypatch.setattr(groth16.SYSTEM, "failures", taken_as_valid)
     monkeypatch.setattr(groth16.SYSTEM, "parse_proof", lambda *_, **__: b"")
     changed = file.model_copy(update={"proofs": proofs, "verification_keys": keys})
     trust = service.trust(policy, independent=("law-1",), **options.pop("require", {}))
@@ -92,10 +92,10 @@ def test_an_account_enrolled_in_an_open_window(service: Service, monkeypatch: py
     service.ask(window, "law-9", QUESTIONS["law"][0])
     assert window.state.beacons[0] != window.state.beacons[enrolment.seq]
     directory = finish(service, window)
-    found = verdict(service, directory, monkeypatch)
-    assert found.passed, found.deciding
-    assert (found.figures["enrolments"], found.figures["accounts"]) == (1, 5)
-    assert found.figures["enrolments_void_or_unused"] == 0
+    result = verdict(service, directory, monkeypatch)
+    assert result.passed, result.deciding
+    assert (result.figures["enrolments"], result.figures["accounts"]) == (1, 5)
+    assert result.figures["enrolments_void_or_unused"] == 0
 
 
 def test_an_enrolled_account_after_a_restart(service: Service) -> None:
@@ -117,9 +117,9 @@ def test_an_enrolment_that_got_no_beacon_is_counted(
     window = service.open()
     service.ask(window, "law-1", QUESTIONS["law"][0])
     enrol(service, window, "law-9")
-    found = verdict(service, finish(service, window), monkeypatch)
-    assert found.passed, found.deciding
-    assert found.figures["enrolments_void_or_unused"] == 1
+    result = verdict(service, finish(service, window), monkeypatch)
+    assert result.passed, result.deciding
+    assert result.figures["enrolments_void_or_unused"] == 1
 
 
 def test_a_beacon_that_comes_after_the_end_is_left_out(
@@ -141,9 +141,9 @@ def test_a_beacon_that_comes_after_the_end_is_left_out(
     with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
         again.admit(late)
         assert again.checkpoint() == end
-    found = verdict(service, window.directory, monkeypatch)
-    assert found.passed, found.deciding
-    assert found.figures["enrolments_void_or_unused"] == 1
+    result = verdict(service, window.directory, monkeypatch)
+    assert result.passed, result.deciding
+    assert result.figures["enrolments_void_or_unused"] == 1
 
 
 def test_the_tenants_cap_counts_enrolments(service: Service) -> None:
@@ -152,7 +152,7 @@ def test_the_tenants_cap_counts_enrolments(service: Service) -> None:
         before = window.checkpoint()
         with pytest.raises(PolicyError) as caught:
             enrol(service, window, "law-9")
-        assert caught.value.found == 4 and window.checkpoint() == before
+        assert caught.value.actual == 4 and window.checkpoint() == before
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ def test_nobody_is_enrolled_outside_the_window(service: Service) -> None:
     with service.commit() as window:
         with pytest.raises(WindowStateError):
             enrol(service, window, "law-7")
-        service.cosign_opening(window)
+        service.cosign_header(window)
         with pytest.raises(RequestRefused, match="not open"):
             enrol(service, window, "law-8")
-        service.clock.now = window.opening.opens_at
+        service.clock.now = window.header.opens_at
         window.close()
         with pytest.raises(WindowStateError):
             enrol(service, window, "law-9")
@@ -181,10 +181,10 @@ def test_nobody_is_enrolled_outside_the_window(service: Service) -> None:
 
 def test_a_nonce_is_revealed_only_over_a_quorum(service: Service) -> None:
     with service.commit() as window:
-        entry = jcs(window.opening.dump())
+        entry = jcs(window.header.dump())
         text = (window.directory / "public" / "checkpoint-1.txt").read_text()
         one = service.witnesses["w1"]
-        note = one.cosign_opening(text, entry, log_key=service.key.verifier)
+        note = one.cosign_header(text, entry, log_key=service.key.verifier)
         keys = [w.vkey for w in service.witnesses.values()]
         with pytest.raises(SignatureError):
             one.reveal(note, entry, log_key=service.key.verifier, witnesses=keys, quorum=2)
@@ -192,6 +192,6 @@ def test_a_nonce_is_revealed_only_over_a_quorum(service: Service) -> None:
 
 def test_a_cosigned_checkpoint_that_was_not_published_is_not_taken(service: Service) -> None:
     with service.open() as window:
-        note = Checkpoint(window.opening.log, 7, bytes(32)).sign(service.key)
+        note = Checkpoint(window.header.log, 7, bytes(32)).sign(service.key)
         with pytest.raises(WindowStateError, match="no such checkpoint"):
             window.admit([str(note)])

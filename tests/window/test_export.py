@@ -92,9 +92,9 @@ def test_what_is_no_final_log(finished: Finished, tmp_path: Path) -> None:
     edited = [*entries[:2], {**entries[2], "ts": entries[2]["ts"] + 1}, *entries[3:]]
     with pytest.raises(SchemaError, match="the window's entries do not match its final checkpoint"):
         export(finished, tmp_path, file=finished.changed(entries=edited))
-    opening = {**entries[0], "closes_at": entries[0]["closes_at"] + 1}
+    header = {**entries[0], "closes_at": entries[0]["closes_at"] + 1}
     with pytest.raises(SchemaError):
-        FinalLog.of(finished.changed(entries=[opening, *entries[1:]]), log_key=key)
+        FinalLog.of(finished.changed(entries=[header, *entries[1:]]), log_key=key)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -151,22 +151,22 @@ def test_snarkjs_checks_what_is_written_for_it(finished: Finished, tmp_path: Pat
     proofs = finished.value()["proofs"]
     kept = dict(sorted(proofs.items(), key=lambda item: int(item[0]))[:1])
     assert write_snarkjs(finished.changed(proofs=kept), tmp_path) == 2
-    made = json.loads((tmp_path / "index.json").read_text())["proofs"]
-    assert sorted(p["statement"] for p in made) == ["embed", "retrieve"]
+    result = json.loads((tmp_path / "index.json").read_text())["proofs"]
+    assert sorted(p["statement"] for p in result) == ["embed", "retrieve"]
     done = run(tmp_path / "verify.sh")
     assert done.returncode == 0 and done.stdout.count("OK!") == 2, done.stdout + done.stderr
     # Another public input: snarkjs, and so the script, says no.
-    path = tmp_path / made[0]["folder"] / "public.json"
+    path = tmp_path / result[0]["folder"] / "public.json"
     values = json.loads(path.read_text())
     path.write_text(json.dumps([*values[:-1], str(int(values[-1]) + 1)]))
     assert run(tmp_path / "verify.sh").returncode != 0
 
 
 def test_the_index_names_what_was_written(finished: Finished, tmp_path: Path) -> None:
-    made = write_snarkjs(finished.file, tmp_path)
+    result = write_snarkjs(finished.file, tmp_path)
     index = json.loads((tmp_path / "index.json").read_text())
     records = [e for e in finished.file.entries if isinstance(e, dict) and e["type"] == "query"]
-    assert made == len(index["proofs"]) == 2 * len(records)
+    assert result == len(index["proofs"]) == 2 * len(records)
     assert index["keys"] == {p.circuit: p.vk for p in finished.service.trust(finished.policy).pins.groth16}
     for part in index["proofs"]:
         (record,) = (r for r in records if [r["seq"]] == part["records"])
@@ -218,7 +218,7 @@ def receipt_line(top_k: int, capacity: int) -> int:
     name = "a" * 128
     record = QueryRecord(
         type="query", v=1, window=name, seq=10**9, account=name, tenant=name, i=10**6, ts=10**13, hq="0" * 64,
-        cq="0" * 64, htopk="0" * 64, hans=hashes, held=hashes, sig=hashes * 2, proof=hashes,
+        cq="0" * 64, htopk="0" * 64, hans=hashes, disclosed_set=hashes, sig=hashes * 2, proof=hashes,
     )  # fmt: skip
     body = ReceiptBody(v=1, record=record, salt_k="0" * 64, salt_a=hashes, positions=[capacity - 1] * top_k,
                        documents=[document] * top_k)  # fmt: skip
@@ -226,7 +226,7 @@ def receipt_line(top_k: int, capacity: int) -> int:
     return len("extra ") + 4 * ((size + 2) // 3)
 
 
-def most(capacity: int) -> int:
+def maximum(capacity: int) -> int:
     return max(k for k in range(1, 200) if receipt_line(k, capacity) <= LINE)
 
 
@@ -234,7 +234,7 @@ def test_the_table_of_the_page_is_what_the_format_gives() -> None:
     page = (ROOT / "docs" / "protocol.md").read_text()
     row = next(line for line in page.splitlines() if line.startswith("| K at most |"))
     said = [int(cell) for cell in row.split("|")[2:-1]]
-    assert said == [most(capacity) for capacity in (64, 1_000, 10_000, 100_000, 1_000_000)]
+    assert said == [maximum(capacity) for capacity in (64, 1_000, 10_000, 100_000, 1_000_000)]
 
 
 def test_a_receipt_without_its_openings_is_short(finished: Finished, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rag_audit.models.records import Entry, QueryRecord
 from rag_audit.models.windowfile import WindowFile
 from tests.counting import counted
 from tests.window.simulator import QUESTIONS, Service
-from tests.window.test_enrolled_together import cosigned, drawn_for, lines_of
+from tests.window.test_enrolled_batch import cosigned, drawn_for, lines_of
 
 TILE = 20_000
 

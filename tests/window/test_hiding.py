@@ -27,8 +27,8 @@ def shapes_by_tenant(finished: Finished) -> dict[str, set[str]]:
     shapes: dict[str, set[str]] = {}
     for entry in finished.file.entries:
         if entry["type"] == "query":
-            made = shape(finished.file.proofs[str(entry["seq"])])
-            shapes.setdefault(entry["tenant"], set()).add(json.dumps(made, sort_keys=True))
+            result = shape(finished.file.proofs[str(entry["seq"])])
+            shapes.setdefault(entry["tenant"], set()).add(json.dumps(result, sort_keys=True))
     return shapes
 
 
@@ -56,8 +56,8 @@ def test_indices_that_differ_in_one_document_look_alike(tmp_path: Path) -> None:
     sizes = []
     for name, texts in (("with", TEXTS), ("without", {**TEXTS, "law": TEXTS["law"][1:]})):
         with service.commit(name, window=name, documents=texts) as window:
-            public = json.loads((window.directory / "public" / "opening.json").read_text())
-        public["opening"]["window"] = public["policy"]["window"] = "w"
+            public = json.loads((window.directory / "public" / "header.json").read_text())
+        public["header"]["window"] = public["policy"]["window"] = "w"
         sizes.append(shape(public))
     assert sizes[0] == sizes[1]
 
@@ -80,20 +80,21 @@ def test_scan_proofs_over_indices_that_differ_in_one_document_look_alike(tmp_pat
 @pytest.mark.parametrize("system", ["groth16", "scan"])
 def test_the_same_texts_commit_to_other_values_each_window(tmp_path: Path, system: str) -> None:
     service = Service(tmp_path)
-    found = []
+    result = []
     for name in ("first", "second"):
         with service.commit(name, window=name, system=system) as window:
-            opening = window.opening
+            header = window.header
             tenants = window.commitment.tenants.values()
-            found += [opening.c_seed, *(t.entry.c_idx for t in tenants), *(t.entry.c_docs for t in tenants)]
+            result += [header.c_seed, *(t.entry.c_idx for t in tenants), *(t.entry.c_docs for t in tenants)]
             # Also point by point: the difference of two commitments would be the difference of the texts.
-            found += [t.points[i : i + 32] for t in tenants for i in range(0, len(t.points), 32)]
-    assert len(set(found)) == len(found) >= (2 * 2 * 256 if system == "scan" else 10)
+            result += [t.points[i : i + 32] for t in tenants for i in range(0, len(t.points), 32)]
+    assert len(set(result)) == len(result) >= (2 * 2 * 256 if system == "scan" else 10)
 
 
 @pytest.mark.parametrize("reach", [100, pytest.param(1100, marks=pytest.mark.full)])
 def test_no_commitment_opens_to_a_small_value(finished: Finished, reach: int) -> None:
-    """Up to all scores and noise values of the demo's mechanism, unsalted and under the salts that people forget: 0, 1."""
+    """Up to all scores and noise values of the demo's mechanism, unsalted and under the salts that people forget: 0,
+    1."""
     published = {
         e[k] for e in finished.file.entries if e["type"] == "query" for k in ("hq", "cq", "htopk", "hans")
     }

@@ -10,8 +10,8 @@ import pytest
 
 from bench.verify import build
 from rag_audit.errors import PolicyError
+from rag_audit.models.header import check_roster
 from rag_audit.models.models import repeated
-from rag_audit.models.opening import check_roster
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.trust import AccountTrust, Trust
 from rag_audit.models.windowfile import WindowFile
@@ -21,7 +21,7 @@ from rag_audit.relation import poseidon
 from rag_audit.report.cumulative import WindowPart, compose
 from rag_audit.report.verification import verify_window
 from rag_audit.verify.case import Case, Status
-from rag_audit.verify.checks import coalition, ledger, opening, proof, receipt
+from rag_audit.verify.checks import coalition, header, ledger, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.inputs import load_receipts
 from rag_audit.verify.verifier import open_case
@@ -37,17 +37,17 @@ SIZES = (60, 120, 240)
 def without_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins where proofs would be: everything up to their statements is as in a real window."""
     monkeypatch.setattr(scan.SYSTEM, "parse_proof", lambda *_, **__: b"")
-    monkeypatch.setattr(scan.SYSTEM, "refusals", taken_as_valid)
+    monkeypatch.setattr(scan.SYSTEM, "failures", taken_as_valid)
 
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     """Windows by their number of records: half as many accounts, a sixth of them enrolled late, as many receipts."""
-    made = {}
+    result = {}
     for records in SIZES:
-        made[records] = tmp_path_factory.mktemp(f"window-{records}")
-        build(str(made[records]), records, records // 2, records // 12, records // 12)
-    return made
+        result[records] = tmp_path_factory.mktemp(f"window-{records}")
+        build(str(result[records]), records, records // 2, records // 12, records // 12)
+    return result
 
 
 def opened(folder: Path) -> Case:
@@ -59,7 +59,7 @@ def opened(folder: Path) -> Case:
 
 def all_checks(case: Case) -> None:
     """Every group but the bounds, whose work depends on the policy alone."""
-    opening.check(case)
+    header.check(case)
     ledger.check(case)
     proof.check(case)
     receipt.check(case, None)
@@ -98,7 +98,7 @@ def test_these_windows_pass(windows: dict[int, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    "group", [opening.check, ledger.check, proof.check, lambda c: receipt.check(c, None), all_checks]
+    "group", [header.check, ledger.check, proof.check, lambda c: receipt.check(c, None), all_checks]
 )
 def test_a_window_of_twice_the_size_takes_twice_the_calls(
     windows: dict[int, Path], group: Callable[[Case], None]
@@ -157,7 +157,7 @@ def test_what_occurs_twice_is_found_all_the_same(windows: dict[int, Path]) -> No
     case = opened(windows[SIZES[0]])
     with pytest.raises(PolicyError) as caught:
         check_roster([*case.roster, case.roster[3]], case.policy)
-    assert caught.value.found == [case.roster[3].account]
+    assert caught.value.actual == [case.roster[3].account]
 
 
 def test_independent_accounts_are_not_searched(windows: dict[int, Path]) -> None:
@@ -166,7 +166,7 @@ def test_independent_accounts_are_not_searched(windows: dict[int, Path]) -> None
     accounts = [AccountTrust.model_construct(id=name, key="00" * 32) for name in names]
     trust = trust.model_copy(update={"account": accounts})
     CountedText.compared = 0
-    assert all((found := trust.independent(name)) and found.id is name for name in names)
+    assert all((result := trust.independent(name)) and result.id is name for name in names)
     assert CountedText.compared <= 20 * len(names)
     assert trust.independent("nobody") is None
 

@@ -106,14 +106,14 @@ def test_nothing_follows_what_the_closing_record_is_about(
     """An enrolment that is on its way when the window closes is waited for."""
     with service.open(accounts_max=4) as window:
         account, beacon = new_account(service, "late").roster_entry, service.beacon()
-        closing = threading.Thread(target=lambda: window.close())
+        trailer = threading.Thread(target=lambda: window.close())
 
         def close() -> None:
-            closing.start()
-            closing.join(2)  # time to write its record, if it did not wait
+            trailer.start()
+            trailer.join(2)  # time to write its record, if it did not wait
 
         before_the_first_append(window, monkeypatch, close)
         window.enrol(account, beacon)
-        closing.join()
-        assert [e.type for e in window.state.entries[-2:]] == ["enrolment", "closing"]
+        trailer.join()
+        assert [e.type for e in window.state.entries[-2:]] == ["enrolment", "trailer"]
         assert window.state.entries[-1].enrolments == 1  # type: ignore[union-attr]

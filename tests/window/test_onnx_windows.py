@@ -44,8 +44,8 @@ def test_a_window_is_served_and_verified_with_a_folder_of_files(
         roster=[a.roster_entry for a in service.accounts.values()], documents=DOCUMENTS, clock=service.clock,
         embedder=get_embedder(NAME, folder=folder, **limits),
     )  # fmt: skip
-    service.cosign_opening(window)
-    service.clock.now = window.opening.opens_at
+    service.cosign_header(window)
+    service.clock.now = window.header.opens_at
     window.shut()
 
     with pytest.raises(SetupError) as caught:
@@ -74,12 +74,12 @@ def test_a_window_is_served_and_verified_with_a_folder_of_files(
     trust = trust.model_copy(update={"pins": pins})
     file = WindowFile.load(window.directory / "public")
     without = verify_window(file, trust=trust, receipts=[receipts])
-    assert any("--model" in note for note in without.notes) and not without.figures["a1"].startswith(
-        "re-executed"
-    )
+    assert any("--model" in note for note in without.notes) and not without.figures[
+        "query_embedding"
+    ].startswith("re-executed")
     with_files = verify_window(file, trust=trust, receipts=[receipts], model=folder)
-    assert with_files.figures["a1"] == "re-executed(1/1)"
-    a1 = next(c for c in with_files.checks if c.id == "proof.a1")
+    assert with_files.figures["query_embedding"] == "re-executed(1/1)"
+    a1 = next(c for c in with_files.checks if c.id == "proof.query_embedding")
     assert a1.status == "pass"
 
     # The commands find the folder again where `open` stored it.
@@ -119,9 +119,9 @@ def test_a_policy_takes_its_constants_from_the_embedder(tmp_path: Path) -> None:
 def test_published_constants_are_those_of_the_embedders() -> None:
     assert set(EMBEDDERS) == {"wordllama-256", *MODELS, *OF_A_PLACE}
     wordllama = get_embedder()
-    found = published_constants(EMBEDDERS[0])
-    assert (found.dimension, found.scale) == (wordllama.dimension, wordllama.scale)
-    assert found.norm_factor is not None
+    result = published_constants(EMBEDDERS[0])
+    assert (result.dimension, result.scale) == (wordllama.dimension, wordllama.scale)
+    assert result.norm_factor is not None
     assert published_constants(NAME).norm_factor is None
     with pytest.raises(SetupError, match="unknown embedder"):
         published_constants("other")

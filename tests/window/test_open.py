@@ -184,12 +184,12 @@ def test_a_window_is_dated_once_it_is_prepared(service: Service) -> None:
     began = service.clock()
     with service.commit(system="scan", opens_in=30_000, progress=hours_a_step(service)) as window:
         assert service.clock() > began + 3_600_000
-        assert window.opening.opens_at == service.clock() + 30_000
-        assert window.opening.closes_at - window.opening.opens_at == draft.closes_at - draft.opens_at
-        assert window.policy == draft.moved(window.opening.opens_at)
-        assert window.policy.delete_after - draft.delete_after == window.opening.opens_at - draft.opens_at
-        assert window.opening.c_policy == window.policy.digest()
-        service.cosign_opening(window)
+        assert window.header.opens_at == service.clock() + 30_000
+        assert window.header.closes_at - window.header.opens_at == draft.closes_at - draft.opens_at
+        assert window.policy == draft.moved(window.header.opens_at)
+        assert window.policy.delete_after - draft.delete_after == window.header.opens_at - draft.opens_at
+        assert window.header.c_policy == window.policy.digest()
+        service.cosign_header(window)
         assert window.status == "active"
 
 
@@ -207,7 +207,7 @@ def test_a_window_is_dated_once_its_texts_are_stored(service: Service) -> None:
 
     service.clock = looking  # type: ignore[assignment]
     with service.commit(opens_in=30_000) as window:
-        assert stored[window.opening.opens_at - 30_000] == sorted(TEXTS)
+        assert stored[window.header.opens_at - 30_000] == sorted(TEXTS)
 
 
 def test_texts_of_an_attempt_that_was_given_up_do_not_stay(service: Service) -> None:

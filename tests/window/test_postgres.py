@@ -21,8 +21,8 @@ from tests.window.test_requests import signed
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[Cluster]:
-    with cluster(durable=True) as made:
-        yield made
+    with cluster(durable=True) as result:
+        yield result
 
 
 def test_a_window_goes_on_after_its_database_was_killed(database: Cluster, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rag_audit.commit.stored import load_commitment, unfinished
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.publication import Publication
-from rag_audit.models.records import Opening
+from rag_audit.models.records import WindowHeader
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.store import RUN
 from rag_audit.report.verification import verify_window
@@ -30,8 +30,15 @@ from tests.window.test_crash import KILLED, die_in_files, die_in_store, in_child
 from tests.window.test_open import kept
 
 
-def made_ahead(service: Service, name: str = "next", *, texts: Mapping[str, Sequence[str]] = TEXTS, embedder: Any = None,
-               progress: Any = None, **changes: Any) -> Path:  # fmt: skip
+def precomputed(
+    service: Service,
+    name: str = "next",
+    *,
+    texts: Mapping[str, Sequence[str]] = TEXTS,
+    embedder: Any = None,
+    progress: Any = None,
+    **changes: Any,
+) -> Path:
     """A prepared window of scan tenants; its policy has the witnesses' nonces."""
     prepare(
         service.root / name,
@@ -46,7 +53,7 @@ def made_ahead(service: Service, name: str = "next", *, texts: Mapping[str, Sequ
     return service.root / name
 
 
-def opened(service: Service, folder: Path, **options: Any) -> Opening:
+def opened(service: Service, folder: Path, **options: Any) -> WindowHeader:
     return open_prepared(folder, key=service.key, clock=service.clock, **options)
 
 
@@ -59,21 +66,21 @@ def test_the_next_window_is_prepared_while_one_serves_and_follows_it(
 ) -> None:
     with service.open("first", system="scan", window="first") as first:
         service.ask(first, "law-1", QUESTIONS["law"][0])
-        folder = made_ahead(service)
+        folder = precomputed(service)
         service.ask(first, "medicine-1", QUESTIONS["medicine"][0])
         service.finish(first)  # an hour before its date
     assert not list((folder / "public").iterdir()) and unfinished(folder)
     work.clear()
     before = kept(folder)
     previous = ClosedWindow.of(WindowFile.load(first.directory / "public"), field="first").as_previous()
-    opening = opened(service, folder, previous=previous, opens_in=5_000)
-    assert opening.opens_at == service.clock() + 5_000 < first.opening.closes_at
-    assert Publication.load(folder / "public").parsed_opening() == opening and work == []
+    header = opened(service, folder, previous=previous, opens_in=5_000)
+    assert header.opens_at == service.clock() + 5_000 < first.header.closes_at
+    assert Publication.load(folder / "public").parsed_header() == header and work == []
     with resumed(service, folder) as second:
         assert kept(folder) == before and work == []
         assert not (folder / "prepared.json").exists() and not (folder / "unfinished.json").exists()
-        service.cosign_opening(second)
-        service.clock.now = opening.opens_at
+        service.cosign_header(second)
+        service.clock.now = header.opens_at
         service.ask(second, "law-1", QUESTIONS["law"][0])
         service.ask(second, "medicine-1", QUESTIONS["medicine"][0])
         service.finish(second)
@@ -85,7 +92,7 @@ def test_the_next_window_is_prepared_while_one_serves_and_follows_it(
             previous=[first.directory / "public" / "window.json"],
         )
     assert verdict.passed, verdict.deciding
-    assert "1 earlier window, " in next(c.found for c in verdict.checks if c.id == "opening.chain")
+    assert "1 earlier window, " in next(c.actual for c in verdict.checks if c.id == "header.chain")
 
 
 def test_a_preparation_that_was_killed_goes_on_where_it_stopped(service: Service, work: list[Any]) -> None:
@@ -99,7 +106,7 @@ def test_a_preparation_that_was_killed_goes_on_where_it_stopped(service: Service
                 time.sleep(600)
 
         try:
-            made_ahead(service, progress=stop)
+            precomputed(service, progress=stop)
         finally:
             os._exit(1)
     os.close(writer)
@@ -111,7 +118,7 @@ def test_a_preparation_that_was_killed_goes_on_where_it_stopped(service: Service
     before = kept(folder)
     with pytest.raises(WindowStateError, match="no window is prepared"):
         opened(service, folder)
-    made_ahead(service)
+    precomputed(service)
     law = [("law.npy", first) for first in range(3 * RUN, 256, RUN)]
     assert work == [*law, TEXTS["medicine"], *[("medicine.npy", first) for first in range(0, 256, RUN)]]
     assert kept(folder) == before
@@ -119,9 +126,9 @@ def test_a_preparation_that_was_killed_goes_on_where_it_stopped(service: Service
 
 
 def test_a_late_preparation_is_dated_anew_with_the_index_kept(service: Service, work: list[Any]) -> None:
-    folder = made_ahead(service, progress=lambda *_: service.clock.advance(3_600_000))
-    made, _ = load_preparation(folder)
-    draft = made.parsed_policy()
+    folder = precomputed(service, progress=lambda *_: service.clock.advance(3_600_000))
+    result, _ = load_preparation(folder)
+    draft = result.parsed_policy()
     assert draft.opens_at < service.clock()
     before = kept(folder)
     work.clear()
@@ -140,13 +147,13 @@ def test_a_late_preparation_is_dated_anew_with_the_index_kept(service: Service, 
     assert work == [] and kept(folder) == before
     for directory in (folder, service.root / "copy"):
         commitment, _ = load_commitment(directory, service.clock())
-        assert [t.entry for t in commitment.tenants.values()] == made.tenants
+        assert [t.entry for t in commitment.tenants.values()] == result.tenants
 
 
 def test_another_policy_needs_the_documents_again_and_keeps_the_index(
     service: Service, work: list[Any]
 ) -> None:
-    folder = made_ahead(service)
+    folder = precomputed(service)
     before = kept(folder)
     work.clear()
     with pytest.raises(PolicyError, match="another policy") as caught:
@@ -157,39 +164,39 @@ def test_another_policy_needs_the_documents_again_and_keeps_the_index(
 
 
 def test_a_prepared_window_is_neither_prepared_nor_opened_twice(service: Service) -> None:
-    folder = made_ahead(service)
+    folder = precomputed(service)
     opened(service, folder)
-    for again in (lambda: opened(service, folder), lambda: made_ahead(service)):
+    for again in (lambda: opened(service, folder), lambda: precomputed(service)):
         with pytest.raises(WindowStateError, match="the folder already contains a window"):
             again()
 
 
 def test_a_copy_of_a_prepared_window_draws_no_noise_from_its_seed(service: Service) -> None:
-    folder = made_ahead(service)
+    folder = precomputed(service)
     before = WindowSecrets.load(folder / "secrets.json")
     shutil.copytree(folder, service.root / "copy")
     openings = [opened(service, folder), opened(service, service.root / "copy")]
     assert openings[0].c_seed != openings[1].c_seed and openings[0].tenants == openings[1].tenants
-    found = [WindowSecrets.load(f / "secrets.json") for f in (folder, service.root / "copy")]
-    assert len({s.s0 for s in (before, *found)}) == len({s.s1 for s in (before, *found)}) == 3
+    result = [WindowSecrets.load(f / "secrets.json") for f in (folder, service.root / "copy")]
+    assert len({s.s0 for s in (before, *result)}) == len({s.s1 for s in (before, *result)}) == 3
     for place in (folder, service.root / "copy"):
         assert (place / "secrets.json").stat().st_mode & 0o777 == 0o600
         resumed(service, place).shut()
 
 
 def test_a_part_that_is_missing_is_said_before_anything_is_published(service: Service) -> None:
-    folder = made_ahead(service)
+    folder = precomputed(service)
     (folder / "documents.sqlite").unlink()
     with pytest.raises(StoreError, match="part of the prepared window is missing"):
         opened(service, folder)
     assert not list((folder / "public").iterdir())
-    made_ahead(service)
+    precomputed(service)
     opened(service, folder)
 
 
 @pytest.mark.parametrize("arm", [die_in_files, die_in_store], ids=["files", "ledger"])
 def test_opening_what_is_prepared_survives_a_crash_at_every_write(service: Service, arm: Any) -> None:
-    template = made_ahead(service)
+    template = precomputed(service)
     status, at = KILLED, 0
     while status == KILLED:
         assert at < 60
@@ -206,7 +213,7 @@ def test_opening_what_is_prepared_survives_a_crash_at_every_write(service: Servi
         with resumed(service, folder) as window:
             public = Publication.load(folder / "public")
             public.check()
-            assert public.parsed_opening() == window.opening and len(window.state.entries) == 1
+            assert public.parsed_header() == window.header and len(window.state.entries) == 1
             assert (folder / "public" / "checkpoint-1.txt").exists()
         shutil.rmtree(folder)
         at += 1
@@ -221,7 +228,7 @@ def test_windows_over_the_same_vectors_share_no_commitment_position_or_blinding(
     folders, said = [], []
     for name in ("a", "b"):
         with CachedEmbedder(plain, cache, say=said.append) as cached:
-            folders.append(made_ahead(service, name, embedder=cached, capacities=dict.fromkeys(TEXTS, 80)))
+            folders.append(precomputed(service, name, embedder=cached, capacities=dict.fromkeys(TEXTS, 80)))
             assert cached.reused == (0 if name == "a" else sum(map(len, TEXTS.values())))
     assert [texts for texts in work if isinstance(texts, list)] == list(TEXTS.values()) and said == []
     for folder in folders:
@@ -238,4 +245,4 @@ def test_windows_over_the_same_vectors_share_no_commitment_position_or_blinding(
         points = [{p.points[i : i + 32] for i in range(0, len(p.points), 32)} for p in (first, second)]
         assert points[0] and not points[0] & points[1]
         assert set(first.documents_at.values()) == set(second.documents_at.values())
-    assert one.opening.c_seed != two.opening.c_seed
+    assert one.header.c_seed != two.header.c_seed

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from rag_audit.attest.window import Window
-from rag_audit.commit.stored import forget
+from rag_audit.commit.stored import delete_secrets
 from rag_audit.errors import (
     EncodingError,
     ExitCode,
@@ -101,16 +101,16 @@ def index_and_its_commitment(directory: Path) -> None:
         index = _load_index(directory, "law")
         blinding = to_bytes(drawn.index_salts["law"])
         committed = backend("groth16").commit_index(index.rows, blinding, directory / "law.points")
-        made = commit_tenant("law", index, documents.passages("law"), drawn, committed)
-    stored(lambda v: v["tenants"].__setitem__(0, made.entry.dump()))(directory)
+        result = commit_tenant("law", index, documents.passages("law"), drawn, committed)
+    stored(lambda v: v["tenants"].__setitem__(0, result.entry.dump()))(directory)
 
 
 def secret(field: str, value: Any) -> Callable[[Path], None]:
     def apply(directory: Path) -> None:
         path = directory / "secrets.json"
-        found = json.loads(path.read_bytes())
-        found[field] = value
-        path.write_text(json.dumps(found))
+        result = json.loads(path.read_bytes())
+        result[field] = value
+        path.write_text(json.dumps(result))
 
     return apply
 
@@ -119,10 +119,10 @@ CHANGES: dict[str, tuple[Callable[[Path], Any], type[RagAuditError], str]] = {
     "index changed inside the window": (other_vector, StoreError, "tenant law"),
     "text changed inside the window": (other_text, StoreError, "tenant law"),
     "texts deleted inside the window": (fewer_texts, StoreError, "tenant medicine"),
-    "index and stored commitment changed": (index_and_its_commitment, StoreError, "opening.tenants"),
-    "policy changed": (stored(lambda v: v["policy"].update(n=99)), StoreError, "opening.c_policy"),
-    "manifest changed": (stored(lambda v: v["embedder"].update(v=2)), StoreError, "opening.c_emb"),
-    "roster changed": (stored(lambda v: v["roster"].pop()), StoreError, "opening.roster"),
+    "index and stored commitment changed": (index_and_its_commitment, StoreError, "header.tenants"),
+    "policy changed": (stored(lambda v: v["policy"].update(n=99)), StoreError, "header.c_policy"),
+    "manifest changed": (stored(lambda v: v["embedder"].update(v=2)), StoreError, "header.c_emb"),
+    "roster changed": (stored(lambda v: v["roster"].pop()), StoreError, "header.roster"),
     "stored commitment lacks a part": (stored(lambda v: v.pop("roster")), SchemaError, "commitment.json.roster"),
     "stored commitment truncated": (lambda d: (d / "commitment.json").write_text("{"), EncodingError, "commitment.json"),
     "no stored commitment": (lambda d: (d / "commitment.json").unlink(), EncodingError, "commitment.json"),
@@ -144,7 +144,7 @@ CHANGES: dict[str, tuple[Callable[[Path], Any], type[RagAuditError], str]] = {
     "seed file open to others": (lambda d: (d / "secrets.json").chmod(0o640), SetupError, "secrets.json"),
     "seed file missing": (lambda d: (d / "secrets.json").unlink(), SetupError, "secrets.json"),
     "seed file truncated": (lambda d: os.truncate(d / "secrets.json", 20), EncodingError, "secrets.json"),
-    "another seed": (secret("s0", "00" * 32), StoreError, "opening.c_seed"),
+    "another seed": (secret("s0", "00" * 32), StoreError, "header.c_seed"),
     "seed >= r": (secret("s0", "ff" * 32), EncodingError, "secrets.json.s0"),
     "another index salt": (secret("index_salts", {"law": "00" * 32, "medicine": "00" * 32}), StoreError, "tenant law"),
     "no index salt": (secret("index_salts", {}), StoreError, "secrets.json"),
@@ -197,12 +197,24 @@ def other_points(directory: Path) -> None:
 
 SCAN_CHANGES: dict[str, tuple[Callable[[Path], Any], type[RagAuditError], str]] = {
     "index changed inside the window": (other_vector, StoreError, "law.points"),
-    "index changed and its points lost": (lambda d: (other_vector(d), (d / "index" / "law.points").unlink()), StoreError, "tenant law"),
+    "index changed and its points lost": (
+        lambda d: (other_vector(d), (d / "index" / "law.points").unlink()),
+        StoreError,
+        "tenant law",
+    ),
     "points altered": (other_points, StoreError, "law.points"),
     "points truncated": (lambda d: os.truncate(d / "index" / "law.points", 1_000), StoreError, "law.points"),
-    "points of another tenant": (lambda d: shutil.copy(d / "index" / "medicine.points", d / "index" / "law.points"), StoreError, "law.points"),
-    "another blinding key": (secret("index_salts", {"law": "00" * 32, "medicine": "00" * 32}), StoreError, "law.points"),
-}  # fmt: skip
+    "points of another tenant": (
+        lambda d: shutil.copy(d / "index" / "medicine.points", d / "index" / "law.points"),
+        StoreError,
+        "law.points",
+    ),
+    "another blinding key": (
+        secret("index_salts", {"law": "00" * 32, "medicine": "00" * 32}),
+        StoreError,
+        "law.points",
+    ),
+}
 
 
 @pytest.mark.parametrize(("change", "error", "place"), SCAN_CHANGES.values(), ids=SCAN_CHANGES.keys())
@@ -285,7 +297,7 @@ def test_a_policy_that_is_refused_at_open(
 def test_an_index_above_capacity(service: Service) -> None:
     with pytest.raises(CapacityError) as caught:
         service.commit(documents={**TEXTS, "law": [f"Law number {n} says so." for n in range(9)]})
-    assert (caught.value.expected, caught.value.found) == ("at most 8", 9)
+    assert (caught.value.expected, caught.value.actual) == ("at most 8", 9)
     assert caught.value.exit_code is ExitCode.MALFORMED
 
 
@@ -308,7 +320,7 @@ def test_the_seed_is_nowhere_but_in_its_file(service: Service, shut: Path) -> No
 
 
 def test_what_was_forgotten_cannot_be_read_again(service: Service, shut: Path) -> None:
-    forget(shut)
+    delete_secrets(shut)
     with pytest.raises(SetupError, match="cannot be read"):
         resume(service, shut)
 

@@ -40,17 +40,17 @@ class Canned:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+def requested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Windows whose jobs are `Canned`; (statement, slot) of every job that was made."""
-    made: list[tuple[str, int]] = []
+    result: list[tuple[str, int]] = []
 
     def record_job(name: str, public: RecordPublic, private: RecordPrivate) -> Canned:
-        made.append((name, public.slot))
+        result.append((name, public.slot))
         return Canned(name, public.slot, len(private.tokens))
 
     monkeypatch.setattr(SYSTEM, "record_job", record_job)
     monkeypatch.setattr(SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
-    return made
+    return result
 
 
 def closed(service: Service, **changes: Any) -> Window:
@@ -65,18 +65,20 @@ def proofs(window: Window) -> dict[str, Any]:
     return WindowFile.load(window.directory / "public").proofs
 
 
-def test_every_record_gets_a_proof_of_every_statement(service: Service, asked: list[tuple[str, int]]) -> None:
+def test_every_record_gets_a_proof_of_every_statement(
+    service: Service, requested: list[tuple[str, int]]
+) -> None:
     with closed(service) as window:
         assert window.prove() == 4
-        made = proofs(window)
-        assert [sorted(p) for p in made.values()] == [["embed", "retrieve"]] * 2
-        assert all(p[name]["name"] == name for p in made.values() for name in p)
-        assert len(set(asked)) == 4
-        assert window.prove() == 0 and len(asked) == 4
+        result = proofs(window)
+        assert [sorted(p) for p in result.values()] == [["embed", "retrieve"]] * 2
+        assert all(p[name]["name"] == name for p in result.values() for name in p)
+        assert len(set(requested)) == 4
+        assert window.prove() == 0 and len(requested) == 4
 
 
 def test_a_window_s_proofs_are_made_under_one_key(
-    service: Service, asked: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    service: Service, requested: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is installed in the meantime: the window file publishes one key of a circuit."""
     circuit, first, second = "00" * 32, "aa" * 32, "bb" * 32
@@ -92,7 +94,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
         install(second)
         with pytest.raises(SetupError, match="the installed key belongs to another window") as caught:
             window.prove()
-        assert (caught.value.expected, caught.value.found) == (f"vk {first}", f"vk {second}")
+        assert (caught.value.expected, caught.value.actual) == (f"vk {first}", f"vk {second}")
         install(first)
         assert window.prove() == 2
         # Nor is another published beside proofs that are there.
@@ -104,7 +106,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
 
 
 def test_a_stop_between_the_two_proofs_of_a_record_loses_neither(
-    service: Service, asked: list[tuple[str, int]]
+    service: Service, requested: list[tuple[str, int]]
 ) -> None:
     def stop(done: int, total: int) -> None:
         assert total == 4
@@ -114,18 +116,18 @@ def test_a_stop_between_the_two_proofs_of_a_record_loses_neither(
     window = closed(service)
     with window, pytest.raises(Stopped):
         window.prove(progress=stop)
-    seen = len(asked)
+    seen = len(requested)
     with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
         again.export()
         assert [len(p) for p in proofs(again).values()] == [1]
         assert again.prove() == 3
         assert [len(p) for p in proofs(again).values()] == [2, 2]
     # The one under way when it stopped is made again, the stored one is not.
-    assert len(asked[seen:]) == 3 and asked[0] not in asked[seen:]
+    assert len(requested[seen:]) == 3 and requested[0] not in requested[seen:]
 
 
 def test_a_job_that_fails_keeps_the_finished_proofs(
-    service: Service, asked: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    service: Service, requested: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(job: Canned) -> dict[str, Any]:
         if job.name == "embed":
@@ -142,36 +144,36 @@ def test_a_job_that_fails_keeps_the_finished_proofs(
 
 
 def test_eager_proofs_are_named_together_by_the_record(
-    service: Service, asked: list[tuple[str, int]]
+    service: Service, requested: list[tuple[str, int]]
 ) -> None:
     with service.open(system="groth16") as window:
         service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
         window.export()
-        (record,), (made,) = window.records, proofs(window).values()
-        assert sorted(made) == ["embed", "retrieve"] and record.proof == digest_hex(made)
+        (record,), (result,) = window.records, proofs(window).values()
+        assert sorted(result) == ["embed", "retrieve"] and record.proof == digest_hex(result)
         (path,) = (window.directory / "proofs").glob("*.json")
-        assert path.stem == record.proof and json.loads(path.read_bytes()) == made
+        assert path.stem == record.proof and json.loads(path.read_bytes()) == result
         path.unlink()
         with pytest.raises(StoreError, match="is lost"):
             window.prove()
 
 
 def test_a_tenant_without_a_circuit_for_embed_gets_the_other_proof(
-    service: Service, asked: list[tuple[str, int]]
+    service: Service, requested: list[tuple[str, int]]
 ) -> None:
     with closed(service, norm_factor=None) as window:
         assert window.prove() == 2
-        assert {name for name, _ in asked} == {"retrieve"}
+        assert {name for name, _ in requested} == {"retrieve"}
 
 
-def test_a_longer_question_is_cut_for_every_proof(service: Service, asked: list[tuple[str, int]]) -> None:
+def test_a_longer_question_is_cut_for_every_proof(service: Service, requested: list[tuple[str, int]]) -> None:
     question = QUESTIONS["law"][1]
     with service.open(system="groth16") as window:
         assert len(window.context.embedder.tokenize(question)) == QUERY_TOKENS
         service.ask(window, "law-1", question, eager=True)
         window.export()
-        (made,) = proofs(window).values()
-        assert {proof["tokens"] for proof in made.values()} == {QUERY_TOKENS}
+        (result,) = proofs(window).values()
+        assert {proof["tokens"] for proof in result.values()} == {QUERY_TOKENS}
 
 
 def policy(**changes: Any) -> Policy:
@@ -198,14 +200,14 @@ def test_a_drafted_policy_names_no_circuit_where_none_exists(changes: dict[str, 
 
 
 def test_a_policy_that_names_an_unknown_statement_is_refused() -> None:
-    made = policy()
-    part = made.tenants[0]
+    result = policy()
+    part = result.tenants[0]
     circuits = {**part.circuits, "taste": "00" * 32}
-    changed = made.model_copy(update={"tenants": [part.model_copy(update={"circuits": circuits})]})
-    made.check(256)
+    changed = result.model_copy(update={"tenants": [part.model_copy(update={"circuits": circuits})]})
+    result.check(256)
     with pytest.raises(PolicyError) as caught:
         changed.check(256)
-    assert caught.value.field == "policy.tenants.law.circuits" and "taste" in str(caught.value.found)
+    assert caught.value.field == "policy.tenants.law.circuits" and "taste" in str(caught.value.actual)
 
 
 @pytest.mark.parametrize("name", ["retrieve", "embed"])

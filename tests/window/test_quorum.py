@@ -45,7 +45,7 @@ def test_one_of_two_witnesses_lets_two_ledgers_pass(finished: Finished, tmp_path
         verdict = forge.verify(tmp_path / witness, trust=trust)
         assert verdict.passed, verdict.deciding
         assert verdict.line.endswith("allow=unsafe-setup allow=minority-quorum")
-        roots.add(next(c.found for c in verdict.checks if c.id == "ledger.root"))
+        roots.add(next(c.actual for c in verdict.checks if c.id == "ledger.root"))
     assert len(roots) == 2
 
 
@@ -55,7 +55,7 @@ def test_a_quorum_of_half_or_less_is_refused_unless_it_is_allowed_by_name(
 ) -> None:
     with pytest.raises(SchemaError) as caught:
         Trust.from_toml(written(finished, quorum=quorum, witnesses=witnesses).encode(), source="t.toml")
-    assert caught.value.field == "t.toml.quorum" and caught.value.found == quorum
+    assert caught.value.field == "t.toml.quorum" and caught.value.actual == quorum
     assert "allow_minority_quorum" in str(caught.value.expected)
     allowed = written(finished, quorum=quorum, witnesses=witnesses, allowed=True)
     assert Trust.from_toml(allowed.encode(), source="t.toml").quorum == quorum

@@ -13,7 +13,7 @@ from rag_audit.attest.reading import WindowReader
 from rag_audit.commit.stored import load_stored
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.log.store import LedgerStore, read_ledger
-from rag_audit.service.running.shelf import without_commands
+from rag_audit.service.running.directory import without_commands
 from tests.window.simulator import QUESTIONS, Service
 
 
@@ -22,11 +22,11 @@ def test_a_ledger_is_read_beside_its_writer(tmp_path: Path) -> None:
     with LedgerStore(path) as store:
         store.append(b"one").result()
         assert read_ledger(path) == [(b"one", None)]
-        store.append(b"two", slot=("a", 1), private=b"kept").result()
-        assert read_ledger(path) == [(b"one", None), (b"two", b"kept")]
+        store.append(b"two", slot=("a", 1), private=b"sample").result()
+        assert read_ledger(path) == [(b"one", None), (b"two", b"sample")]
         with pytest.raises(StoreError, match="cannot be opened"):
             LedgerStore(path)
-    assert read_ledger(path) == [(b"one", None), (b"two", b"kept")]
+    assert read_ledger(path) == [(b"one", None), (b"two", b"sample")]
     with LedgerStore(path) as store:
         assert list(store.entries()) == [b"one", b"two"]
 
@@ -34,7 +34,7 @@ def test_a_ledger_is_read_beside_its_writer(tmp_path: Path) -> None:
 def test_an_altered_ledger_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     with LedgerStore(path) as store:
-        store.append(b"one", slot=("a", 1), private=b"kept").result()
+        store.append(b"one", slot=("a", 1), private=b"sample").result()
         store._db.execute("UPDATE entry SET private = 'other'")
         with pytest.raises(StoreError, match="altered"):
             read_ledger(path)
@@ -46,27 +46,27 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
     window = service.commit()
     folder, now = window.directory, service.clock
     first, second = service.witnesses.values()
-    opening, text = jcs(window.opening.dump()), window.publisher.publish_checkpoint(1)
+    header, text = jcs(window.header.dump()), window.publisher.publish_checkpoint(1)
 
     def waits() -> str:
-        found = WindowReader(folder).standing(now())
-        assert found.held and found.status == window.status
-        return found.waits_for
+        result = WindowReader(folder).standing(now())
+        assert result.held and result.status == window.status
+        return result.waits_for
 
     with window:
         assert waits().startswith(f"cosignatures of {first.vkey.name}, {second.vkey.name}: ")
-        window.admit([str(first.cosign_opening(text, opening, log_key=service.key.verifier))])
+        window.admit([str(first.cosign_header(text, header, log_key=service.key.verifier))])
         assert waits().startswith(f"cosignatures of {second.vkey.name}: ")
         with pytest.raises(WindowStateError) as caught:
-            window.certify_ahead(1)
+            window.precompute_noise_proofs(1)
         assert f"cosignatures of {second.vkey.name}" in str(caught.value.hint)
-        service.cosign_opening(window)
-        assert waits() == f"its time: it opens at {local_time(window.opening.opens_at)}"
-        now.now = window.opening.opens_at
+        service.cosign_header(window)
+        assert waits() == f"its time: it opens at {local_time(window.header.opens_at)}"
+        now.now = window.header.opens_at
         assert "`rag-audit provider serve`" in waits()
         service.ask(window, "law-1", QUESTIONS["law"][0])
-        found = WindowReader(folder).standing(now())
-        assert (found.records, found.asked, found.proved) == (1, 1, 0)
+        result = WindowReader(folder).standing(now())
+        assert (result.records, result.requested, result.proved) == (1, 1, 0)
         window.close()
         assert waits().startswith(
             f"cosignatures of {first.vkey.name}, {second.vkey.name} on the final checkpoint"
@@ -76,17 +76,17 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
         assert without_commands(waits()) == "a verifier's challenge: 1 of 1 record have no proofs"
         window.prove()
         assert waits() == "nothing: every record has its proofs"
-    found = WindowReader(folder).standing(now())
-    assert (found.status, found.held, found.proved) == ("final", False, 1)
+    result = WindowReader(folder).standing(now())
+    assert (result.status, result.held, result.proved) == ("final", False, 1)
 
 
 def test_an_open_window_is_estimated(service: Service) -> None:
     with service.open() as window:
         for account in ("law-1", "law-2"):
             service.ask(window, account, QUESTIONS["law"][0])
-        found = WindowReader(window.directory).estimate()
-        assert found.c == 2
-        assert replace(found) == window.estimate()
+        result = WindowReader(window.directory).estimate()
+        assert result.c == 2
+        assert replace(result) == window.estimate()
 
 
 def test_another_release_of_the_embedder_makes_no_estimate(
@@ -104,4 +104,4 @@ def test_a_folder_without_a_window_is_named(service: Service, tmp_path: Path) ->
     with pytest.raises(WindowStateError, match="the folder contains no window"):
         WindowReader(tmp_path / "none")
     with service.open() as window:
-        assert load_stored(window.directory).opening == window.opening
+        assert load_stored(window.directory).header == window.header

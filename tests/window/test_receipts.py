@@ -16,7 +16,7 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tree import MerkleTree
 from rag_audit.mechanisms import base
-from rag_audit.mechanisms.listing import MAX_LISTED
+from rag_audit.mechanisms.randomized_response import MAX_LISTED
 from rag_audit.models import receipts
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, DocumentOpening, QueryRecord
@@ -49,7 +49,7 @@ def test_another_number_of_positions_is_a_contradiction_and_is_not_hashed(
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is ExitCode.FAIL and verdict.deciding is not None
     assert verdict.deciding.id == "receipt.consistent"
-    assert f"{count} positions and 2 document openings, where K = 2" in verdict.deciding.found
+    assert f"{count} positions and 2 document openings, where K = 2" in verdict.deciding.actual
 
 
 def test_another_number_of_openings_is_a_contradiction(finished: Finished, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_another_number_of_openings_is_a_contradiction(finished: Finished, tmp_p
     forge.receipt("law-1", 1).body["documents"].pop()
     verdict = forge.verify(tmp_path)
     assert verdict.deciding is not None and verdict.deciding.id == "receipt.consistent"
-    assert "2 positions and 1 document openings" in verdict.deciding.found
+    assert "2 positions and 1 document openings" in verdict.deciding.actual
 
 
 def test_a_null_salt_of_a_tenant_without_a_sample_fails_the_window(
@@ -69,7 +69,7 @@ def test_a_null_salt_of_a_tenant_without_a_sample_fails_the_window(
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is ExitCode.FAIL and verdict.deciding is not None
     assert verdict.deciding.id == "receipt.consistent"
-    assert "has a null salt, and its tenant has no sample" in verdict.deciding.found
+    assert "has a null salt, and its tenant has no sample" in verdict.deciding.actual
 
 
 def test_an_account_counts_before_it_hashes_too(
@@ -83,7 +83,7 @@ def test_an_account_counts_before_it_hashes_too(
     public = Publication.load(finished.window / "public")
     with pytest.raises(InvalidProof, match="contradicts") as caught:
         check_receipt(text, public, finished.service.key.verifier)
-    assert "1000 positions" in str(caught.value.found)
+    assert "1000 positions" in str(caught.value.actual)
 
 
 def test_a_receipt_is_checked_under_the_committed_policy_only(finished: Finished) -> None:
@@ -97,7 +97,7 @@ def test_a_receipt_is_checked_under_the_committed_policy_only(finished: Finished
         InvalidProof, match="a published document differs from the committed document"
     ) as caught:
         check_receipt(text, changed, finished.service.key.verifier)
-    assert caught.value.field == "opening.c_policy"
+    assert caught.value.field == "header.c_policy"
 
 
 # What A1 rests on where it is re-executed: accounts that the verifier knows.
@@ -126,10 +126,10 @@ def test_only_queries_that_somebody_independent_disclosed_are_re_executed(
     verdict = without_embedding(finished).verify(
         tmp_path, trust=finished.service.trust(finished.policy, independent=independent)
     )
-    assert verdict.figures["a1"] == level
-    found = {c.id: c for c in verdict.checks}
-    assert found["proof.a1"].found.startswith("6 of 6 re-executed")
-    assert (found["trust.a1"].status.value == "pass") == (level != "declared")
+    assert verdict.figures["query_embedding"] == level
+    result = {c.id: c for c in verdict.checks}
+    assert result["proof.query_embedding"].actual.startswith("6 of 6 re-executed")
+    assert (result["trust.query_embedding"].status.value == "pass") == (level != "declared")
 
 
 def test_an_account_whose_key_the_provider_holds_vouches_for_nothing(
@@ -139,7 +139,7 @@ def test_an_account_whose_key_the_provider_holds_vouches_for_nothing(
     line: Any = next(line for line in forge.value["roster"] if line["account"] == "law-1")
     line["custody"] = "provider"
     verdict = forge.verify(tmp_path)
-    assert verdict.figures["a1"] == "re-executed(2/6)"
+    assert verdict.figures["query_embedding"] == "re-executed(2/6)"
 
 
 # tau, with its unit.
@@ -164,9 +164,9 @@ def test_tau_is_compared_in_its_own_unit(
     value = finished.value()
     value["policy"]["estimator"].update(tau=tau, tau_unit=unit)
     verdict = finished.verify(finished.changed(policy=value["policy"]), require={"min_tau": wanted})
-    found = next(c for c in verdict.checks if c.id == "trust.min_tau")
-    assert (found.status.value == "pass") == met
-    assert found.found == ("whole window" if tau == 0 else f"{tau} {unit}")
+    result = next(c for c in verdict.checks if c.id == "trust.min_tau")
+    assert (result.status.value == "pass") == met
+    assert result.actual == ("whole window" if tau == 0 else f"{tau} {unit}")
 
 
 def test_receipts_of_the_longest_lists_are_read(finished: Finished) -> None:
@@ -179,9 +179,9 @@ def test_receipts_of_the_longest_lists_are_read(finished: Finished) -> None:
     def receipt(count: int) -> CountersignedReceipt:
         text = make_receipt(
             record, salt=bytes(32), positions=[(1 << 24) - 1] * count, documents=[longest] * count, tree=tree,
-            origin="example.org/rag", opening_digest="0" * 64, key=key,
+            origin="example.org/rag", header_digest="0" * 64, key=key,
         )  # fmt: skip
-        made = {
+        result = {
             "type": "receipt",
             "v": 1,
             "account": "a",
@@ -189,15 +189,19 @@ def test_receipts_of_the_longest_lists_are_read(finished: Finished) -> None:
             "disclosed": None,
             "sig": "0" * 128,
         }
-        return CountersignedReceipt.parse(made, field="receipt")
+        return CountersignedReceipt.parse(result, field="receipt")
 
-    made = receipt(MAX_LISTED)
+    result = receipt(MAX_LISTED)
     opened = receipts.open_receipt(
-        made.receipt, origin="example.org/rag", opening_digest="0" * 64, log_key=key.verifier, field="receipt"
+        result.receipt,
+        origin="example.org/rag",
+        header_digest="0" * 64,
+        log_key=key.verifier,
+        field="receipt",
     )
     assert len(opened.body.positions) == MAX_LISTED
     assert (
-        len(made.canonical()) + 6 * 32_768 < MAX_RECEIPT_BYTES
+        len(result.canonical()) + 6 * 32_768 < MAX_RECEIPT_BYTES
     )  # with the longest question, all of it escaped
     with pytest.raises(SchemaError, match="at most"):
         receipt(2 * MAX_LISTED)

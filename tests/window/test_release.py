@@ -102,8 +102,8 @@ def test_others_are_answered_while_one_waits(service: Service, prover: Prover) -
 
     with service.open() as window:
         window.release = prover.schedule(sleep=sleep)
-        found: list[Any] = []
-        asker = threading.Thread(target=lambda: found.append(waited(service, window, "law-1", QUESTION)))
+        result: list[Any] = []
+        asker = threading.Thread(target=lambda: result.append(waited(service, window, "law-1", QUESTION)))
         asker.start()
         try:
             assert waiting.wait(60) and not window.records
@@ -112,13 +112,13 @@ def test_others_are_answered_while_one_waits(service: Service, prover: Prover) -
         finally:
             go_on.set()
             asker.join()
-        assert found == [[4_000, 4_000]]
+        assert result == [[4_000, 4_000]]
 
 
 def test_a_slot_after_the_windows_end_is_no_answer(service: Service, prover: Prover) -> None:
     with service.open() as window:
         window.release = prover.schedule()
-        service.clock.now = window.opening.closes_at - 100
+        service.clock.now = window.header.closes_at - 100
         publication = Publication.load(window.directory / "public")
         request = service.accounts["law-1"].request(publication, QUESTION)
         reply = window.handle(json.loads(request.canonical()), eager=True)
@@ -137,5 +137,5 @@ def test_the_period_is_a_public_size_or_the_providers() -> None:
             Release(bad)
         assert caught.value.field == "release.period_s"
     schedule = Release(clock=lambda: 10.0, sleep=lambda s: pytest.fail(f"waits {s}"))
-    schedule.hold(8.0, capacity=64, components=1)
+    schedule.delay(8.0, capacity=64, components=1)
     assert schedule.missed == 0

@@ -12,7 +12,7 @@ import pytest
 
 from rag_audit.account.account import Account
 from rag_audit.attest.window import Window
-from rag_audit.cli.opening import previous_window
+from rag_audit.cli.open import previous_window
 from rag_audit.errors import (
     InvalidProof,
     NotSent,
@@ -52,14 +52,14 @@ def signed(
     """A request with fields of our choice, signed for them."""
     salt = bytes(range(32))
     values = {
-        "type": "request", "v": 1, "origin": window.opening.origin, "opening": window.opening_digest,
+        "type": "request", "v": 1, "origin": window.header.origin, "header": window.header_digest,
         "tenant": account.split("-")[0], "account": account, "i": 1, "query": text, "salt": salt.hex(),
     }  # fmt: skip
     values["hq"] = to_hex(
         get_embedder(query_tokens=QUERY_TOKENS).query_commitment(text, RequestSalts.derive(salt).query)
     )
     values |= changes
-    message = request_message(*(values[k] for k in ("origin", "opening", "tenant", "account", "i", "hq")))
+    message = request_message(*(values[k] for k in ("origin", "header", "tenant", "account", "i", "hq")))
     signer = key or (
         service.accounts[account].keys.newest if account in service.accounts else SigningKey.generate("x")
     )
@@ -71,7 +71,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "account of another tenant": ({"tenant": "medicine"}, "wrong-tenant"),
     "unknown tenant": ({"tenant": "tax"}, "unknown-tenant"),
     "unknown account": ({"account": "law-9"}, "unknown-account"),
-    "another window": ({"opening": "00" * 32}, "wrong-window"),
+    "another window": ({"header": "00" * 32}, "wrong-window"),
     "another origin": ({"origin": "example.org/other"}, "wrong-window"),
     "hq of another query": ({"hq": "00" * 31 + "01"}, "query-mismatch"),
     "salt of another query": ({"salt": "11" * 32}, "query-mismatch"),
@@ -176,12 +176,12 @@ def test_before_the_beacon_before_the_opening_and_after_the_end(service: Service
     with service.commit() as window:
         request = signed(service, window)
         assert window.handle(request).reason == "not-open"  # type: ignore[union-attr]
-        service.cosign_opening(window)
+        service.cosign_header(window)
         assert window.status == "active"
         assert window.handle(request).reason == "not-open"  # type: ignore[union-attr]
-        service.clock.now = window.opening.closes_at + 1
+        service.clock.now = window.header.closes_at + 1
         assert window.handle(request).reason == "closed"  # type: ignore[union-attr]
-        service.clock.now = window.opening.closes_at
+        service.clock.now = window.header.closes_at
         assert isinstance(window.handle(request), Answer)
         window.close()
         assert window.handle(signed(service, window, account="law-2")).reason == "closed"  # type: ignore[union-attr]
@@ -228,7 +228,7 @@ def test_accounts_ask_at_the_same_time(service: Service, window: Window) -> None
         t.start()
     for t in threads:
         t.join()
-    assert all(isinstance(a, Answer) for made in answers.values() for a in made)
+    assert all(isinstance(a, Answer) for result in answers.values() for a in result)
     assert [r.seq for r in window.records] == list(range(2, 2 + 3 * len(names)))
 
 
@@ -252,8 +252,10 @@ def test_an_answer_does_not_leave_before_its_record_is_durable(
 ) -> None:
     """A store that cannot write: no answer, no record, and the account repeats its request."""
     monkeypatch.setattr(
-        type(window.state.store), "_execute", lambda self, *_: (_ for _ in ()).throw(__import__("sqlite3").OperationalError("full"))
-    )  # fmt: skip
+        type(window.state.store),
+        "_execute",
+        lambda self, *_: (_ for _ in ()).throw(__import__("sqlite3").OperationalError("full")),
+    )
     with pytest.raises(RequestRefused) as caught:
         service.ask(window, "law-1", QUESTION)
     assert caught.value.reason == "unavailable" and window.records == []
@@ -269,7 +271,7 @@ def test_an_answer_does_not_leave_before_its_record_is_durable(
 
 
 @pytest.fixture
-def asked(service: Service, window: Window) -> tuple[Account, Publication, SignedRequest, dict[str, Any]]:
+def requested(service: Service, window: Window) -> tuple[Account, Publication, SignedRequest, dict[str, Any]]:
     account = service.accounts["law-1"]
     publication = Publication.load(window.directory / "public")
     request = account.request(publication, QUESTION)
@@ -297,7 +299,7 @@ def test_a_question_that_never_left_blocks_no_other(service: Service, window: Wi
     with pytest.raises(NotSent):
         account.ask(publication, QUESTION, key, nowhere)
     assert service.ask(window, "law-1", OTHER).receipt
-    (kept,) = account._receipts(publication.opening_digest())
+    (kept,) = account._receipts(publication.header_digest())
     assert (kept.i, kept.query) == (1, OTHER)
 
 
@@ -314,7 +316,7 @@ def test_a_question_without_an_answer_is_repeated_before_another(service: Servic
         account.ask(publication, OTHER, key, nowhere)
     assert account.request(publication, QUESTION) == lost  # which had left, and is not forgotten
     assert service.ask(window, "law-1", OTHER).receipt
-    kept = account._receipts(publication.opening_digest())
+    kept = account._receipts(publication.header_digest())
     assert [(k.i, k.query) for k in kept] == [(1, QUESTION), (2, OTHER)]
     assert len(window.records) == 2
 
@@ -322,23 +324,29 @@ def test_a_question_without_an_answer_is_repeated_before_another(service: Servic
 def test_a_refused_question_blocks_no_other(service: Service, window: Window) -> None:
     account = service.accounts["law-1"]
     publication = Publication.load(window.directory / "public")
-    service.clock.now = window.opening.opens_at - 1
+    service.clock.now = window.header.opens_at - 1
     account.request(publication, QUESTION)
-    service.clock.now = window.opening.opens_at
+    service.clock.now = window.header.opens_at
     request = account.request(publication, QUESTION)
     broken = request.model_copy(update={"i": 2})
-    account._save_private(account._pending_path(request.opening), broken.canonical())
+    account._save_private(account._pending_path(request.header), broken.canonical())
     assert service.ask(window, "law-1", OTHER).receipt
-    assert [k.query for k in account._receipts(publication.opening_digest())] == [OTHER]
+    assert [k.query for k in account._receipts(publication.header_digest())] == [OTHER]
 
 
 REPLIES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RagAuditError]]] = {
     "no receipt": (lambda r: r.pop("receipt"), RagAuditError),
     "a receipt of nothing": (lambda r: r.update(receipt="hello"), RagAuditError),
-    "a receipt with another index": (lambda r: r.update(receipt=r["receipt"].replace("index 2", "index 1")), InvalidProof),
-    "an edited receipt": (lambda r: r.update(receipt=r["receipt"].replace("extra ", "extra AAAA", 1)), RagAuditError),
+    "a receipt with another index": (
+        lambda r: r.update(receipt=r["receipt"].replace("index 2", "index 1")),
+        InvalidProof,
+    ),
+    "an edited receipt": (
+        lambda r: r.update(receipt=r["receipt"].replace("extra ", "extra AAAA", 1)),
+        RagAuditError,
+    ),
     "a reply of unknown type": (lambda r: r.update(type="apology"), RagAuditError),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("change", "error"), REPLIES.values(), ids=REPLIES.keys())
@@ -346,20 +354,20 @@ def test_an_account_does_not_accept(
     change: Callable[[dict[str, Any]], Any],
     error: type[RagAuditError],
     service: Service,
-    asked: tuple[Account, Publication, SignedRequest, dict[str, Any]],
+    requested: tuple[Account, Publication, SignedRequest, dict[str, Any]],
 ) -> None:
-    account, publication, request, reply = asked
+    account, publication, request, reply = requested
     change(reply)
     with pytest.raises(error):
         account.accept(publication, request, reply, service.key.verifier)
-    assert account._receipts(publication.opening_digest()) == []
+    assert account._receipts(publication.header_digest()) == []
     assert account.request(publication, QUESTION) == request
 
 
 def test_an_account_knows_its_provider(
-    asked: tuple[Account, Publication, SignedRequest, dict[str, Any]],
+    requested: tuple[Account, Publication, SignedRequest, dict[str, Any]],
 ) -> None:
-    account, publication, request, reply = asked
+    account, publication, request, reply = requested
     with pytest.raises(SignatureError):
         account.accept(publication, request, reply, SigningKey.generate("example.org/rag").verifier)
 
@@ -430,7 +438,7 @@ def test_a_request_that_comes_late_is_told_so_and_kept(service: Service) -> None
             account.accept(late, request, reply, service.key.verifier)
         assert "under the key that its roster has" in str(told.value.hint)
         assert account.request(late, QUESTION) == request
-        forged = {**reply, "opening": "11" * 32}
+        forged = {**reply, "header": "11" * 32}
         with pytest.raises(SignatureError):
             account.accept(late, request, forged, service.key.verifier)
         service.ask(window, "law-1", QUESTION)
@@ -469,7 +477,7 @@ def test_an_account_numbers_its_next_query_by_its_last_receipt(service: Service,
     service.ask(window, "law-1", QUESTIONS["law"][0])
     service.ask(window, "law-1", QUESTIONS["law"][1])
     window.shut()
-    digest, folder = window.opening_digest, service.accounts["law-1"].directory
+    digest, folder = window.header_digest, service.accounts["law-1"].directory
 
     def answered(named: str) -> int:
         return Account(folder)._answered(named)

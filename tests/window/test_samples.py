@@ -15,15 +15,15 @@ import pytest
 from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
 from rag_audit.mechanisms.accounting import text
-from rag_audit.mechanisms.accounting.coins import NoisedSampling
+from rag_audit.mechanisms.accounting.bernoulli import NoisedSampling
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.records import ColumnEntry, SlotKey
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.commitments import noise_key, sampling_slot
-from rag_audit.relation.draws import coins
+from rag_audit.relation.draws import bernoulli_bits
 from rag_audit.relation.field import digest_to_field
 from rag_audit.report import render
 from rag_audit.report.export import write_snarkjs
@@ -33,12 +33,12 @@ from tests.window.forge import Forge
 from tests.window.outcomes import exit_codes, not_passed
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
-KEEP = 7 * COIN_RANGE // 10
+KEEP = 7 * PROBABILITY_RANGE // 10
 MECHANISMS = {"law": Sampling(keep=KEEP), "medicine": Noise(keep=KEEP)}
 SYSTEMS = {"law": "scan", "medicine": "groth16"}
 ACCEPTED: dict[str, Any] = {
     "mechanisms": ["noise", "sampling"],
-    "max_odds_unlisted": "3.3334",
+    "max_exclusion_factor": "3.3334",
     "min_keep": "0.7",
 }
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
@@ -77,23 +77,23 @@ def test_a_text_withheld_from_one_of_two_answers_fails_the_window(sampled: Finis
     verdict = forge.verify(tmp_path, require=ACCEPTED)
     assert verdict.exit_code is FAIL and verdict.deciding is not None
     assert verdict.deciding.id == "receipt.consistent"
-    assert "null salt, and a salt in the receipt of record" in verdict.deciding.found
+    assert "null salt, and a salt in the receipt of record" in verdict.deciding.actual
 
 
 def test_the_sample_is_proved_once_and_every_record_about_it(sampled: Finished) -> None:
     verdict = sampled.verify(require=ACCEPTED)
     assert verdict.passed, verdict.deciding
     # Of the tenant with noise, two of eight positions at each of the six or nine queries of two or three accounts.
-    few, many = (text(NoisedSampling(KEEP, 2, 8).odds_unlisted(3 * accounts)) for accounts in (2, 3))
+    few, many = (text(NoisedSampling(KEEP, 2, 8).exclusion_factor(3 * accounts)) for accounts in (2, 3))
     assert (
-        f"eps_audit=inf odds_unlisted={few} odds_unlisted_all_accounts={many} positions_per_document=1"
+        f"eps_audit=inf exclusion_factor={few} exclusion_factor_all_accounts={many} positions_per_document=1"
         " delta=1e-5 k_max=2 mechanisms=law:sampling,medicine:noise" in verdict.line
     )
-    assert verdict.figures["tenants"]["law"]["odds_unlisted"] == "3.3334"
+    assert verdict.figures["tenants"]["law"]["exclusion_factor"] == "3.3334"
     assert any("No proof covers this rule yet" in line for line in verdict.does_not_prove)
     kinds = [e["type"] for e in sampled.value()["entries"]]
-    assert kinds[:4] == ["opening", "beacon", "kept", "kept"] and kinds.count("kept") == 2
-    assert {"proof.kept.law", "proof.kept.medicine", "ledger.kept"} <= {c.id for c in verdict.checks}
+    assert kinds[:4] == ["header", "beacon", "sample", "sample"] and kinds.count("sample") == 2
+    assert {"proof.sample.law", "proof.sample.medicine", "ledger.sample"} <= {c.id for c in verdict.checks}
     figures = verdict.figures
     assert figures["listable"] == {"law": 6, "medicine": 6}
     assert figures["tenants"]["medicine"]["eps"] != "inf" == figures["tenants"]["law"]["eps"]
@@ -107,8 +107,8 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
         secrets, beacon = window.commitment.secrets, digest_to_field(window.state.beacons[0])
         for tenant in ("law", "medicine"):
             slot = sampling_slot("w-1", tenant)
-            bits = coins(noise_key(secrets.s0, secrets.s1, beacon, slot), 8, KEEP)
-            kept = window.keeper.bits(tenant)["kept"]
+            bits = bernoulli_bits(noise_key(secrets.s0, secrets.s1, beacon, slot), 8, KEEP)
+            kept = window.samples.bits(tenant)["sample"]
             assert kept.tolist() == [int(b) for b in bits]
         for record in window.records:
             retained, tenant = window.context.retained(record), window.commitment.tenants[record.tenant]
@@ -117,7 +117,7 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
             assert bool(noise.any()) == (record.tenant == "medicine")
             vector = retained.opened(window.context.embedder).vector
             expected = reference_select(
-                tenant.index, vector, noise, rules.window, 2, window.keeper.bits(record.tenant)["kept"]
+                tenant.index, vector, noise, rules.window, 2, window.samples.bits(record.tenant)["sample"]
             )
             assert list(retained.positions) == expected
 
@@ -125,11 +125,11 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
 def test_a_relying_party_has_to_accept_the_mechanism_and_its_figure(sampled: Finished) -> None:
     verdict = sampled.verify()
     assert verdict.exit_code is UNMET
-    assert not_passed(verdict) == {"trust.mechanisms", "trust.max_odds_unlisted", "trust.min_keep"}
-    verdict = sampled.verify(require={**ACCEPTED, "max_odds_unlisted": "3.3333"})
-    assert not_passed(verdict) == {"trust.max_odds_unlisted"}
-    for least in (None, "0.71"):
-        verdict = sampled.verify(require={**ACCEPTED, "min_keep": least})
+    assert not_passed(verdict) == {"trust.mechanisms", "trust.max_exclusion_factor", "trust.min_keep"}
+    verdict = sampled.verify(require={**ACCEPTED, "max_exclusion_factor": "3.3333"})
+    assert not_passed(verdict) == {"trust.max_exclusion_factor"}
+    for minimum in (None, "0.71"):
+        verdict = sampled.verify(require={**ACCEPTED, "min_keep": minimum})
         assert not_passed(verdict) == {"trust.min_keep"}
     verdict = sampled.verify(require=ACCEPTED, max_epsilon="60")
     assert not_passed(verdict) == {"trust.max_epsilon"}, "an option asks of the whole window"
@@ -143,9 +143,9 @@ def test_integrity_alone_is_no_pass(exact: Finished) -> None:
     verdict = exact.verify(require={"mechanisms": ["none"]})
     assert verdict.passed, verdict.deciding
     assert verdict.line.startswith("PASS-INTEGRITY eps_audit=inf delta=")
-    assert not any(e["type"] == "kept" for e in exact.value()["entries"])
+    assert not any(e["type"] == "sample" for e in exact.value()["entries"])
     values = exact.value()["proofs"].values()
-    assert {p["retrieve"].get("certificate") for p in values} == {None, ""}, "no noise, no certificate"
+    assert {p["retrieve"].get("noise_proof") for p in values} == {None, ""}, "no noise, no certificate"
 
 
 def test_exact_answers_of_both_systems_are_those_of_the_reference(exact: Finished) -> None:
@@ -193,10 +193,10 @@ def test_a_policy_without_what_its_noise_needs_is_refused_by_name(sampled: Finis
 def test_what_is_written_for_snarkjs_has_the_sample(sampled: Finished, tmp_path: Path) -> None:
     """Statements are rebuilt as a verifier does; the native verifier stands in for snarkjs, which takes long."""
     assert write_snarkjs(sampled.file, tmp_path) > 3
-    made = {p["statement"] for p in json.loads((tmp_path / "index.json").read_text())["proofs"]}
-    assert made == {"kept", "retrieve", "embed"}
-    inputs = json.loads((tmp_path / "kept-medicine" / "public.json").read_text())
-    entry = next(e for e in sampled.value()["entries"] if e["type"] == "kept" and e["tenant"] == "medicine")
+    result = {p["statement"] for p in json.loads((tmp_path / "index.json").read_text())["proofs"]}
+    assert result == {"sample", "retrieve", "embed"}
+    inputs = json.loads((tmp_path / "sample-medicine" / "public.json").read_text())
+    entry = next(e for e in sampled.value()["entries"] if e["type"] == "sample" and e["tenant"] == "medicine")
     assert inputs[-1] == str(int(entry["commitment"], 16)) and inputs[-2] == str(KEEP)
 
 
@@ -217,18 +217,18 @@ def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
 
     monkeypatch.setattr(window.state, "append", once)
     with pytest.raises(StoreError):
-        service.cosign_opening(window)
-    stored = (window.directory / "kept-law").read_bytes()
-    proof = (window.directory / "proofs" / "kept-law.json").read_bytes()
+        service.cosign_header(window)
+    stored = (window.directory / "sample-law").read_bytes()
+    proof = (window.directory / "proofs" / "sample-law.json").read_bytes()
     window.shut()
-    service.clock.now = window.opening.opens_at
+    service.clock.now = window.header.opens_at
     with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
-        assert ("law", "kept") not in again.state.columns
+        assert ("law", "sample") not in again.state.columns
         service.ask(again, "law-1", QUESTIONS["law"][0])  # the first query makes good for it
-        assert again.state.columns["law", "kept"].seq == 2 < again.records[0].seq
-        assert (again.directory / "kept-law").read_bytes() == stored
-        assert (again.directory / "proofs" / "kept-law.json").read_bytes() == proof
-        assert again.keeper.commit() == 0
+        assert again.state.columns["law", "sample"].seq == 2 < again.records[0].seq
+        assert (again.directory / "sample-law").read_bytes() == stored
+        assert (again.directory / "proofs" / "sample-law.json").read_bytes() == proof
+        assert again.samples.commit() == 0
 
 
 def test_a_window_is_not_closed_before_its_samples_are_committed_to(
@@ -237,22 +237,24 @@ def test_a_window_is_not_closed_before_its_samples_are_committed_to(
     window = service.commit(system="scan", mechanisms={**MECHANISMS, "medicine": Noise()})
     with monkeypatch.context() as patched:
         patched.setattr(
-            window.keeper, "_prove", lambda *_, **__: (_ for _ in ()).throw(StoreError("no memory"))
+            window.samples, "_prove", lambda *_, **__: (_ for _ in ()).throw(StoreError("no memory"))
         )
         with pytest.raises(StoreError):
-            service.cosign_opening(window)
-    service.clock.now = window.opening.opens_at
+            service.cosign_header(window)
+    service.clock.now = window.header.opens_at
     service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
-    assert ("law", "kept") not in window.state.columns
+    assert ("law", "sample") not in window.state.columns
     window.close()
-    assert window.state.columns["law", "kept"].seq < len(window.state.entries) - 1
+    assert window.state.columns["law", "sample"].seq < len(window.state.entries) - 1
     window.shut()
 
 
 def test_certificates_are_made_ahead_for_noise_that_is_sampled(service: Service) -> None:
     both = {"law": Noise(keep=KEEP), "medicine": Sampling(keep=KEEP)}
     with service.open(system="scan", mechanisms=both) as window:
-        assert window.certify_ahead(1) == 2, "law's two accounts; without noise there is nothing to certify"
+        assert window.precompute_noise_proofs(1) == 2, (
+            "law's two accounts; without noise there is nothing to certify"
+        )
         service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
 
 
@@ -260,7 +262,7 @@ def test_a_lost_opening_is_said_and_never_replaced(service: Service) -> None:
     window = service.open(system="scan", mechanisms={**MECHANISMS, "medicine": Noise()})
     service.ask(window, "law-1", QUESTIONS["law"][0])
     window.shut()
-    path = window.directory / "kept-law"
+    path = window.directory / "sample-law"
     whole = path.read_bytes()
     for damaged in (None, whole[:-1], whole[:64] + b"\0" + whole[65:], b""):
         path.unlink(missing_ok=True)
@@ -270,20 +272,20 @@ def test_a_lost_opening_is_said_and_never_replaced(service: Service) -> None:
             with pytest.raises(StoreError):
                 again.prove()
             service.ask(again, "law-2", QUESTIONS["law"][1]) if damaged is None else None
-            assert again.state.columns["law", "kept"].seq == 2
+            assert again.state.columns["law", "sample"].seq == 2
     path.write_bytes(whole)
     with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
         assert again.prove() > 0
 
 
 def test_secrets_of_the_sample_stay_private(sampled: Finished) -> None:
-    assert (sampled.window / "kept-law").stat().st_mode & 0o077 == 0
+    assert (sampled.window / "sample-law").stat().st_mode & 0o077 == 0
     with resumed(sampled) as window:
-        opening = window.keeper.opening("law")
+        opening = window.samples.opening("law")
         assert opening is not None
         bits, blindings = opening
-        assert "blindings" not in repr(window.keeper._column("law", "kept")) and "opening=" not in repr(
-            window.keeper._column("law", "kept")
+        assert "blindings" not in repr(window.samples._column("law", "sample")) and "opening=" not in repr(
+            window.samples._column("law", "sample")
         )
         public = (sampled.window / "public" / "window.json").read_bytes()
         for secret in (blindings[:32], bits):
@@ -296,7 +298,7 @@ def test_secrets_of_the_sample_stay_private(sampled: Finished) -> None:
 def test_an_answer_that_ignores_the_sample_has_no_proof(sampled: Finished) -> None:
     with resumed(sampled) as window:
         for record in window.records:
-            private, public = window.prover.private(record), window.keeper.public(record.tenant)
+            private, public = window.prover.private(record), window.samples.public(record.tenant)
             assert private.kept is not None
             bits, opening = private.kept
             listed = [p for p in private.positions if bits[p]]
@@ -317,10 +319,10 @@ def test_an_answer_that_ignores_the_sample_has_no_proof(sampled: Finished) -> No
 
 def edited(forge: Forge, place: int) -> None:
     """One bit of law's proof is another."""
-    proof = bytearray(base64.b64decode(forge.samples["law"]["kept"]["proof"]))
+    proof = bytearray(base64.b64decode(forge.samples["law"]["sample"]["proof"]))
     proof[place] ^= 1
     forge.samples["law"] = {
-        "kept": {**forge.samples["law"]["kept"], "proof": base64.b64encode(proof).decode()}
+        "sample": {**forge.samples["law"]["sample"], "proof": base64.b64encode(proof).decode()}
     }
 
 
@@ -330,32 +332,32 @@ def a_changed_response(forge: Forge) -> None:
 
 def a_point_that_is_none(forge: Forge) -> None:
     forge.samples["law"] = {
-        "kept": {**forge.samples["law"]["kept"], "proof": base64.b64encode(bytes(64)).decode()}
+        "sample": {**forge.samples["law"]["sample"], "proof": base64.b64encode(bytes(64)).decode()}
     }
 
 
 def another_window(forge: Forge) -> None:
     for entry in forge.entries:
-        if entry["type"] == "kept":
+        if entry["type"] == "sample":
             entry["window"] = "w-2"
 
 
-def more_is_kept_by_the_policy(forge: Forge) -> None:
+def the_policy_samples_more(forge: Forge) -> None:
     forge.policy["tenants"][0]["keep"] += 1
 
 
 CASES: list[tuple[Callable[[Forge], None], ExitCode, str]] = [
-    (kinds.kept_after_the_first_question, FAIL, "ledger.kept"),
-    (kinds.kept_before_the_beacon, FAIL, "ledger.kept"),
-    (kinds.kept_twice, FAIL, "ledger.kept"),
-    (kinds.kept_of_nobody, FAIL, "ledger.kept"),
+    (kinds.sample_after_the_first_question, FAIL, "ledger.sample"),
+    (kinds.sample_before_the_beacon, FAIL, "ledger.sample"),
+    (kinds.sample_twice, FAIL, "ledger.sample"),
+    (kinds.sample_of_nobody, FAIL, "ledger.sample"),
     (another_window, FAIL, "ledger.sequence"),
-    (kinds.kept_by_choice, FAIL, "proof.kept.law"),
-    (kinds.kept_exchanged, FAIL, "proof.kept.law"),
-    (a_changed_response, FAIL, "proof.kept.law"),
-    (a_point_that_is_none, UNDECIDED, "proof.kept.law"),
-    (kinds.kept_without_proof, UNDECIDED, "proof.kept.law"),
-    (more_is_kept_by_the_policy, FAIL, "proof.kept.law"),
+    (kinds.sample_by_choice, FAIL, "proof.sample.law"),
+    (kinds.sample_exchanged, FAIL, "proof.sample.law"),
+    (a_changed_response, FAIL, "proof.sample.law"),
+    (a_point_that_is_none, UNDECIDED, "proof.sample.law"),
+    (kinds.sample_without_proof, UNDECIDED, "proof.sample.law"),
+    (the_policy_samples_more, FAIL, "proof.sample.law"),
 ]
 
 
@@ -366,7 +368,7 @@ def test_a_cheater_fails_at_its_own_check(
     forge = Forge(sampled)
     cheat(forge)
     verdict = forge.verify(tmp_path, require=ACCEPTED)
-    found = exit_codes(verdict)
-    assert found.get(check) is outcome, found
+    result = exit_codes(verdict)
+    assert result.get(check) is outcome, result
     if outcome is UNDECIDED:
         assert verdict.exit_code is UNDECIDED

@@ -35,7 +35,7 @@ from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.backends.scan import memory, system
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.embed import EmbedJob, table_columns
 from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import (
@@ -58,7 +58,7 @@ from rag_audit.relation.scores import ScoreWindow
 from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import wordllama
 from rag_audit.retrieval.engine import draw_noise, select
-from rag_audit.service.process import certifying
+from rag_audit.service.process import precomputing
 from tests.drafting import draft
 from tests.window.forge import Forge
 from tests.window.outcomes import not_passed
@@ -82,24 +82,24 @@ def test_a_scan_window_needs_no_setup(scanned: Finished) -> None:
 
 
 def test_a1_is_proved_under_the_pinned_table(scanned: Finished) -> None:
-    verdict = scanned.verify(require={"a1": "proved"})
+    verdict = scanned.verify(require={"query_embedding": "proved"})
     assert verdict.passed, verdict.deciding
-    assert "a1=proved" in verdict.line
-    trust = scanned.service.trust(scanned.policy, a1="proved")
+    assert "query_embedding=proved" in verdict.line
+    trust = scanned.service.trust(scanned.policy, query_embedding="proved")
     pins = {k: v for k, v in trust.pins.embedder.items() if k != "table-scan"}
     unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": pins})})
     verdict = scanned.verify(trust=unpinned)
-    assert not_passed(verdict) == {"trust.a1"}
-    assert "a1=proved(unpinned)" in verdict.line
+    assert not_passed(verdict) == {"trust.query_embedding"}
+    assert "query_embedding=proved(unpinned)" in verdict.line
 
 
 def test_a1_of_a_mixed_window_needs_both_tables_pinned(mixed: Finished) -> None:
-    trust = mixed.service.trust(mixed.policy, a1="proved")
+    trust = mixed.service.trust(mixed.policy, query_embedding="proved")
     assert mixed.verify(trust=trust).passed
     for name in ("table-scan", "table-root"):
         pins = {k: v for k, v in trust.pins.embedder.items() if k != name}
         other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": pins})})
-        assert "a1=proved(unpinned)" in mixed.verify(trust=other).line
+        assert "query_embedding=proved(unpinned)" in mixed.verify(trust=other).line
 
 
 def test_a_mixed_window_says_so_and_rests_on_the_weaker_setup(mixed: Finished) -> None:
@@ -111,23 +111,23 @@ def test_a_mixed_window_says_so_and_rests_on_the_weaker_setup(mixed: Finished) -
     assert strict.deciding is not None and strict.deciding.id == "trust.setup"
 
 
-@pytest.mark.parametrize(("pin", "found"), [(None, "are not pinned"), (ZERO, "another release's")])
+@pytest.mark.parametrize(("pin", "actual"), [(None, "are not pinned"), (ZERO, "another release's")])
 def test_scan_proofs_count_under_the_pinned_protocols_only(
-    pin: str | None, found: str, scanned: Finished, finished: Finished
+    pin: str | None, actual: str, scanned: Finished, finished: Finished
 ) -> None:
-    for window, asked in ((scanned, True), (finished, False)):
+    for window, requested in ((scanned, True), (finished, False)):
         trust = window.service.trust(window.policy)
         assert trust.pins.scan == protocols_digest()
         other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"scan": pin})})
         verdict = window.verify(trust=other)
-        if not asked:  # groth16 has pins of its own
+        if not requested:  # groth16 has pins of its own
             assert verdict.passed, verdict.deciding
             continue
         assert not_passed(verdict) == {
             f"proof{name}.key.{tenant}" for name in ("", ".embed") for tenant in ("law", "medicine")
         }
         assert verdict.exit_code is UNDECIDED and verdict.deciding is not None
-        assert found in verdict.deciding.found
+        assert actual in verdict.deciding.actual
 
 
 def test_another_groth16_verifier_leaves_scan_proofs_to_their_own(scanned: Finished) -> None:
@@ -161,7 +161,7 @@ def provider(finished: Finished) -> Iterator[Window]:
 
 
 @dataclass(frozen=True)
-class Lie:
+class MaliciousAnswer:
     """What a forged answer to the query of `SLOT` is made of; None is the truth.
 
     :param noise: the slot whose noise is added
@@ -176,7 +176,7 @@ class Lie:
     rows: bool = False
 
 
-def answer_again(forge: Forge, lie: Lie) -> None:
+def answer_again(forge: Forge, lie: MaliciousAnswer) -> None:
     """Answer the query of `SLOT` by the lie: record, openings and proof agree with each other."""
     with provider(forge.finished) as window:
         record = window.state.by_slot[SLOT]
@@ -208,8 +208,8 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         )
         public = retrieve.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
-                                      window.context.public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
-        certificate = CertificateJob(
+                                      window.context.public("law"), header=window.header, beacon=beacon)  # fmt: skip
+        certificate = SlotProofJob(
             key,
             public.c_seed,
             public.beacon,
@@ -233,7 +233,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
 
 
 def lie(**changes: Any) -> Callable[[Forge], None]:
-    return lambda forge: answer_again(forge, Lie(**changes))
+    return lambda forge: answer_again(forge, MaliciousAnswer(**changes))
 
 
 def other_window(key: ScanKey) -> ScanKey:
@@ -253,8 +253,8 @@ def beside_false_ones(name: str, data: str) -> Callable[[Forge], None]:
 
     def change(forge: Forge) -> None:
         swapped_proofs(name)(forge)
-        made = forge.proofs["law-2", 1]
-        made[name] = {**made[name], "proof": data}
+        result = forge.proofs["law-2", 1]
+        result[name] = {**result[name], "proof": data}
 
     return change
 
@@ -285,10 +285,10 @@ def other_norm(forge: Forge) -> None:
     for tenant in forge.policy["tenants"]:
         tenant["circuits"]["embed"] = protocol
     for record in forge.queries:
-        made = forge.proofs[record["account"], record["i"]]
-        made["embed"]["protocol"] = protocol
+        result = forge.proofs[record["account"], record["i"]]
+        result["embed"]["protocol"] = protocol
         if record["proof"]:
-            record["proof"] = digest_hex(made)
+            record["proof"] = digest_hex(result)
 
 
 def from_other(part: str, source: tuple[str, int]) -> Callable[[Forge], None]:
@@ -305,10 +305,10 @@ def rewritten(change: Callable[[bytes], bytes], part: str = "proof") -> Callable
     """Other bytes of a proof."""
 
     def apply(forge: Forge) -> None:
-        made = forge.proofs[SLOT]["retrieve"]
-        data = change(base64.b64decode(made[part]))
+        result = forge.proofs[SLOT]["retrieve"]
+        data = change(base64.b64decode(result[part]))
         forge.proofs[SLOT] = {
-            **forge.proofs[SLOT], "retrieve": {**made, part: base64.b64encode(data).decode()}
+            **forge.proofs[SLOT], "retrieve": {**result, part: base64.b64encode(data).decode()}
         }  # fmt: skip
 
     return apply
@@ -353,7 +353,7 @@ NOT_CANONICAL = bytes([0xFF]) * 32
 
 
 @dataclass(frozen=True)
-class Cheat:
+class MaliciousProver:
     """One fault, the check that decides, and whether proofs are taken as valid (it changes what all are bound to)."""
 
     fault: str
@@ -364,84 +364,155 @@ class Cheat:
     also: tuple[str, ...] = ()
 
 
-CHEATS = [
-    Cheat("proof of another record", swapped_proofs("retrieve")),
-    Cheat("proof of another record's embedding", swapped_proofs("embed"), "proof.embed.valid.law"),
-    Cheat("a proof that is no base64 hides no false proof", beside_false_ones("retrieve", "***")),
-    Cheat("a proof that is no point hides no false proof", beside_false_ones("retrieve", "/" * 64)),
-    Cheat("an embedding's proof that is no base64 hides no false one", beside_false_ones("embed", "***"),
-          "proof.embed.valid.law"),
-    Cheat("an embedding's proof that is no point hides no false one", beside_false_ones("embed", "/" * 64),
-          "proof.embed.valid.law"),
-    Cheat("a record without proof of its embedding", lambda f: f.proofs[SLOT].pop("embed"), "proof.present",
-          UNDECIDED),
-    Cheat("another table than the committed one, published as such", other_table, "proof.embed.key.law",
-          also=("proof.embed.key.medicine",)),
-    Cheat("no table points", lambda f: f.value["verification_keys"].pop(wordllama.TABLE_SCAN),
-          "proof.embed.key.law", UNDECIDED, also=("proof.embed.key.medicine",)),
-    Cheat("a table of the provider's own, in the manifest too", own_table_committed, "trust.embedder",
-          proofs=False, also=("trust.manifest",)),
-    Cheat("a quantiser that saturates, in manifest and policy", other_norm, "trust.manifest", proofs=False),
-    Cheat("the policy names an embedding of other constants",
-          lambda f: f.policy["tenants"][0]["circuits"].update(embed=ZERO), "proof.embed.circuit.law", UNDECIDED,
-          proofs=False),
-    Cheat("certificate of another slot of the account", from_other("certificate", ("law-1", 1))),
-    Cheat("certificate of another account", from_other("certificate", ("law-2", 1))),
-    Cheat("query proof of another record", from_other("proof", ("law-2", 1))),
-    Cheat("answered with the noise of the account's next slot", lie(noise=SlotKey("law", "law-1", 3))),
-    Cheat("answered with the noise of another account's slot", lie(noise=SlotKey("law", "law-2", 2))),
-    Cheat("answered with the noise of another tenant's slot", lie(noise=SlotKey("medicine", "law-1", 2))),
-    Cheat("answered with the noise of another window's slot", lie(window="w-2")),
-    Cheat("certificate and proof made for another window", lie(key=other_window)),
-    Cheat("proved with other gains", lie(key=lambda k: dataclasses.replace(k, gains=(1, 5)))),
-    Cheat("proved in another score window", lie(key=lambda k: dataclasses.replace(k, lo=0))),
-    Cheat("another index than the committed one, published as such", lie(rows=True), "proof.key.law"),
-    Cheat("points of another tenant's index", points(of_the_other_tenant), "proof.key.law"),
-    Cheat("index points altered", points(negated), "proof.key.law"),
-    Cheat("index points swapped", points(lambda _, d: d[32:64] + d[:32] + d[64:]), "proof.key.law"),
-    Cheat("index point off the curve", points(lambda _, d: OFF_CURVE + d[32:]), "proof.key.law", UNDECIDED),
-    Cheat("index points truncated", points(lambda _, d: d[:-32]), "proof.key.law", UNDECIDED),
-    Cheat("index points extended", points(lambda _, d: d + d[:32]), "proof.key.law", UNDECIDED),
-    Cheat("no index points", lambda f: f.value["verification_keys"].pop(f.value["tenants"][0]["c_idx"]),
-          "proof.key.law", UNDECIDED),
-    Cheat("proof truncated", rewritten(lambda d: d[:-1]), exit_code=UNDECIDED),
-    Cheat("proof extended", rewritten(lambda d: d + bytes(32)), exit_code=UNDECIDED),
-    Cheat("proof empty", rewritten(lambda d: b""), exit_code=UNDECIDED),
-    Cheat("certificate truncated", rewritten(lambda d: d[:-32], "certificate"), exit_code=UNDECIDED),
-    Cheat("proof of another capacity", from_other("proof", ("medicine-1", 2)), exit_code=UNDECIDED),
-    Cheat("certificate of another capacity", from_other("certificate", ("medicine-1", 2)), exit_code=UNDECIDED),
-    Cheat("point of a proof off the curve", rewritten(lambda d: OFF_CURVE + d[32:]), exit_code=UNDECIDED),
-    Cheat("scalar of a proof not canonical", rewritten(lambda d: d[:-32] + NOT_CANONICAL), exit_code=UNDECIDED),
-    Cheat("one bit of a point", rewritten(lambda d: bytes([d[0] ^ 0x80]) + d[1:])),
-    Cheat("one bit of the last scalar", rewritten(lambda d: d[:-1] + bytes([d[-1] ^ 1]))),
-    Cheat("proof of another protocol", field_of("protocol", OTHER_PROTOCOL), exit_code=UNDECIDED),
-    Cheat("proof of another system", field_of("system", "groth16"), exit_code=UNDECIDED),
-    Cheat("proof that is not base64", field_of("proof", "%%%"), exit_code=UNDECIDED),
-    Cheat("proof without its certificate", lambda f: f.proofs[SLOT]["retrieve"].pop("certificate"),
-          exit_code=UNDECIDED),
-    Cheat("a record without proof", lambda f: f.proofs.pop(SLOT), "proof.present", UNDECIDED),
-    Cheat("the policy names another protocol",
-          lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=OTHER_PROTOCOL), "proof.circuit.law", UNDECIDED,
-          proofs=False),
-    Cheat("another tenant's index commitment", exchanged_indices, "proof.key.law", proofs=False,
-          also=("proof.key.medicine",)),
-    Cheat("one index as two tenants", lambda f: f.value["tenants"][0].update(c_idx=f.value["tenants"][1]["c_idx"]),
-          "opening.indices", proofs=False, also=("proof.key.law",)),
-]  # fmt: skip
+MALICIOUS = [
+    MaliciousProver("proof of another record", swapped_proofs("retrieve")),
+    MaliciousProver("proof of another record's embedding", swapped_proofs("embed"), "proof.embed.valid.law"),
+    MaliciousProver("a proof that is no base64 hides no false proof", beside_false_ones("retrieve", "***")),
+    MaliciousProver("a proof that is no point hides no false proof", beside_false_ones("retrieve", "/" * 64)),
+    MaliciousProver(
+        "an embedding's proof that is no base64 hides no false one",
+        beside_false_ones("embed", "***"),
+        "proof.embed.valid.law",
+    ),
+    MaliciousProver(
+        "an embedding's proof that is no point hides no false one",
+        beside_false_ones("embed", "/" * 64),
+        "proof.embed.valid.law",
+    ),
+    MaliciousProver(
+        "a record without proof of its embedding",
+        lambda f: f.proofs[SLOT].pop("embed"),
+        "proof.present",
+        UNDECIDED,
+    ),
+    MaliciousProver(
+        "another table than the committed one, published as such",
+        other_table,
+        "proof.embed.key.law",
+        also=("proof.embed.key.medicine",),
+    ),
+    MaliciousProver(
+        "no table points",
+        lambda f: f.value["verification_keys"].pop(wordllama.TABLE_SCAN),
+        "proof.embed.key.law",
+        UNDECIDED,
+        also=("proof.embed.key.medicine",),
+    ),
+    MaliciousProver(
+        "a table of the provider's own, in the manifest too",
+        own_table_committed,
+        "trust.embedder",
+        proofs=False,
+        also=("trust.manifest",),
+    ),
+    MaliciousProver(
+        "a quantiser that saturates, in manifest and policy", other_norm, "trust.manifest", proofs=False
+    ),
+    MaliciousProver(
+        "the policy names an embedding of other constants",
+        lambda f: f.policy["tenants"][0]["circuits"].update(embed=ZERO),
+        "proof.embed.circuit.law",
+        UNDECIDED,
+        proofs=False,
+    ),
+    MaliciousProver("certificate of another slot of the account", from_other("noise_proof", ("law-1", 1))),
+    MaliciousProver("certificate of another account", from_other("noise_proof", ("law-2", 1))),
+    MaliciousProver("query proof of another record", from_other("proof", ("law-2", 1))),
+    MaliciousProver(
+        "answered with the noise of the account's next slot", lie(noise=SlotKey("law", "law-1", 3))
+    ),
+    MaliciousProver(
+        "answered with the noise of another account's slot", lie(noise=SlotKey("law", "law-2", 2))
+    ),
+    MaliciousProver(
+        "answered with the noise of another tenant's slot", lie(noise=SlotKey("medicine", "law-1", 2))
+    ),
+    MaliciousProver("answered with the noise of another window's slot", lie(window="w-2")),
+    MaliciousProver("certificate and proof made for another window", lie(key=other_window)),
+    MaliciousProver("proved with other gains", lie(key=lambda k: dataclasses.replace(k, gains=(1, 5)))),
+    MaliciousProver("proved in another score window", lie(key=lambda k: dataclasses.replace(k, lo=0))),
+    MaliciousProver(
+        "another index than the committed one, published as such", lie(rows=True), "proof.key.law"
+    ),
+    MaliciousProver("points of another tenant's index", points(of_the_other_tenant), "proof.key.law"),
+    MaliciousProver("index points altered", points(negated), "proof.key.law"),
+    MaliciousProver("index points swapped", points(lambda _, d: d[32:64] + d[:32] + d[64:]), "proof.key.law"),
+    MaliciousProver(
+        "index point off the curve", points(lambda _, d: OFF_CURVE + d[32:]), "proof.key.law", UNDECIDED
+    ),
+    MaliciousProver("index points truncated", points(lambda _, d: d[:-32]), "proof.key.law", UNDECIDED),
+    MaliciousProver("index points extended", points(lambda _, d: d + d[:32]), "proof.key.law", UNDECIDED),
+    MaliciousProver(
+        "no index points",
+        lambda f: f.value["verification_keys"].pop(f.value["tenants"][0]["c_idx"]),
+        "proof.key.law",
+        UNDECIDED,
+    ),
+    MaliciousProver("proof truncated", rewritten(lambda d: d[:-1]), exit_code=UNDECIDED),
+    MaliciousProver("proof extended", rewritten(lambda d: d + bytes(32)), exit_code=UNDECIDED),
+    MaliciousProver("proof empty", rewritten(lambda d: b""), exit_code=UNDECIDED),
+    MaliciousProver(
+        "certificate truncated", rewritten(lambda d: d[:-32], "noise_proof"), exit_code=UNDECIDED
+    ),
+    MaliciousProver("proof of another capacity", from_other("proof", ("medicine-1", 2)), exit_code=UNDECIDED),
+    MaliciousProver(
+        "certificate of another capacity",
+        from_other("noise_proof", ("medicine-1", 2)),
+        exit_code=UNDECIDED,
+    ),
+    MaliciousProver(
+        "point of a proof off the curve", rewritten(lambda d: OFF_CURVE + d[32:]), exit_code=UNDECIDED
+    ),
+    MaliciousProver(
+        "scalar of a proof not canonical", rewritten(lambda d: d[:-32] + NOT_CANONICAL), exit_code=UNDECIDED
+    ),
+    MaliciousProver("one bit of a point", rewritten(lambda d: bytes([d[0] ^ 0x80]) + d[1:])),
+    MaliciousProver("one bit of the last scalar", rewritten(lambda d: d[:-1] + bytes([d[-1] ^ 1]))),
+    MaliciousProver("proof of another protocol", field_of("protocol", OTHER_PROTOCOL), exit_code=UNDECIDED),
+    MaliciousProver("proof of another system", field_of("system", "groth16"), exit_code=UNDECIDED),
+    MaliciousProver("proof that is not base64", field_of("proof", "%%%"), exit_code=UNDECIDED),
+    MaliciousProver(
+        "proof without its certificate",
+        lambda f: f.proofs[SLOT]["retrieve"].pop("noise_proof"),
+        exit_code=UNDECIDED,
+    ),
+    MaliciousProver("a record without proof", lambda f: f.proofs.pop(SLOT), "proof.present", UNDECIDED),
+    MaliciousProver(
+        "the policy names another protocol",
+        lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=OTHER_PROTOCOL),
+        "proof.circuit.law",
+        UNDECIDED,
+        proofs=False,
+    ),
+    MaliciousProver(
+        "another tenant's index commitment",
+        exchanged_indices,
+        "proof.key.law",
+        proofs=False,
+        also=("proof.key.medicine",),
+    ),
+    MaliciousProver(
+        "one index as two tenants",
+        lambda f: f.value["tenants"][0].update(c_idx=f.value["tenants"][1]["c_idx"]),
+        "header.indices",
+        proofs=False,
+        also=("proof.key.law",),
+    ),
+]
 
 
 @pytest.fixture
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def take() -> None:
         for name in SYSTEMS:
-            monkeypatch.setattr(backend(name), "refusals", taken_as_valid)
+            monkeypatch.setattr(backend(name), "failures", taken_as_valid)
 
     return take
 
 
-@pytest.mark.parametrize("cheat", CHEATS, ids=lambda c: c.fault)
+@pytest.mark.parametrize("cheat", MALICIOUS, ids=lambda c: c.fault)
 def test_a_cheater_is_found_by_one_check(
-    cheat: Cheat, scanned: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+    cheat: MaliciousProver, scanned: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
 ) -> None:
     forge = Forge(scanned)
     forge.proofs = copy.deepcopy(forge.proofs)
@@ -449,10 +520,10 @@ def test_a_cheater_is_found_by_one_check(
     if not cheat.proofs:
         proofs_taken_as_valid()
     verdict = forge.verify(tmp_path)
-    found = {c.id: c.status for c in verdict.checks if c.status.value != "pass"}
-    assert verdict.deciding is not None and verdict.deciding.id == cheat.decides, found
-    assert verdict.exit_code is cheat.exit_code, (found, verdict.deciding)
-    assert set(found) == {cheat.decides, *cheat.also}, found
+    result = {c.id: c.status for c in verdict.checks if c.status.value != "pass"}
+    assert verdict.deciding is not None and verdict.deciding.id == cheat.decides, result
+    assert verdict.exit_code is cheat.exit_code, (result, verdict.deciding)
+    assert set(result) == {cheat.decides, *cheat.also}, result
 
 
 def test_the_forged_answer_is_good_but_for_its_lie(scanned: Finished, tmp_path: Path) -> None:
@@ -460,7 +531,7 @@ def test_the_forged_answer_is_good_but_for_its_lie(scanned: Finished, tmp_path: 
     forge = Forge(scanned)
     forge.proofs = copy.deepcopy(forge.proofs)
     before = forge.proofs[SLOT]["retrieve"]
-    answer_again(forge, Lie())
+    answer_again(forge, MaliciousAnswer())
     assert forge.proofs[SLOT]["retrieve"] != before
     assert forge.verify(tmp_path).passed
 
@@ -472,23 +543,23 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
     forge = Forge(mixed)
     parts, tenants = forge.policy["tenants"], forge.value["tenants"]
     parts[tenant].update(system=to, circuits={"retrieve": parts[1 - tenant]["circuits"]["retrieve"]})
-    forge.proofs = {slot: {"retrieve": made["retrieve"]} for slot, made in forge.proofs.items()}
+    forge.proofs = {slot: {"retrieve": created["retrieve"]} for slot, created in forge.proofs.items()}
     for record in forge.queries:
         record["proof"] = None
     parts[1 - tenant]["circuits"] = {"retrieve": parts[1 - tenant]["circuits"]["retrieve"]}
     if to == "scan":  # a key is there, and fits: only the proof is another system's
-        made = commit_index(bytes(8 * 256), 256, 8, bytes(32))
-        tenants[tenant]["c_idx"] = index_digest(made, 256, 8).hex()
-        forge.value["verification_keys"][tenants[tenant]["c_idx"]] = points_json(made)
+        created = commit_index(bytes(8 * 256), 256, 8, bytes(32))
+        tenants[tenant]["c_idx"] = index_digest(created, 256, 8).hex()
+        forge.value["verification_keys"][tenants[tenant]["c_idx"]] = points_json(created)
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path)
     name = parts[tenant]["tenant"]
-    found = not_passed(verdict)
-    assert found == {f"proof.valid.{name}"}, found
+    result = not_passed(verdict)
+    assert result == {f"proof.valid.{name}"}, result
     assert verdict.exit_code is UNDECIDED
     # What is read first decides: the proof, or the other system's commitment to the index, which is rarely below r.
     wrong = ("the fields do not match this format", "the value is not a scan proof", "a field element")
-    assert verdict.deciding is not None and verdict.deciding.found.startswith(
+    assert verdict.deciding is not None and verdict.deciding.actual.startswith(
         tuple(f"1 invalid: {reason}" for reason in wrong)
     )
 
@@ -498,11 +569,11 @@ def test_one_bad_proof_among_good_ones_is_named(scanned: Finished, tmp_path: Pat
     forge.proofs = copy.deepcopy(forge.proofs)
     rewritten(lambda d: d[:-1])(forge)
     slot = ("law-2", 1)  # the other one is no proof at all; this one is false, and decides
-    forge.proofs[slot]["retrieve"]["certificate"] = forge.proofs["law-1", 1]["retrieve"]["certificate"]
+    forge.proofs[slot]["retrieve"]["noise_proof"] = forge.proofs["law-1", 1]["retrieve"]["noise_proof"]
     verdict = forge.verify(tmp_path)
     assert verdict.exit_code is FAIL and verdict.deciding is not None
     assert verdict.deciding.at == f"record {forge.record(*slot)['seq']}"
-    assert "2 invalid" in verdict.deciding.found
+    assert "2 invalid" in verdict.deciding.actual
 
 
 # Certificates made ahead.
@@ -511,50 +582,50 @@ def test_one_bad_proof_among_good_ones_is_named(scanned: Finished, tmp_path: Pat
 def test_certificates_are_made_ahead_once_for_each_next_slot(service: Service) -> None:
     seen: list[tuple[int, int]] = []
     with service.open(system={"law": "scan", "medicine": "groth16"}) as window:
-        folder = window.directory / "certificates"
+        folder = window.directory / "noise-proofs"
 
         def names() -> list[str]:
             return sorted(p.name for p in folder.iterdir())
 
-        assert window.certify_ahead(1, progress=lambda *counts: seen.append(counts)) == 2
+        assert window.precompute_noise_proofs(1, progress=lambda *counts: seen.append(counts)) == 2
         assert names() == ["law-1-1", "law-2-1"] and seen == [(0, 2), (1, 2), (2, 2)]
-        assert window.certify_ahead(1) == 0
+        assert window.precompute_noise_proofs(1) == 0
         service.ask(window, "law-1", QUESTIONS["law"][0])
-        assert window.certify_ahead(1) == 1
+        assert window.precompute_noise_proofs(1) == 1
         assert names() == ["law-1-1", "law-1-2", "law-2-1"]
-        assert window.certify_ahead(9, until=lambda: True) == 0
-        kept = window.certificates.get(SlotKey("law", "law-1", 1))
+        assert window.precompute_noise_proofs(9, until=lambda: True) == 0
+        kept = window.noise_proofs.get(SlotKey("law", "law-1", 1))
         assert kept is not None
         window.prove()
-        (made,) = WindowFile.load(window.directory / "public").proofs.values()
-        assert base64.b64decode(made["retrieve"]["certificate"]) == kept.proof
+        (result,) = WindowFile.load(window.directory / "public").proofs.values()
+        assert base64.b64decode(result["retrieve"]["noise_proof"]) == kept.proof
         assert names() == ["law-1-2", "law-2-1"]
         # No slot beyond n: two queries are left to each account.
-        assert window.certify_ahead(9) == 2 * 3 - 1 - 2
+        assert window.precompute_noise_proofs(9) == 2 * 3 - 1 - 2
         window.close()
         with pytest.raises(WindowStateError):
-            window.certify_ahead(1)
+            window.precompute_noise_proofs(1)
 
 
 def test_no_certificate_before_the_account_s_beacon(service: Service) -> None:
     window = service.commit(system="scan")
     with window:
         with pytest.raises(WindowStateError):
-            window.certify_ahead(1)
-        service.cosign_opening(window)
-        service.clock.now = window.opening.opens_at
+            window.precompute_noise_proofs(1)
+        service.cosign_header(window)
+        service.clock.now = window.header.opens_at
         late = Account.create(service.root / "accounts" / "law-3", "law-3", "law")
         window.enrol(late.roster_entry, service.beacon())
-        assert window.certify_ahead(1) == 4
-        assert not (window.directory / "certificates" / "law-3-1").exists()
+        assert window.precompute_noise_proofs(1) == 4
+        assert not (window.directory / "noise-proofs" / "law-3-1").exists()
 
 
 def test_a_damaged_certificate_costs_a_new_one_and_nothing_else(
     service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with service.open(system="scan") as window:
-        window.certify_ahead(1)
-        path = window.directory / "certificates" / "law-1-1"
+        window.precompute_noise_proofs(1)
+        path = window.directory / "noise-proofs" / "law-1-1"
         path.write_bytes(path.read_bytes()[:1_000])
         service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
         assert "the noise proof of law-1, i = 1 is made a second time" in caplog.text and not path.exists()
@@ -567,13 +638,13 @@ def test_a_damaged_certificate_costs_a_new_one_and_nothing_else(
 def test_an_account_s_certificate_from_another_window_is_not_used(service: Service, tmp_path: Path) -> None:
     """Copied from one window's folder to another's, where the same account has the same slot."""
     with service.open(system="scan") as first:
-        first.certify_ahead(1)
-        copied = (first.directory / "certificates" / "law-1-1").read_bytes()
+        first.precompute_noise_proofs(1)
+        copied = (first.directory / "noise-proofs" / "law-1-1").read_bytes()
     other = Service(tmp_path / "other")
     with other.open(system="scan") as window:
-        (window.directory / "certificates").mkdir()
-        (window.directory / "certificates" / "law-1-1").write_bytes(copied)
-        assert window.certificates.get(SlotKey("law", "law-1", 1)) is None
+        (window.directory / "noise-proofs").mkdir()
+        (window.directory / "noise-proofs" / "law-1-1").write_bytes(copied)
+        assert window.noise_proofs.get(SlotKey("law", "law-1", 1)) is None
 
 
 def test_the_command_makes_certificates_ahead(service: Service) -> None:
@@ -581,15 +652,15 @@ def test_the_command_makes_certificates_ahead(service: Service) -> None:
         directory = window.directory
     service.key.save(service.root / "key")
     (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
-    for arguments, made in (([], 4), (["2"], 4), ([], 0)):
+    for arguments, result in (([], 4), (["2"], 4), ([], 0)):
         done = CliRunner().invoke(
-            main, ["provider", "prove", str(directory), "--ahead", *arguments, "--json"]
+            main, ["provider", "prove", str(directory), "--precompute", *arguments, "--json"]
         )
         assert done.exit_code == 0, done.output
-        assert json.loads(done.stdout)["made"] == made
-    assert len(list((directory / "certificates").iterdir())) == 8
+        assert json.loads(done.stdout)["created"] == result
+    assert len(list((directory / "noise-proofs").iterdir())) == 8
     refused = CliRunner().invoke(
-        main, ["provider", "prove", str(directory), "--ahead", "1", "--challenge", "x"]
+        main, ["provider", "prove", str(directory), "--precompute", "1", "--challenge", "x"]
     )
     assert refused.exit_code == 2
 
@@ -601,15 +672,15 @@ def test_low_memory_reaches_every_job_of_a_window(
     with service.open(system="scan") as window:
         capacity, gains = window.commitment.tenants["law"].index.capacity, window.policy.noise.gains
         steps = (
-            memory.certificate_bytes(capacity, gains, low_memory=True),
+            memory.drawn_proof_bytes(capacity, gains, low_memory=True),
             memory.query_proof_bytes(capacity, low_memory=True),
         )
         with monkeypatch.context() as patch:
             patch.setattr(memory, "available_bytes", lambda: max(steps))
             with pytest.raises(MemoryLimitError, match="use --low-memory"):
-                window.certify_ahead(1)
+                window.precompute_noise_proofs(1)
             window.low_memory = True
-            assert window.certify_ahead(1) == 4
+            assert window.precompute_noise_proofs(1) == 4
             service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
             service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
             service.finish(window)
@@ -626,13 +697,18 @@ def test_the_commands_choose_low_memory(service: Service, monkeypatch: pytest.Mo
     service.key.save(service.root / "key")
     (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
     chosen = []
-    monkeypatch.setattr(Window, "certify_ahead", lambda self, *_, **__: chosen.append(self.low_memory) or 0)
+    monkeypatch.setattr(
+        Window, "precompute_noise_proofs", lambda self, *_, **__: chosen.append(self.low_memory) or 0
+    )
     monkeypatch.setattr(Window, "prove", lambda self, *_, **__: chosen.append(self.low_memory) or 0)
     monkeypatch.setattr(
         Window, "handle", lambda self, *_, **__: chosen.append(self.low_memory) or Refusal.model_construct()
     )
     option = ["--low-memory"] * low
-    for command in (["provider", "prove", str(directory), "--ahead"], ["provider", "prove", str(directory)]):
+    for command in (
+        ["provider", "prove", str(directory), "--precompute"],
+        ["provider", "prove", str(directory)],
+    ):
         done = CliRunner().invoke(main, [*command, *option])
         assert done.exit_code == 0, done.output
     CliRunner().invoke(main, ["provider", "serve", str(directory), "--stdio", *option], input="{}\n")
@@ -659,8 +735,8 @@ def test_the_command_limits_the_memory_of_drawn_noise(
 
 def test_a_service_keeps_certificates_ahead_beside_its_queries(service: Service) -> None:
     with service.open(system="scan") as window:
-        folder = window.directory / "certificates"
-        with certifying(window, 1, print):
+        folder = window.directory / "noise-proofs"
+        with precomputing(window, 1, print):
             deadline = time.monotonic() + 60
             while len(list(folder.glob("[!.]*"))) < 4 and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -677,8 +753,8 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
         "window": "w", "opens_at": 1, "closes_at": 2, "n": 3, "k_max": 2, "eps_acc": "14", "gains": (1, 4),
         "capacities": {"a": 2_903, "b": 7},
     }  # fmt: skip
-    made = draft(**values)
-    assert [(t.system, t.circuits["retrieve"]) for t in made.tenants] == [("scan", PROTOCOL)] * 2
+    result = draft(**values)
+    assert [(t.system, t.circuits["retrieve"]) for t in result.tenants] == [("scan", PROTOCOL)] * 2
     values["capacities"] = {"a": 2_903, "b": 8}
     values["system"] = {"a": "scan", "b": "groth16"}
     assert [t.system for t in draft(**values).tenants] == ["scan", "groth16"]
@@ -701,7 +777,7 @@ MALFORMED = {
 def test_the_command_names_a_malformed_proof(fault: str, scanned: Finished, tmp_path: Path) -> None:
     forge = Forge(scanned)
     forge.proofs = copy.deepcopy(forge.proofs)
-    next(cheat for cheat in CHEATS if cheat.fault == fault).change(forge)
+    next(cheat for cheat in MALICIOUS if cheat.fault == fault).change(forge)
     file, receipts = forge.seal(tmp_path)
     save_window(file, tmp_path / "window.json")
     (tmp_path / "trust.toml").write_text(scanned.service.trust_text(scanned.policy))
@@ -718,15 +794,15 @@ def test_the_command_names_a_malformed_proof(fault: str, scanned: Finished, tmp_
     report = json.loads(done.stdout)
     assert report["line"] == "UNDECIDED proof.valid.law"
     (bad,) = (check for check in report["checks"] if check["outcome"] != "pass")
-    assert MALFORMED[fault] in bad["found"] and str(forge.record(*SLOT)["seq"]) in bad["at"]
+    assert MALFORMED[fault] in bad["actual"] and str(forge.record(*SLOT)["seq"]) in bad["at"]
 
 
 @pytest.fixture(scope="module")
 def asked_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed window's folder, one record to prove, its certificate made ahead; ready for the command."""
-    service = Service(tmp_path_factory.mktemp("asked"))
+    service = Service(tmp_path_factory.mktemp("requested"))
     with service.open(system="scan") as window:
-        window.certify_ahead(1)
+        window.precompute_noise_proofs(1)
         service.ask(window, "law-1", QUESTIONS["law"][0])
         service.finish(window)
     service.key.save(service.root / "key")
@@ -735,7 +811,7 @@ def asked_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def asked(asked_once: Path, tmp_path: Path) -> Path:
+def requested(asked_once: Path, tmp_path: Path) -> Path:
     """A copy of it, to be changed."""
     return shutil.copytree(asked_once, tmp_path / "window")
 
@@ -744,20 +820,20 @@ def asked(asked_once: Path, tmp_path: Path) -> Path:
                          ids=["cut", "half", "one bit"])  # fmt: skip
 @pytest.mark.parametrize("name", ["law.points", "law.npy"])
 def test_the_command_names_an_altered_index_file(
-    name: str, damage: Callable[[bytes], bytes], asked: Path
+    name: str, damage: Callable[[bytes], bytes], requested: Path
 ) -> None:
-    path = asked / "index" / name
+    path = requested / "index" / name
     path.write_bytes(damage(path.read_bytes()))
-    done = CliRunner().invoke(main, ["provider", "prove", str(asked)])
+    done = CliRunner().invoke(main, ["provider", "prove", str(requested)])
     assert done.exit_code == 2
     assert "rag-audit: " in done.stderr and "index/law." in done.stderr
 
 
-def test_the_command_makes_a_half_written_certificate_again(asked: Path) -> None:
-    path = asked / "certificates" / "law-1-1"
+def test_the_command_makes_a_half_written_certificate_again(requested: Path) -> None:
+    path = requested / "noise-proofs" / "law-1-1"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    (asked / "certificates" / ".law-2-1.0123456789abcdef").write_bytes(b"half of a certi")
-    done = CliRunner().invoke(main, ["provider", "prove", str(asked), "--json"])
+    (requested / "noise-proofs" / ".law-2-1.0123456789abcdef").write_bytes(b"half of a certi")
+    done = CliRunner().invoke(main, ["provider", "prove", str(requested), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["proofs"] == 2
     assert sorted(p.name for p in path.parent.iterdir()) == ["law-2-1", "medicine-1-1", "medicine-2-1"]

@@ -163,21 +163,57 @@ FAULTS: dict[str, tuple[Callable[[Path], object], type[RagAuditError], str]] = {
             ("a missing tile of", lambda f, p=part: path_of(f, p, 1).unlink(), MissingTile),
             ("an altered tile of", lambda f, p=part: path_of(f, p, 1).write_bytes(b"{}"), AlteredTile),
             ("swapped tiles of", lambda f, p=part: swapped(f, p), ReorderedTile),
-            ("another window's tile of", lambda f, p=part: rewritten(f, p, 1, lambda t: t.update(opening=OTHER)), ForeignTile),
-            ("a later version's tile of", lambda f, p=part: rewritten(f, p, 1, lambda t: t.update(mediaType="x")), VersionError),
-            ("a tile with more of", lambda f, p=part: rewritten(f, p, 1, lambda t: t.update(x=1)), SchemaError),
+            (
+                "another window's tile of",
+                lambda f, p=part: rewritten(f, p, 1, lambda t: t.update(header=OTHER)),
+                ForeignTile,
+            ),
+            (
+                "a later version's tile of",
+                lambda f, p=part: rewritten(f, p, 1, lambda t: t.update(mediaType="x")),
+                VersionError,
+            ),
+            (
+                "a tile with more of",
+                lambda f, p=part: rewritten(f, p, 1, lambda t: t.update(x=1)),
+                SchemaError,
+            ),
         )
     },
-    "a tile of the other part": (lambda f: rewritten(f, "proofs", 0, lambda t: t.update(part="entries")), ReorderedTile, "proofs.tiles[0]"),
+    "a tile of the other part": (
+        lambda f: rewritten(f, "proofs", 0, lambda t: t.update(part="entries")),
+        ReorderedTile,
+        "proofs.tiles[0]",
+    ),
     "another count": (another_count, SchemaError, "entries.tiles[1]"),
     "proofs that are not there": (other_seqs, SchemaError, "proofs.tiles[0]"),
-    "proofs of other records": (lambda f: rewritten(f, "proofs", 0, lambda t: t["values"][0].__setitem__(0, 77)), SchemaError, "proofs.tiles[0]"),
-    "proofs twice": (lambda f: edited(f, lambda v: v["proofs"]["tiles"].append(v["proofs"]["tiles"][0])), SchemaError, "proofs.tiles"),
-    "another opening": (lambda f: edited(f, lambda v: v.update(opening=OTHER)), ForeignTile, "entries.tiles[0]"),
-    "no opening": (lambda f: edited(f, lambda v: v.pop("opening")), SchemaError, "window.json.opening"),
-    "no entries": (lambda f: edited(f, lambda v: v["entries"].update(tiles=[])), SchemaError, "window.json.proofs.tiles"),
-    "a path for a digest": (lambda f: edited(f, lambda v: v["proofs"]["tiles"][0].update(sha256="../../x")), SchemaError, "sha256"),
-}  # fmt: skip
+    "proofs of other records": (
+        lambda f: rewritten(f, "proofs", 0, lambda t: t["values"][0].__setitem__(0, 77)),
+        SchemaError,
+        "proofs.tiles[0]",
+    ),
+    "proofs twice": (
+        lambda f: edited(f, lambda v: v["proofs"]["tiles"].append(v["proofs"]["tiles"][0])),
+        SchemaError,
+        "proofs.tiles",
+    ),
+    "another opening": (
+        lambda f: edited(f, lambda v: v.update(header=OTHER)),
+        ForeignTile,
+        "entries.tiles[0]",
+    ),
+    "no opening": (lambda f: edited(f, lambda v: v.pop("header")), SchemaError, "window.json.header"),
+    "no entries": (
+        lambda f: edited(f, lambda v: v["entries"].update(tiles=[])),
+        SchemaError,
+        "window.json.proofs.tiles",
+    ),
+    "a path for a digest": (
+        lambda f: edited(f, lambda v: v["proofs"]["tiles"][0].update(sha256="../../x")),
+        SchemaError,
+        "sha256",
+    ),
+}
 
 
 @pytest.mark.parametrize(("change", "error", "place"), FAULTS.values(), ids=FAULTS.keys())
@@ -202,9 +238,9 @@ def test_a_tile_is_checked_each_time_that_it_is_read(tiled: Path) -> None:
 
 
 def test_entries_that_do_not_fit_are_refused(tiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, most in (("MAX_ENTRIES_BYTES", 3000), ("MAX_VALUES", 20)):
+    for name, maximum in (("MAX_ENTRIES_BYTES", 3000), ("MAX_VALUES", 20)):
         with monkeypatch.context() as patch:
-            patch.setattr(f"rag_audit.models.tiles.{name}", most)
+            patch.setattr(f"rag_audit.models.tiles.{name}", maximum)
             with pytest.raises(SizeError, match="entries are too large"):
                 WindowFile.load(tiled)
     monkeypatch.setattr("rag_audit.models.tiles.MAX_TILE_BYTES", 100)
@@ -290,7 +326,7 @@ LOST: dict[str, tuple[Callable[[Path], object], str]] = {
         "a tile is at the place of another tile",
     ),
     "of another window": (
-        lambda f: receipts_changed(f, lambda v: v.update(opening=OTHER)),
+        lambda f: receipts_changed(f, lambda v: v.update(header=OTHER)),
         "a tile belongs to another window",
     ),
     "of another number": (
@@ -306,8 +342,8 @@ def test_a_tile_of_receipts_that_is_lost_is_a_complaint(
 ) -> None:
     change(packed)
     verdict = finished.verify(receipts=[packed])
-    found = next(c for c in verdict.checks if c.id == "receipt.accepted")
-    assert verdict.exit_code is not ExitCode.PASS and error in found.found
+    result = next(c for c in verdict.checks if c.id == "receipt.accepted")
+    assert verdict.exit_code is not ExitCode.PASS and error in result.actual
 
 
 def test_what_is_no_receipt_is_not_packed(finished: Finished, tmp_path: Path) -> None:

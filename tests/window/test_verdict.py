@@ -2,7 +2,7 @@
 
 from rag_audit.errors import ExitCode
 from rag_audit.report import render
-from rag_audit.verify.ahead import check_ahead
+from rag_audit.verify.policy_check import policy_checks
 from tests.window.simulator import Finished
 
 
@@ -15,7 +15,7 @@ def test_an_honest_window_passes(finished: Finished) -> None:
         "mode=full",
         "records=6",
         "scores=101..810",
-        "a1=proved",
+        "query_embedding=proved",
         "coalition=not-checked",
         "setup=unsafe",
     ):
@@ -38,8 +38,8 @@ def test_what_is_said_before_the_window_is_what_the_verdict_says(finished: Finis
     trust = finished.service.trust(
         finished.policy, max_epsilon="1", min_k_max=9, coalition="checked", max_theta=None
     )
-    said = {c.id: (c.status, c.expected, c.found) for c in check_ahead(finished.policy, trust)}
-    verdict = {c.id: (c.status, c.expected, c.found) for c in finished.verify(trust=trust).checks}
+    said = {c.id: (c.status, c.expected, c.actual) for c in policy_checks(finished.policy, trust)}
+    verdict = {c.id: (c.status, c.expected, c.actual) for c in finished.verify(trust=trust).checks}
     shared = {name for name in said if name.startswith("trust.")}
     assert {"trust.max_epsilon", "trust.min_k_max", "trust.coalition", "trust.max_theta"} <= shared
     assert {name: said[name] for name in shared} == {name: verdict[name] for name in shared}

@@ -19,9 +19,9 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.errors import InvalidProof
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.listing import Listing, ListingRules
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
@@ -29,26 +29,26 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
 from rag_audit.models.records import DocumentOpening, ReceiptBody, TenantEntry
 from rag_audit.models.requests import Answer, AnsweredDocument
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.retrieval.embedders import get_embedder
-from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_coins
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_bernoulli_bits
 from rag_audit.retrieval.query import OpenedQuery
 from rag_audit.retrieval.serving import Asked, serving
 from tests.drafting import draft
 from tests.window.simulator import QUESTIONS, Service
 
-HALF, TENTH = COIN_RANGE // 2, COIN_RANGE // 10
+HALF, TENTH = PROBABILITY_RANGE // 2, PROBABILITY_RANGE // 10
 SAMPLED = Sampling(keep=HALF)
 NOISED = Noise(keep=HALF)
-LISTED = Listing(keep=HALF, rules=ListingRules(COIN_RANGE // 4, 6, 150))
-MECHANISMS = {"sampling": SAMPLED, "noise": NOISED, "listing": LISTED}
+LISTED = RandomizedResponse(keep=HALF, rules=ListRules(PROBABILITY_RANGE // 4, 6, 150))
+MECHANISMS = {"sampling": SAMPLED, "noise": NOISED, "randomized-response": LISTED}
 
 
 # -- a whole window ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=MECHANISMS)
-def asked(
+def requested(
     request: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Service, Window, list[Answer]]]:
     """A window whose tenant law samples, and the answers to its accounts, which checked each of them.
@@ -65,7 +65,7 @@ def asked(
             for name in ("law-1", "law-2")
             for question in QUESTIONS["law"]
         ]
-        kept, filled = window.keeper.bits("law")["kept"], window.commitment.tenants["law"].documents_at
+        kept, filled = window.samples.bits("law")["sample"], window.commitment.tenants["law"].documents_at
         bodies = [opened(service, window, a).body for a in answers]
         selected = {p for body in bodies for p in body.positions if p in filled}
         several = any(sum(d.salt is not None for d in body.documents) > 1 for body in bodies)
@@ -80,16 +80,16 @@ def asked(
 
 def opened(service: Service, window: Window, answer: Answer) -> OpenedReceipt:
     return open_receipt(
-        answer.receipt, origin=window.opening.origin, opening_digest=window.opening_digest,
+        answer.receipt, origin=window.header.origin, header_digest=window.header_digest,
         log_key=service.key.verifier, field="receipt",
     )  # fmt: skip
 
 
 def test_no_text_of_a_position_that_is_not_kept_leaves_the_provider(
-    asked: tuple[Service, Window, list[Answer]],
+    requested: tuple[Service, Window, list[Answer]],
 ) -> None:
-    service, window, answers = asked
-    kept, tenant = window.keeper.bits("law")["kept"], window.commitment.tenants["law"]
+    service, window, answers = requested
+    kept, tenant = window.samples.bits("law")["sample"], window.commitment.tenants["law"]
     rules = window.policy.mechanism_of("law")
     dropped = 0
     for answer in answers:
@@ -107,14 +107,14 @@ def test_no_text_of_a_position_that_is_not_kept_leaves_the_provider(
 
 
 def test_the_same_request_is_answered_with_the_same_texts(
-    asked: tuple[Service, Window, list[Answer]],
+    requested: tuple[Service, Window, list[Answer]],
 ) -> None:
-    service, window, answers = asked
+    service, window, answers = requested
     account, publication = service.accounts["law-1"], Publication.load(window.directory / "public")
     kept = account.receipts(publication)[0]
     record = opened(service, window, answers[0]).record
     request = {
-        "type": "request", "v": 1, "origin": window.opening.origin, "opening": window.opening_digest,
+        "type": "request", "v": 1, "origin": window.header.origin, "header": window.header_digest,
         "tenant": "law", "account": "law-1", "i": 1, "hq": record.hq, "sig": record.sig,
         "query": kept.query, "salt": kept.salt,
     }  # fmt: skip
@@ -125,8 +125,8 @@ def test_the_same_request_is_answered_with_the_same_texts(
     assert first.canonical() == second.canonical()
 
 
-def test_without_a_sample_every_digest_is_opened(asked: tuple[Service, Window, list[Answer]]) -> None:
-    service, window, _ = asked
+def test_without_a_sample_every_digest_is_opened(requested: tuple[Service, Window, list[Answer]]) -> None:
+    service, window, _ = requested
     answer = service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
     body = opened(service, window, answer).body
     assert all(document.salt is not None for document in body.documents)
@@ -136,9 +136,9 @@ def test_without_a_sample_every_digest_is_opened(asked: tuple[Service, Window, l
 
 @pytest.mark.parametrize("sampled", [True, False])
 def test_an_account_accepts_a_closed_digest_of_a_sampled_tenant_alone(
-    asked: tuple[Service, Window, list[Answer]], sampled: bool
+    requested: tuple[Service, Window, list[Answer]], sampled: bool
 ) -> None:
-    service, window, answers = asked
+    service, window, answers = requested
     answer = next(a for a in answers if len(a.documents) < len(opened(service, window, a).body.positions))
     receipt = opened(service, window, answer)
     if sampled:
@@ -148,8 +148,8 @@ def test_an_account_accepts_a_closed_digest_of_a_sampled_tenant_alone(
             check_documents(answer, receipt, withholds=False)
 
 
-def test_a_text_beside_a_closed_digest_is_refused(asked: tuple[Service, Window, list[Answer]]) -> None:
-    service, window, answers = asked
+def test_a_text_beside_a_closed_digest_is_refused(requested: tuple[Service, Window, list[Answer]]) -> None:
+    service, window, answers = requested
     answer = next(a for a in answers if len(a.documents) < len(opened(service, window, a).body.positions))
     receipt = opened(service, window, answer)
     body = receipt.body
@@ -198,10 +198,10 @@ def misplaced(receipt: OpenedReceipt, window: Window) -> list[str]:
 
 
 def test_a_withheld_text_of_positive_score_is_a_contradiction(
-    asked: tuple[Service, Window, list[Answer]],
+    requested: tuple[Service, Window, list[Answer]],
 ) -> None:
     """Positions of score 0 are the end of a list of exact scores, in ascending order."""
-    service, window, answers = asked
+    service, window, answers = requested
     receipts = [opened(service, window, answer) for answer in answers]
     assert all(contradictions(r, entry_of(window, r), window.policy) == [] for r in receipts)
     rules, receipt = window.policy.mechanism_of("law"), receipts[0]
@@ -215,8 +215,8 @@ def test_a_withheld_text_of_positive_score_is_a_contradiction(
         ([1, 2, 9, 11, 12, 13], [1, 2, 9, 11, 12, 13], None),
         ([9, 5, 2, 4, 3, 1], [], None),
     ):
-        found = misplaced(in_order(receipt, positions, closed), window)
-        assert [text.partition(",")[0] for text in found] == (
+        result = misplaced(in_order(receipt, positions, closed), window)
+        assert [text.partition(",")[0] for text in result] == (
             [] if withheld is None else [f"position {withheld} has a null salt"]
         )
     several = next(r for r in receipts if sum(d.salt is not None for d in r.body.documents) > 1)
@@ -225,9 +225,9 @@ def test_a_withheld_text_of_positive_score_is_a_contradiction(
 
 
 def test_a_null_salt_of_a_tenant_without_a_sample_is_a_contradiction(
-    asked: tuple[Service, Window, list[Answer]],
+    requested: tuple[Service, Window, list[Answer]],
 ) -> None:
-    service, window, _ = asked
+    service, window, _ = requested
     receipt = opened(service, window, service.ask(window, "medicine-1", QUESTIONS["medicine"][1]))
     assert misplaced(receipt, window) == []
     last = len(receipt.body.documents) - 1
@@ -237,20 +237,20 @@ def test_a_null_salt_of_a_tenant_without_a_sample_is_a_contradiction(
 
 
 def test_a_text_withheld_from_one_answer_is_a_contradiction(
-    asked: tuple[Service, Window, list[Answer]],
+    requested: tuple[Service, Window, list[Answer]],
 ) -> None:
     """With noise, and with listing: the window decides which texts are returned, not the question."""
-    service, window, answers = asked
+    service, window, answers = requested
     receipts = [opened(service, window, answer) for answer in answers]
     assert withheld_once(receipts, window.policy) == {}
     first = next(r for r in receipts if any(d.salt is not None for d in r.body.documents))
     place = next(n for n, d in enumerate(first.body.documents) if d.salt is not None)
-    found = withheld_once([first, closed_at(first, place)], window.policy)
+    result = withheld_once([first, closed_at(first, place)], window.policy)
     if window.policy.mechanism_of("law").name == "sampling":
-        assert found == {}
+        assert result == {}
     else:
-        assert list(found) == [1]
-        assert found[1].startswith(
+        assert list(result) == [1]
+        assert result[1].startswith(
             f"position {first.body.positions[place]} has a null salt, and a salt in the receipt of record"
             f" {first.record.seq}:"
         )
@@ -288,11 +288,11 @@ def tenant_of(positions: Sequence[int], *, target: bool) -> CommittedTenant:
         rows[positions[0]] = 0
         del filled[positions[0]]
     documents = SimpleNamespace(inclusion_path=lambda position, size: [])
-    made = SimpleNamespace(
+    result = SimpleNamespace(
         entry=SimpleNamespace(tenant="law"), index=TenantIndex(rows, tuple(filled)), documents_at=filled,
         documents=documents,
     )  # fmt: skip
-    return cast(CommittedTenant, made)
+    return cast(CommittedTenant, result)
 
 
 SECRETS = WindowSecrets(s0=1, s1=2, index_salts={"law": 3}, document_key=b"d" * 32, retention_key=b"r" * 32)
@@ -302,11 +302,11 @@ def answers_of(
     number: int, policy: Policy, tenant: CommittedTenant, kept: Int8Array
 ) -> list[tuple[tuple[int, ...], list[AnsweredDocument], list[DocumentOpening]]]:
     """What one account is answered in a window: positions, texts and openings of each of its questions."""
-    mechanism, held, found = serving(policy.mechanism_of("law")), np.zeros(CAPACITY, np.int8), []
+    mechanism, held, result = serving(policy.mechanism_of("law")), np.zeros(CAPACITY, np.int8), []
     for i, query in enumerate(ASKED):
         kappa = 1_000_000 * (i + 1) + number
         drawn = mechanism.draw(kappa, CAPACITY)
-        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, drawn, held)], {"kept": kept})
+        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, drawn, held)], {"sample": kept})
         assert not isinstance(selected, Exception)
         positions = tuple(selected)
         held = held.copy()
@@ -315,12 +315,12 @@ def answers_of(
             tenant.index,
             lambda query=query: query.vector,
             positions,
-            columns={"kept": kept},
+            columns={"sample": kept},
             documents=tenant.documents_at,
         )
         texts = steps.documents_of(tenant, positions, withheld)
-        found.append((positions, texts, steps.document_openings(tenant, positions, SECRETS, withheld)))
-    return found
+        result.append((positions, texts, steps.document_openings(tenant, positions, SECRETS, withheld)))
+    return result
 
 
 def returned(answers: Sequence[tuple[object, Sequence[AnsweredDocument], object]]) -> bool:
@@ -333,7 +333,7 @@ def test_a_window_that_never_returns_a_document_is_like_one_without_it(kind: str
     policy, random, unlisted, closed = policy_of(MECHANISMS[kind], 6), Random(5), 0, 0
     for number in range(150):
         positions = random.sample(range(CAPACITY), len(ROWS))
-        kept = draw_coins(number, CAPACITY, HALF)
+        kept = draw_bernoulli_bits(number, CAPACITY, HALF)
         with_it, without = (
             answers_of(number, policy, tenant_of(positions, target=target), kept) for target in (True, False)
         )
@@ -354,11 +354,11 @@ def test_the_factor_of_a_sampled_tenant_is_the_printed_one() -> None:
 
     With the texts of positions of score 0 the same windows show a factor above 14, where 10 is printed.
     """
-    mechanism = Sampling(keep=COIN_RANGE - TENTH)
+    mechanism = Sampling(keep=PROBABILITY_RANGE - TENTH)
     policy, random, windows, missing, padded = policy_of(mechanism, 32), Random(6), 3_000, 0, 0
     for number in range(windows):
         positions = random.sample(range(CAPACITY), len(ROWS))
-        kept = draw_coins(number, CAPACITY, COIN_RANGE - TENTH)
+        kept = draw_bernoulli_bits(number, CAPACITY, PROBABILITY_RANGE - TENTH)
         answers = answers_of(number, policy, tenant_of(positions, target=True), kept)
         missing += not returned(answers)
         padded += not returned(answers) and not any(positions[0] in listed for listed, _, _ in answers)
@@ -368,5 +368,5 @@ def test_the_factor_of_a_sampled_tenant_is_the_printed_one() -> None:
 
 
 def test_canonical_receipts_hold_a_closed_digest() -> None:
-    opening = DocumentOpening(hash="a" * 64, salt=None, path=[])
-    assert b'"salt":null' in jcs(opening.dump())
+    header = DocumentOpening(hash="a" * 64, salt=None, path=[])
+    assert b'"salt":null' in jcs(header.dump())

@@ -62,7 +62,7 @@ class Ledger:
 
     def add(self, value: dict[str, Any]) -> bytes:
         """Append an entry with the place at which it stands, which an opening does not say."""
-        place = {} if value["type"] == "opening" else {"seq": len(self.entries)}
+        place = {} if value["type"] == "header" else {"seq": len(self.entries)}
         return self.append({**value, **place})
 
     def shown(self) -> ShownQuery | None:
@@ -75,7 +75,7 @@ class Ledger:
     def close(self, window: str, **changes: Any) -> tuple[bytes, list[bytes]]:
         entry = self.append(
             {
-                "type": "closing",
+                "type": "trailer",
                 "v": 1,
                 "seq": len(self.entries),
                 "ts": OPENS - HOUR,
@@ -90,10 +90,10 @@ class Ledger:
         return entry, self.tree.inclusion_path(len(self.entries) - 1)
 
 
-def opening(window: str = "w1", **changes: Any) -> dict[str, Any]:
+def header(window: str = "w1", **changes: Any) -> dict[str, Any]:
     """An opening record with every field; `changes` replace some."""
     return {
-        "type": "opening",
+        "type": "header",
         "v": 1,
         "origin": ORIGIN,
         "window": window,
@@ -119,13 +119,13 @@ def beacon_of(entry: int = 0) -> dict[str, Any]:
 
 def kept(tenant: str, window: str = "w1") -> dict[str, Any]:
     """What a sampled tenant keeps, without its place."""
-    return {"type": "kept", "v": 1, "window": window, "tenant": tenant, "commitment": "00" * 32}
+    return {"type": "sample", "v": 1, "window": window, "tenant": tenant, "commitment": "00" * 32}
 
 
 def query(window: str = "w1", **changes: Any) -> dict[str, Any]:
     """A query record, without its place."""
     return {"type": "query", "v": 1, "window": window, "account": "a", "tenant": "t", "i": 1, "ts": OPENS,
-            **dict.fromkeys(("hq", "cq", "htopk", "hans"), "00" * 32), "held": None, "sig": "00" * 64, "proof": None,
+            **dict.fromkeys(("hq", "cq", "htopk", "hans"), "00" * 32), "disclosed_set": None, "sig": "00" * 64, "proof": None,
             **changes}  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from rag_audit.models.beacon import Reveal, combine, members_of, nonce_commitmen
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.witness.witness import Witness
 
-from .conftest import OPENS, Clock, Ledger, opening, witness_beacon_of
+from .conftest import OPENS, Clock, Ledger, header, witness_beacon_of
 
 
 class Scene:
@@ -36,11 +36,11 @@ class Scene:
         beacon = witness_beacon_of([(w, w.nonce_commitment()) for w in self.witnesses])
         self.source = WitnessBeacon.parse(beacon, field="beacon")
         ledger = Ledger(log_key)
-        ledger.append(opening(beacon=beacon))
+        ledger.append(header(beacon=beacon))
         self.log_key = log_key
         keys = [w.vkey for w in self.witnesses]
         note = merge_signatures(
-            w.cosign_opening(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
+            w.cosign_header(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
             for w in self.witnesses
         )
         self.signed = open_checkpoint(note, origin=ledger.log, log_key=log_key.verifier, witnesses=keys)

@@ -13,16 +13,16 @@ from rag_audit.log.merging import merge_signatures
 from rag_audit.log.note import Note, cosign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.chain import Outcome, Unanswered, outcome_of
-from rag_audit.models.records import Closing, parse_entry
+from rag_audit.models.records import WindowTrailer, parse_entry
 from rag_audit.witness.rules import outcome_by_size
 from rag_audit.witness.witness import Witness, WitnessRefused
 
-from .conftest import HOUR, OPENS, ORIGIN, Ledger, beacon_of, enrolment, kept, opening, query
+from .conftest import HOUR, OPENS, ORIGIN, Ledger, beacon_of, enrolment, header, kept, query
 from .test_witness import cosign_first, end, named, opened
 
 MakeWitness = Callable[[str], Witness]
 ABANDONED = {"abandoned": True}
-CLOSING = {"type": "closing", "v": 1, "ts": OPENS, "window": "w1", "queries": 1, "enrolments": 0, "coalition": None,
+CLOSING = {"type": "trailer", "v": 1, "ts": OPENS, "window": "w1", "queries": 1, "enrolments": 0, "coalition": None,
            "abandoned": False}  # fmt: skip
 
 
@@ -120,16 +120,16 @@ def test_a_window_that_is_never_closed_ends_the_chain(witness: Witness, log_key:
         cosign_first(witness, window(log_key, 2, None))
 
 
-def ledger_of(log_key: SigningKey, *entries: dict[str, Any], tenants: int = 1, **closing: Any) -> Ledger:
+def ledger_of(log_key: SigningKey, *entries: dict[str, Any], tenants: int = 1, **trailer: Any) -> Ledger:
     """A closed window with its beacon, and with these entries after the beacon."""
-    made = opened(log_key, tenants={"root": "00" * 32, "count": tenants})
-    made.add(beacon_of())
+    result = opened(log_key, tenants={"root": "00" * 32, "count": tenants})
+    result.add(beacon_of())
     for entry in entries:
-        made.add(entry)
+        result.add(entry)
     counts = {"queries": sum(e["type"] == "query" for e in entries),
               "enrolments": sum(e["type"] == "enrolment" for e in entries)}  # fmt: skip
-    made.close("w1", **{**counts, **closing})
-    return made
+    result.close("w1", **{**counts, **trailer})
+    return result
 
 
 def joining(seq: int) -> dict[str, Any]:
@@ -141,9 +141,9 @@ def by_entries(ledger: Ledger) -> Outcome:
 
 
 def by_size(ledger: Ledger) -> Outcome:
-    closing, first = (json.loads(e) for e in (ledger.entries[-1], ledger.entries[0]))
+    trailer, first = (json.loads(e) for e in (ledger.entries[-1], ledger.entries[0]))
     return outcome_by_size(
-        Closing.parse(closing, field="closing"), len(ledger.entries), first["tenants"]["count"]
+        WindowTrailer.parse(trailer, field="trailer"), len(ledger.entries), first["tenants"]["count"]
     )
 
 
@@ -172,7 +172,7 @@ FALSE: dict[str, tuple[Sequence[dict[str, Any]], dict[str, Any]]] = {
     "a beacon of nothing": ([query(), beacon_of(2)], {}),
     "more samples than tenants": ([kept("t"), kept("u"), query()], {}),
     "a sample twice": ([kept("t"), kept("t"), query()], {"tenants": 2}),
-    "a second opening": ([opening("w1"), query()], {}),
+    "a second opening": ([header("w1"), query()], {}),
     "a second closing record": ([CLOSING, query()], {}),
     "a closing record of another place": ([query()], {"seq": 2}),
 }  # fmt: skip
@@ -220,14 +220,14 @@ def test_the_outcome_that_the_entries_show_stands_however_often_the_end_is_submi
     cosign_first(witness, first)
     for entry in (beacon_of(), query(), query(i=2)):
         first.add(entry)
-    closing = first.close("w1", queries=1)
+    trailer = first.close("w1", queries=1)
     ways: list[dict[str, Any]] = [{"entries": first.entries}, {"query": first.shown()}]
     if order == "entries second":
         ways.reverse()
     for at, way in enumerate([*ways, {"query": first.shown()}, {}]):
         size = 1 if at == 0 else len(first.entries)
         note = witness.cosign(first.checkpoint(), log_key=log_key.verifier, consistency=first.consistency(size),
-                              closing=closing, **way)  # fmt: skip
+                              trailer=trailer, **way)  # fmt: skip
         assert len(note.signatures) == 2
     with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
         cosign_first(witness, window(log_key, 2, first, 0))

@@ -22,7 +22,7 @@ from rag_audit.log.submission import (
     read_cosignature,
 )
 from rag_audit.models.records import WitnessBeacon, log_origin
-from rag_audit.models.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
+from rag_audit.models.witnessing import HEADER, NONCE, REVEAL, TRAILER, NonceRequest
 from rag_audit.service.limits import Limits
 from rag_audit.service.server import Server, listen
 from rag_audit.witness import offers as witness_offers
@@ -31,7 +31,7 @@ from rag_audit.witness.offers import Offers
 from rag_audit.witness.witness import Witness
 from tests.serving.test_headers import exchanged
 
-from .conftest import OPENS, ORIGIN, Ledger, beacon_of, opening, query, witness_beacon_of
+from .conftest import OPENS, ORIGIN, Ledger, beacon_of, header, query, witness_beacon_of
 
 LOG = log_origin(ORIGIN, "w1")
 
@@ -49,22 +49,22 @@ class Asked:
 
     def open(self, ledger: Ledger) -> httpx.Response:
         entry = json.loads(ledger.entries[0])
-        return self.post(OPENING, jcs({"checkpoint": str(ledger.checkpoint(1)), "opening": entry}))
+        return self.post(HEADER, jcs({"checkpoint": str(ledger.checkpoint(1)), "header": entry}))
 
     def end(self, ledger: Ledger, old: int = 1) -> httpx.Response:
         """Close a window, and show one of its queries if it has any."""
         enrolled = sum(json.loads(e)["type"] == "enrolment" for e in ledger.entries)
-        asked = sum(json.loads(e)["type"] == "query" for e in ledger.entries)
-        entry, path = ledger.close("w1", queries=asked, enrolments=enrolled)
+        requested = sum(json.loads(e)["type"] == "query" for e in ledger.entries)
+        entry, path = ledger.close("w1", queries=requested, enrolments=enrolled)
         told: dict[str, Any] = {
             "submission": str(Submission(old, ledger.consistency(old), ledger.checkpoint())),
-            "closing": json.loads(entry),
+            "trailer": json.loads(entry),
             "path": [h.hex() for h in path],
         }
         if (shown := ledger.shown()) is not None:
             told["query"] = {"entry": json.loads(shown.entry), "index": shown.index,
                              "path": [h.hex() for h in shown.path]}  # fmt: skip
-        return self.post(CLOSING, jcs(told))
+        return self.post(TRAILER, jcs(told))
 
     def nonce(self, window: str, key: SigningKey | None = None, origin: str = ORIGIN) -> httpx.Response:
         request = NonceRequest(origin=origin, window=window).sign(key or self.key)
@@ -75,7 +75,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(make_witness: Callable[[str], Witness], log_key: SigningKey, tmp_path: Path) -> Iterator[Asked]:
+def requested(make_witness: Callable[[str], Witness], log_key: SigningKey, tmp_path: Path) -> Iterator[Asked]:
     witness, limits, faults = make_witness("w.example"), Limits(), []
     provider = Provider(ORIGIN, log_key.verifier, [witness.vkey], 1)
     service = WitnessService(witness, Offers(tmp_path / "w.example", witness), [provider])
@@ -88,38 +88,38 @@ def asked(make_witness: Callable[[str], Witness], log_key: SigningKey, tmp_path:
     assert faults == []
 
 
-def test_a_witness_reads_headers_by_the_same_rules(asked: Asked) -> None:
+def test_a_witness_reads_headers_by_the_same_rules(requested: Asked) -> None:
     """Raw requests: a header above the limit, two lengths, a folded line."""
-    most, host = Limits().header_bytes, b"Host: x\r\n"
+    maximum, host = Limits().header_bytes, b"Host: x\r\n"
     for lines, status in (
-        (host + b"X: " + b"x" * most, b"431"),
+        (host + b"X: " + b"x" * maximum, b"431"),
         (host + b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"400"),
         (host + b"X: a\r\n b", b"400"),
     ):
-        answer = exchanged(asked.server.url, b"POST /nonce HTTP/1.1\r\n" + lines + b"\r\n\r\n0\r\n\r\n")
+        answer = exchanged(requested.server.url, b"POST /nonce HTTP/1.1\r\n" + lines + b"\r\n\r\n0\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 " + status) and answer.count(b"HTTP/1.1 ") == 1
 
 
 def started(log_key: SigningKey, **changes: Any) -> Ledger:
     ledger = Ledger(log_key)
-    ledger.append(opening(**changes))
+    ledger.append(header(**changes))
     return ledger
 
 
-def test_a_window_is_cosigned_from_its_opening_to_its_end(asked: Asked, log_key: SigningKey) -> None:
+def test_a_window_is_cosigned_from_its_opening_to_its_end(requested: Asked, log_key: SigningKey) -> None:
     ledger = started(log_key)
-    assert asked.open(ledger).status_code == 200
+    assert requested.open(ledger).status_code == 200
     ledger.add(beacon_of())
     ledger.add(query())
-    grown = asked.add(ledger, 1)
+    grown = requested.add(ledger, 1)
     assert grown.status_code == 200
-    note = read_cosignature(ledger.checkpoint(), grown.content, asked.witness.vkey, field="w")
-    signed = open_checkpoint(note, origin=LOG, log_key=log_key.verifier, witnesses=[asked.witness.vkey])
-    assert list(signed.cosignatures) == [asked.witness.vkey]
-    assert asked.end(ledger, 3).status_code == 200
-    assert asked.witness.last(LOG) == (4, ledger.tree.root())
+    note = read_cosignature(ledger.checkpoint(), grown.content, requested.witness.vkey, field="w")
+    signed = open_checkpoint(note, origin=LOG, log_key=log_key.verifier, witnesses=[requested.witness.vkey])
+    assert list(signed.cosignatures) == [requested.witness.vkey]
+    assert requested.end(ledger, 3).status_code == 200
+    assert requested.witness.last(LOG) == (4, ledger.tree.root())
     ledger.append({"type": "query"})
-    late = asked.add(ledger, 4)
+    late = requested.add(ledger, 4)
     assert late.status_code == 422 and "the window is closed" in late.text
 
 
@@ -137,225 +137,235 @@ def test_a_window_is_cosigned_from_its_opening_to_its_end(asked: Asked, log_key:
     ids=["none", "another place", "another seq", "another window", "another query", "a cut path", "a beacon"],
 )
 def test_a_window_is_complete_only_with_a_query_that_is_shown(
-    asked: Asked, log_key: SigningKey, change: Callable[[dict[str, Any]], Any], reason: str
+    requested: Asked, log_key: SigningKey, change: Callable[[dict[str, Any]], Any], reason: str
 ) -> None:
     """Over HTTP the witness reads no entries: the closing record alone could count queries that nobody asked."""
     ledger = started(log_key)
-    asked.open(ledger)
+    requested.open(ledger)
     ledger.add(beacon_of())
     ledger.add(query())
     shown = {"entry": json.loads(ledger.entries[2]), "index": 2}
     entry, path = ledger.close("w1", queries=1)
     shown["path"] = [h.hex() for h in ledger.tree.inclusion_path(2)]
     told = {"submission": str(Submission(1, ledger.consistency(1), ledger.checkpoint())),
-            "closing": json.loads(entry), "path": [h.hex() for h in path]}  # fmt: skip
+            "trailer": json.loads(entry), "path": [h.hex() for h in path]}  # fmt: skip
     false = change(shown)
-    answer = asked.post(CLOSING, jcs({**told, **({} if false is None else {"query": false})}))
+    answer = requested.post(TRAILER, jcs({**told, **({} if false is None else {"query": false})}))
     assert answer.status_code == 422 and reason in answer.json()["message"]
-    assert asked.witness.last(LOG) == (1, ledger.tree.root(1))
-    assert asked.post(CLOSING, jcs({**told, "query": shown})).status_code == 200
+    assert requested.witness.last(LOG) == (1, ledger.tree.root(1))
+    assert requested.post(TRAILER, jcs({**told, "query": shown})).status_code == 200
 
 
 def test_an_end_that_was_cosigned_without_its_record_is_closed_by_it(
-    asked: Asked, log_key: SigningKey
+    requested: Asked, log_key: SigningKey
 ) -> None:
     """Plain add-checkpoint says nothing of closing records, so the same checkpoint is taken with one afterwards."""
     ledger = started(log_key)
-    asked.open(ledger)
+    requested.open(ledger)
     entry, path = ledger.close("w1")
-    assert asked.add(ledger, 1).status_code == 200
-    told = {"submission": str(Submission(2, [], ledger.checkpoint())), "closing": json.loads(entry),
+    assert requested.add(ledger, 1).status_code == 200
+    told = {"submission": str(Submission(2, [], ledger.checkpoint())), "trailer": json.loads(entry),
             "path": [h.hex() for h in path]}  # fmt: skip
-    assert asked.post(CLOSING, jcs(told)).status_code == 200
+    assert requested.post(TRAILER, jcs(told)).status_code == 200
     ledger.append({"type": "query"})
-    assert "the window is closed" in asked.add(ledger, 2).text
+    assert "the window is closed" in requested.add(ledger, 2).text
 
 
-def test_an_unknown_origin(asked: Asked, log_key: SigningKey) -> None:
+def test_an_unknown_origin(requested: Asked, log_key: SigningKey) -> None:
     ledger = Ledger(log_key, log_origin("other.example", "w1"))
-    ledger.append(opening(origin="other.example"))
-    assert asked.add(ledger, 0).status_code == 404
-    assert asked.open(ledger).status_code == 404
+    ledger.append(header(origin="other.example"))
+    assert requested.add(ledger, 0).status_code == 404
+    assert requested.open(ledger).status_code == 404
     # An origin that only starts like the known one is another.
     longer = Ledger(log_key, f"{LOG}/w2")
-    longer.append(opening())
-    assert asked.add(longer, 0).status_code == 404
+    longer.append(header())
+    assert requested.add(longer, 0).status_code == 404
 
 
-def test_a_checkpoint_that_the_provider_did_not_sign(asked: Asked) -> None:
+def test_a_checkpoint_that_the_provider_did_not_sign(requested: Asked) -> None:
     ledger = started(SigningKey.generate(ORIGIN))
-    for answer in (asked.add(ledger, 0), asked.open(ledger)):
+    for answer in (requested.add(ledger, 0), requested.open(ledger)):
         assert answer.status_code == 403 and answer.json()["error"] == "SignatureError"
-    assert asked.witness.last(LOG) is None
+    assert requested.witness.last(LOG) is None
 
 
-def test_a_wrong_old_size_is_told_the_known_one(asked: Asked, log_key: SigningKey) -> None:
+def test_a_wrong_old_size_is_told_the_known_one(requested: Asked, log_key: SigningKey) -> None:
     ledger = started(log_key)
-    unknown = asked.add(ledger, 1)
+    unknown = requested.add(ledger, 1)
     assert (unknown.status_code, unknown.text) == (409, "0\n")
-    asked.open(ledger)
+    requested.open(ledger)
     ledger.append({"type": "beacon"})
-    answer = asked.add(ledger, 0)
+    answer = requested.add(ledger, 0)
     assert (answer.status_code, answer.text) == (409, "1\n")
     assert answer.headers["content-type"] == SIZE_TYPE
-    assert asked.add(ledger, 3, []).status_code == 400  # above the checkpoint's size
+    assert requested.add(ledger, 3, []).status_code == 400  # above the checkpoint's size
 
 
-def test_a_proof_that_does_not_hold(asked: Asked, log_key: SigningKey) -> None:
+def test_a_proof_that_does_not_hold(requested: Asked, log_key: SigningKey) -> None:
     ledger = started(log_key)
-    asked.open(ledger)
+    requested.open(ledger)
     ledger.append({"type": "beacon"})
     for proof in ([bytes(32)], [], [bytes(32), bytes(32)]):
-        assert asked.add(ledger, 1, proof).status_code == 422
-    assert asked.witness.last(LOG) == (1, ledger.tree.root(1))
+        assert requested.add(ledger, 1, proof).status_code == 422
+    assert requested.witness.last(LOG) == (1, ledger.tree.root(1))
 
 
-def test_a_log_that_forks(asked: Asked, log_key: SigningKey) -> None:
+def test_a_log_that_forks(requested: Asked, log_key: SigningKey) -> None:
     ledger = started(log_key)
-    asked.open(ledger)
+    requested.open(ledger)
     other = started(log_key, closes_at=OPENS + 1)
-    fork = asked.open(other)
+    fork = requested.open(other)
     assert fork.status_code == 422 and "this witness cosigned another header of this window" in fork.text
-    same = asked.add(other, 1, [])
+    same = requested.add(other, 1, [])
     assert (same.status_code, same.text) == (409, "1\n")
     other.append({"type": "beacon"})
-    assert asked.add(other, 1).status_code == 422
+    assert requested.add(other, 1).status_code == 422
     ledger.append({"type": "beacon"})
-    assert asked.add(ledger, 1).status_code == 200
+    assert requested.add(ledger, 1).status_code == 200
 
 
-def test_an_opening_without_its_record_is_not_cosigned(asked: Asked, log_key: SigningKey) -> None:
+def test_an_opening_without_its_record_is_not_cosigned(requested: Asked, log_key: SigningKey) -> None:
     """Otherwise a window could begin without the witness's rules for openings."""
-    answer = asked.add(started(log_key), 0)
-    assert answer.status_code == 422 and OPENING in answer.json()["hint"]
-    assert asked.witness.last(LOG) is None
+    answer = requested.add(started(log_key), 0)
+    assert answer.status_code == 422 and HEADER in answer.json()["hint"]
+    assert requested.witness.last(LOG) is None
 
 
-def test_an_opening_that_breaks_a_rule_is_refused(asked: Asked, log_key: SigningKey) -> None:
+def test_an_opening_that_breaks_a_rule_is_refused(requested: Asked, log_key: SigningKey) -> None:
     for changes, reason in (({"opens_at": 1}, "in the past"), ({"closes_at": OPENS}, "before it opens")):
-        answer = asked.open(started(log_key, **changes))
+        answer = requested.open(started(log_key, **changes))
         assert answer.status_code == 422 and reason in answer.json()["message"]
 
 
-def test_a_window_that_has_gone_on_is_not_opened_again(asked: Asked, log_key: SigningKey) -> None:
+def test_a_window_that_has_gone_on_is_not_opened_again(requested: Asked, log_key: SigningKey) -> None:
     ledger = started(log_key)
-    asked.open(ledger)
+    requested.open(ledger)
     ledger.append({"type": "beacon"})
-    asked.add(ledger, 1)
-    again = asked.open(ledger)
+    requested.add(ledger, 1)
+    again = requested.open(ledger)
     assert (again.status_code, again.text) == (409, "2\n")
 
 
-def test_bodies_that_are_no_requests(asked: Asked, log_key: SigningKey) -> None:
+def test_bodies_that_are_no_requests(requested: Asked, log_key: SigningKey) -> None:
     for body in (b"", b"old 1\n", b"\xff\xfe", b"old 1\n\nnot a note", b"old 0\n\na\n1\nAAAA\n\n"):
-        assert asked.post(ADD_CHECKPOINT, body).status_code == 400, body
-    long = asked.post(ADD_CHECKPOINT, b"x" * (MAX_SUBMISSION_BYTES + 1))
+        assert requested.post(ADD_CHECKPOINT, body).status_code == 400, body
+    long = requested.post(ADD_CHECKPOINT, b"x" * (MAX_SUBMISSION_BYTES + 1))
     assert long.status_code == 413 and "longer than" in long.json()["message"]
-    for path in (OPENING, CLOSING, REVEAL):
+    for path in (HEADER, TRAILER, REVEAL):
         for body in (b"", b"[]", b"{}", b'{"a": 1, "a": 2}', b"[" * 5000):
-            assert asked.post(path, body).status_code == 400, body
-    assert asked.http.get(ADD_CHECKPOINT).status_code == 405
-    assert asked.http.get("/").status_code == 404
+            assert requested.post(path, body).status_code == 400, body
+    assert requested.http.get(ADD_CHECKPOINT).status_code == 405
+    assert requested.http.get("/").status_code == 404
 
 
-def test_nonces_are_given_to_the_provider_and_revealed_once(asked: Asked, log_key: SigningKey) -> None:
-    line = asked.nonce("w1")
-    assert line.status_code == 200 and asked.nonce("w1").content == line.content
-    assert asked.nonce("w2").content != line.content
+def test_nonces_are_given_to_the_provider_and_revealed_once(requested: Asked, log_key: SigningKey) -> None:
+    line = requested.nonce("w1")
+    assert line.status_code == 200 and requested.nonce("w1").content == line.content
+    assert requested.nonce("w2").content != line.content
     beacon = WitnessBeacon.parse({"source": "witnesses", "witnesses": [line.json()]}, field="beacon")
     ledger = started(log_key, beacon=beacon.dump())
-    note = read_cosignature(ledger.checkpoint(), asked.open(ledger).content, asked.witness.vkey, field="w")
+    note = read_cosignature(
+        ledger.checkpoint(), requested.open(ledger).content, requested.witness.vkey, field="w"
+    )
     told = {"checkpoint": str(note), "entry": json.loads(ledger.entries[0]), "index": 0, "path": []}
-    revealed = asked.post(REVEAL, jcs(told))
+    revealed = requested.post(REVEAL, jcs(told))
     assert revealed.status_code == 200 and parse_note(revealed.content).text.startswith("rag-audit/beacon/v1")
-    assert asked.post(REVEAL, jcs(told)).content == revealed.content
+    assert requested.post(REVEAL, jcs(told)).content == revealed.content
 
 
-def test_an_open_window_s_enrolments_have_a_nonce_of_their_own(asked: Asked, log_key: SigningKey) -> None:
+def test_an_open_window_s_enrolments_have_a_nonce_of_their_own(requested: Asked, log_key: SigningKey) -> None:
     """The same one until it is revealed, over a root that has every enrolment that names it; none after the end."""
-    first = asked.nonce("w1").json()
-    ledger = started(log_key, beacon=witness_beacon_of([(asked.witness, bytes.fromhex(first["commitment"]))]))
-    assert asked.open(ledger).status_code == 200
-    line = asked.nonce("w1")
+    first = requested.nonce("w1").json()
+    ledger = started(
+        log_key, beacon=witness_beacon_of([(requested.witness, bytes.fromhex(first["commitment"]))])
+    )
+    assert requested.open(ledger).status_code == 200
+    line = requested.nonce("w1")
     assert line.status_code == 200 and line.json()["commitment"] != first["commitment"]
-    assert asked.nonce("w1").content == line.content
+    assert requested.nonce("w1").content == line.content
     ledger.append({"type": "beacon"})
-    beacon = witness_beacon_of([(asked.witness, bytes.fromhex(line.json()["commitment"]))])
+    beacon = witness_beacon_of([(requested.witness, bytes.fromhex(line.json()["commitment"]))])
     for name in ("one", "other"):
         ledger.append({"type": "enrolment", "v": 1, "seq": len(ledger.entries), "ts": 1, "account": name,
                        "tenant": "law", "key": "11" * 32, "custody": "account", "beacon": beacon})  # fmt: skip
-    grown = asked.add(ledger, 1)
-    note = read_cosignature(ledger.checkpoint(), grown.content, asked.witness.vkey, field="w")
+    grown = requested.add(ledger, 1)
+    note = read_cosignature(ledger.checkpoint(), grown.content, requested.witness.vkey, field="w")
     revealed = [
-        asked.post(REVEAL, jcs({"checkpoint": str(note), "entry": json.loads(ledger.entries[at]), "index": at,
+        requested.post(REVEAL, jcs({"checkpoint": str(note), "entry": json.loads(ledger.entries[at]), "index": at,
                                 "path": [h.hex() for h in ledger.tree.inclusion_path(at)]})) for at in (2, 3)
     ]  # fmt: skip
     assert [r.status_code for r in revealed] == [200, 200] and revealed[0].content == revealed[1].content
-    after = asked.nonce("w1")
+    after = requested.nonce("w1")
     assert after.status_code == 200 and after.content != line.content
-    assert asked.end(ledger, 4).status_code == 200
-    closed = asked.nonce("w1")
+    assert requested.end(ledger, 4).status_code == 200
+    closed = requested.nonce("w1")
     assert closed.status_code == 422 and "the window is closed" in closed.json()["message"]
 
 
-def test_a_nonce_is_not_revealed_before_the_quorum(asked: Asked, log_key: SigningKey) -> None:
-    beacon = witness_beacon_of([(asked.witness, bytes.fromhex(asked.nonce("w1").json()["commitment"]))])
+def test_a_nonce_is_not_revealed_before_the_quorum(requested: Asked, log_key: SigningKey) -> None:
+    beacon = witness_beacon_of(
+        [(requested.witness, bytes.fromhex(requested.nonce("w1").json()["commitment"]))]
+    )
     ledger = started(log_key, beacon=beacon)
-    asked.open(ledger)
+    requested.open(ledger)
     told = {
         "checkpoint": str(ledger.checkpoint()),
         "entry": json.loads(ledger.entries[0]),
         "index": 0,
         "path": [],
     }
-    answer = asked.post(REVEAL, jcs(told))
+    answer = requested.post(REVEAL, jcs(told))
     assert answer.status_code == 403 and "too few witnesses" in answer.json()["message"]
 
 
 def test_a_nonce_is_drawn_for_the_provider_only_and_not_without_end(
-    asked: Asked, log_key: SigningKey, monkeypatch: pytest.MonkeyPatch
+    requested: Asked, log_key: SigningKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert asked.nonce("w1", SigningKey.generate(ORIGIN)).status_code == 403
-    assert asked.nonce("w1", origin="other.example").status_code == 404
-    assert asked.post(NONCE, str(Checkpoint(LOG, 1, bytes(32)).sign(log_key))).status_code == 400
+    assert requested.nonce("w1", SigningKey.generate(ORIGIN)).status_code == 403
+    assert requested.nonce("w1", origin="other.example").status_code == 404
+    assert requested.post(NONCE, str(Checkpoint(LOG, 1, bytes(32)).sign(log_key))).status_code == 400
     monkeypatch.setattr(witness_offers, "MAX_OFFERS", 1)
-    first = asked.nonce("w1")
-    refused = asked.nonce("w2")
+    first = requested.nonce("w1")
+    refused = requested.nonce("w2")
     assert refused.status_code == 422 and "too many nonces" in refused.json()["message"]
     ledger = started(
-        log_key, beacon=witness_beacon_of([(asked.witness, bytes.fromhex(first.json()["commitment"]))])
+        log_key, beacon=witness_beacon_of([(requested.witness, bytes.fromhex(first.json()["commitment"]))])
     )
-    assert asked.open(ledger).status_code == 200
-    assert asked.nonce("w2").status_code == 200
+    assert requested.open(ledger).status_code == 200
+    assert requested.nonce("w2").status_code == 200
 
 
-def test_health_readiness_and_metrics_name_nobody(asked: Asked, log_key: SigningKey, tmp_path: Path) -> None:
-    assert asked.http.get("/healthz").json() == {"alive": True}
-    assert asked.http.get("/readyz").json() == {"ready": True}
+def test_health_readiness_and_metrics_name_nobody(
+    requested: Asked, log_key: SigningKey, tmp_path: Path
+) -> None:
+    assert requested.http.get("/healthz").json() == {"alive": True}
+    assert requested.http.get("/readyz").json() == {"ready": True}
     ledger = started(log_key)
-    asked.open(ledger)
-    asked.add(ledger, 3, [])
-    asked.http.get("/nothing")
-    page = asked.http.get("/metrics")
+    requested.open(ledger)
+    requested.add(ledger, 3, [])
+    requested.http.get("/nothing")
+    page = requested.http.get("/metrics")
     lines = page.text.splitlines()
-    for route, status in ((OPENING, 200), (ADD_CHECKPOINT, 400), ("other", 404), ("/readyz", 200)):
+    for route, status in ((HEADER, 200), (ADD_CHECKPOINT, 400), ("other", 404), ("/readyz", 200)):
         assert f'rag_audit_witness_responses_total{{route="{route}",status="{status}"}} 1.0' in lines
     assert "rag_audit_witness_requests_in_service 0.0" in lines
     assert "rag_audit_witness_requests_in_service_limit 64.0" in lines
     assert ORIGIN not in page.text and "w1" not in page.text
-    assert asked.http.post("/healthz").status_code == 405
+    assert requested.http.post("/healthz").status_code == 405
     state = tmp_path / "w.example" / "state.json"
     state.rename(state.with_suffix(".gone"))
-    gone = asked.http.get("/readyz")
+    gone = requested.http.get("/readyz")
     assert (gone.status_code, gone.json()["reason"]) == (503, "the witness's state cannot be read")
     state.with_suffix(".gone").rename(state)
-    asked.server._served._waiting = 64  # type: ignore[attr-defined]
-    assert asked.http.get("/readyz").json()["reason"] == "too many requests wait"
-    assert asked.http.get("/healthz").status_code == 200
-    asked.server._served._waiting = 0  # type: ignore[attr-defined]
+    requested.server._served._waiting = 64  # type: ignore[attr-defined]
+    assert requested.http.get("/readyz").json()["reason"] == "too many requests wait"
+    assert requested.http.get("/healthz").status_code == 200
+    requested.server._served._waiting = 0  # type: ignore[attr-defined]
 
 
-def test_the_state_is_durable_before_the_answer(asked: Asked, log_key: SigningKey, tmp_path: Path) -> None:
+def test_the_state_is_durable_before_the_answer(
+    requested: Asked, log_key: SigningKey, tmp_path: Path
+) -> None:
     ledger = started(log_key)
-    asked.open(ledger)
+    requested.open(ledger)
     assert Witness(tmp_path / "w.example").last(LOG) == (1, ledger.tree.root())

@@ -25,12 +25,12 @@ from rag_audit.models.records import Entry
 from rag_audit.models.trust import Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
-from rag_audit.witness.rules import KEPT_REVEALS, State, WitnessRefused
+from rag_audit.witness.rules import STORED_REVEALS, State, WitnessRefused
 from rag_audit.witness.witness import Witness
 from tests.counting import counted
 from tests.window.simulator import STRICT
 
-from .conftest import ORIGIN, Ledger, enrolment, opening, query, witness_beacon_of
+from .conftest import ORIGIN, Ledger, enrolment, header, query, witness_beacon_of
 
 TILE = 4_000
 ZERO = "00" * 32
@@ -55,12 +55,12 @@ class Provider:
         self.public.mkdir()
         self.witness = Witness.init(root / "w", "w.example")
         self.growing = GrowingFile(self.public / "window.json")
-        first = opening(**LATER)
+        first = header(**LATER)
         self.ledger.append(first)
         publication = Publication(
-            mediaType=PUBLICATION, opening=first, policy={}, embedder={}, roster=[], tenants=[]
+            mediaType=PUBLICATION, header=first, policy={}, embedder={}, roster=[], tenants=[]
         )
-        (self.public / "opening.json").write_bytes(publication.canonical())
+        (self.public / "header.json").write_bytes(publication.canonical())
         (self.public / "checkpoint-1.txt").write_text(str(self.ledger.checkpoint()))
         trust = Trust.parse({
             "version": 1, "quorum": 1, "provider": {"origin": ORIGIN, "vkey": str(key.verifier)},
@@ -88,9 +88,9 @@ class Provider:
 
     def head(self) -> WindowFile:
         return WindowFile(
-            mediaType=MEDIA_TYPE, entries=[], opening_checkpoint="", final_checkpoint=str(self.ledger.checkpoint()),
+            mediaType=MEDIA_TYPE, entries=[], header_checkpoint="", final_checkpoint=str(self.ledger.checkpoint()),
             policy={}, embedder={}, roster=[], tenants=[], verification_keys={}, proofs={}, challenges=[],
-            certificate=None,
+            coalition_proof=None,
         )  # fmt: skip
 
     def enrol(self, entries: int) -> None:
@@ -223,9 +223,9 @@ def test_a_witness_that_was_away_reads_everything(provider: Provider) -> None:
         whole.read.entries > 100 and read_ending(provider.public / "window.json", whole.read).tree.size == 200
     )
     for since in (1, whole.read.entries - 1, whole.read.entries, 200):
-        found = read_ending(provider.public / "window.json", whole.read, since=since)
-        assert found.tree.consistency_path(since) == whole.tree.consistency_path(since)
-        assert found.read == whole.read
+        result = read_ending(provider.public / "window.json", whole.read, since=since)
+        assert result.tree.consistency_path(since) == whole.tree.consistency_path(since)
+        assert result.read == whole.read
     assert read_ending(provider.public / "window.json", NOTHING, since=0).tree.consistency_path(0) == []
 
 
@@ -268,8 +268,8 @@ def test_a_provider_reads_no_entries_back(provider: Provider) -> None:
     entries = [Kept(entry) for entry in provider.ledger.entries]
     tree = MerkleTree(provider.ledger.tree.leaf(n) for n in range(200))
     key = provider.ledger.key.verifier
-    asked = Submitting(provider.public, key, [provider.witness.vkey], held=Memory(entries, tree))
-    log = asked._log()
+    requested = Submitting(provider.public, key, [provider.witness.vkey], held=Memory(entries, tree))
+    log = requested._log()
     assert log is not None and (log.size, log.last) == (200, provider.ledger.entries[-1])
     assert log.tree.consistency_path(150, log.size) == provider.ledger.consistency(150)
     for wrong in (
@@ -290,26 +290,26 @@ class Kept:
 
 def test_a_witness_keeps_the_last_reveals_of_each_log(provider: Provider) -> None:
     """Its state would grow with every enrolment otherwise. What it forgot it does not reveal a second time."""
-    asked: list[tuple[Any, ...]] = []
+    requested: list[tuple[Any, ...]] = []
     args: dict[str, Any] = {
         "log_key": provider.ledger.key.verifier, "witnesses": [provider.witness.vkey], "quorum": 1,
     }  # fmt: skip
     commitments, notes = [], []
     waiting = provider.witness.nonce_commitment().hex()
-    for number in range(KEPT_REVEALS + 3):
+    for number in range(STORED_REVEALS + 3):
         size = 2 * (number + 1)
         provider.enrol(size)
         entry = provider.ledger.entries[-1]
         commitments.append(json.loads(entry)["beacon"]["witnesses"][0]["commitment"])
         assert provider.run("cosign").exit_code == 0
         note = (provider.public / "notes" / f"cosign-{size}-w.example.txt").read_bytes()
-        asked.append((note, entry, size - 1, provider.ledger.tree.inclusion_path(size - 1)))
-        notes.append(provider.witness.reveal(note, entry, index=size - 1, path=asked[-1][3], **args))
+        requested.append((note, entry, size - 1, provider.ledger.tree.inclusion_path(size - 1)))
+        notes.append(provider.witness.reveal(note, entry, index=size - 1, path=requested[-1][3], **args))
     state = State.parse(json.loads((provider.root / "w" / "state.json").read_bytes()), field="state")
     assert set(state.nonces) == {*commitments[3:], waiting}
-    for (note, entry, index, path), made in list(zip(asked, notes, strict=True))[3:]:
-        assert provider.witness.reveal(note, entry, index=index, path=path, **args) == made
-    note, entry, index, path = asked[2]
+    for (note, entry, index, path), result in list(zip(requested, notes, strict=True))[3:]:
+        assert provider.witness.reveal(note, entry, index=index, path=path, **args) == result
+    note, entry, index, path = requested[2]
     with pytest.raises(WitnessRefused, match="no nonce of this witness"):
         provider.witness.reveal(note, entry, index=index, path=path, **args)
     # An offer of it is over, so that the next one is another.

@@ -28,7 +28,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.log.submission import SIZE_TYPE, Submission, cosignature_lines
 from tests.clock import set_clock
 
-from .conftest import ORIGIN, Ledger, opening
+from .conftest import ORIGIN, Ledger, header
 
 WITNESS = SigningKey("w.example", ALG_COSIGNATURE, bytes(range(1, 33)))
 
@@ -38,7 +38,7 @@ class Stub:
     """A server that gives the answers that a test laid out, and keeps what it was asked."""
 
     answers: list[tuple[int, str, bytes]] = field(default_factory=list)
-    asked: list[tuple[str, bytes]] = field(default_factory=list)
+    requested: list[tuple[str, bytes]] = field(default_factory=list)
     url: str = ""
 
     def remote(self) -> Remote:
@@ -47,16 +47,16 @@ class Stub:
 
 @pytest.fixture
 def stub() -> Iterator[Stub]:
-    made = Stub()
+    result = Stub()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            made.asked.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
-            status, kind, body = made.answers.pop(0)
+            result.requested.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            status, kind, body = result.answers.pop(0)
             self.send_response(status)
             self.send_header("Content-Type", kind)
             if 300 <= status < 400:
-                self.send_header("Location", made.url + "/elsewhere")
+                self.send_header("Location", result.url + "/elsewhere")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -65,10 +65,10 @@ def stub() -> Iterator[Stub]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    made.url = f"http://127.0.0.1:{server.server_port}"
+    result.url = f"http://127.0.0.1:{server.server_port}"
     thread = Thread(target=lambda: server.serve_forever(0.02))
     thread.start()
-    yield made
+    yield result
     server.shutdown()
     thread.join()
     server.server_close()
@@ -76,16 +76,16 @@ def stub() -> Iterator[Stub]:
 
 @pytest.fixture
 def ledger(log_key: SigningKey) -> Ledger:
-    made = Ledger(log_key)
-    made.append(opening())
+    result = Ledger(log_key)
+    result.append(header())
     for number in range(6):
-        made.append({"type": "query", "n": number})
-    return made
+        result.append({"type": "query", "n": number})
+    return result
 
 
 def follow(stub: Stub, ledger: Ledger) -> bytes:
-    asked = submitting.Submitting(Path("unused"), ledger.key.verifier, [])
-    return asked._follow(stub.remote(), ledger.checkpoint(), ledger.tree, 1)
+    requested = submitting.Submitting(Path("unused"), ledger.key.verifier, [])
+    return requested._follow(stub.remote(), ledger.checkpoint(), ledger.tree, 1)
 
 
 def size(value: int) -> tuple[int, str, bytes]:
@@ -96,7 +96,7 @@ def test_a_conflict_is_followed_with_the_proof_from_the_witness_s_size(stub: Stu
     lines = cosignature_lines(cosign_note(ledger.checkpoint(), WITNESS, 7), WITNESS.verifier).encode()
     stub.answers = [size(5), size(0), (200, "text/plain", lines)]
     assert follow(stub, ledger) == lines
-    told = [Submission.parse(body) for path, body in stub.asked if path == "/add-checkpoint"]
+    told = [Submission.parse(body) for path, body in stub.requested if path == "/add-checkpoint"]
     assert [t.old for t in told] == [1, 5, 0] and told[2].proof == ()
     for each in told[:2]:
         assert verify_consistency(each.old, 7, each.proof, ledger.tree.root(each.old), ledger.tree.root())
@@ -119,7 +119,7 @@ def test_refusals_are_told_with_what_the_witness_said(stub: Stub, ledger: Ledger
     stub.answers = [(422, "application/json", b'{"error":"WitnessRefused","message":"the window is closed"}')]
     with pytest.raises(WitnessSaidNo) as refused:
         follow(stub, ledger)
-    assert "422 the window is closed" in str(refused.value.found)
+    assert "422 the window is closed" in str(refused.value.actual)
     stub.answers = [(404, "text/plain", b"\x1b[2J unknown")]
     with pytest.raises(WitnessSaidNo) as refused:
         follow(stub, ledger)
@@ -137,7 +137,7 @@ def test_a_redirection_is_not_followed(stub: Stub, ledger: Ledger) -> None:
     stub.answers = [(307, "text/plain", b"")]
     with pytest.raises(WitnessSaidNo):
         follow(stub, ledger)
-    assert len(stub.asked) == 1
+    assert len(stub.requested) == 1
 
 
 def test_an_answer_without_end_is_cut(stub: Stub, ledger: Ledger) -> None:
@@ -189,15 +189,15 @@ def test_a_wrong_cosignature_leaves_no_note(
 ) -> None:
     del ledger.entries[1:]
     (tmp_path / "checkpoint-1.txt").write_text(str(ledger.checkpoint()))
-    asked = submitting.Submitting(tmp_path, ledger.key.verifier, [WITNESS.verifier])
-    monkeypatch.setattr(asked, "_opening", lambda: ledger.entries[0])
+    requested = submitting.Submitting(tmp_path, ledger.key.verifier, [WITNESS.verifier])
+    monkeypatch.setattr(requested, "_header", lambda: ledger.entries[0])
     longer = Ledger(ledger.key, entries=[*ledger.entries, b"{}"])
     wrong: Callable[[Ledger], bytes] = lambda of: cosignature_lines(  # noqa: E731
         cosign_note(of.checkpoint(), WITNESS, 7), WITNESS.verifier
     ).encode()
     stub.answers = [(200, "text/plain", wrong(longer)), (200, "text/plain", wrong(ledger))]
     with pytest.raises(SignatureError):
-        asked.cosign(stub.remote())
+        requested.cosign(stub.remote())
     assert not (tmp_path / "notes").exists()
-    assert asked.cosign(stub.remote()) == tmp_path / "notes" / "cosign-1-w.example.txt"
-    assert asked.cosign(stub.remote()) is None and len(stub.asked) == 2
+    assert requested.cosign(stub.remote()) == tmp_path / "notes" / "cosign-1-w.example.txt"
+    assert requested.cosign(stub.remote()) is None and len(stub.requested) == 2

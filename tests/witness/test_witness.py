@@ -27,7 +27,7 @@ from .conftest import (
     Ledger,
     beacon_of,
     enrolment,
-    opening,
+    header,
     query,
     witness_beacon_of,
 )
@@ -42,14 +42,14 @@ def witness(make_witness: MakeWitness) -> Witness:
 
 
 def opened(log_key: SigningKey, **changes: Any) -> Ledger:
-    entry = opening(**changes)
+    entry = header(**changes)
     ledger = Ledger(log_key, log_origin(entry["origin"], entry["window"]))
     ledger.append(entry)
     return ledger
 
 
 def cosign_first(witness: Witness, ledger: Ledger) -> Note:
-    return witness.cosign_opening(ledger.checkpoint(1), ledger.entries[0], log_key=ledger.key.verifier)
+    return witness.cosign_header(ledger.checkpoint(1), ledger.entries[0], log_key=ledger.key.verifier)
 
 
 def run_window(witness: Witness, ledger: Ledger, window: str) -> None:
@@ -62,19 +62,19 @@ def end(witness: Witness, ledger: Ledger, window: str, **changes: Any) -> Note:
     if not changes:
         ledger.add(beacon_of())
         ledger.add(query(window))
-    closing = ledger.close(window, **(changes or {"queries": 1}))
+    trailer = ledger.close(window, **(changes or {"queries": 1}))
     return witness.cosign(
         ledger.checkpoint(),
         log_key=ledger.key.verifier,
         consistency=ledger.consistency(1),
-        closing=closing,
+        trailer=trailer,
         entries=ledger.entries,
     )
 
 
 def named(ledger: Ledger, abandoned: int = 0, empty: int = 0) -> dict[str, Any]:
     return {
-        "opening": ledger.digest(), "root": ledger.tree.root().hex(), "abandoned": abandoned, "empty": empty,
+        "header": ledger.digest(), "root": ledger.tree.root().hex(), "abandoned": abandoned, "empty": empty,
     }  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_the_same_opening_may_be_cosigned_again(witness: Witness, log_key: Signi
         ({"opens_at": OPENS - HOUR}, "in the past"),
         ({"closes_at": OPENS}, "before it opens"),
         (
-            {"previous": {"opening": "00" * 32, "root": "00" * 32, "abandoned": 0, "empty": 0}},
+            {"previous": {"header": "00" * 32, "root": "00" * 32, "abandoned": 0, "empty": 0}},
             "no earlier window",
         ),
     ],
@@ -120,20 +120,20 @@ def test_a_first_opening_that_is_refused(
 def test_an_opening_under_another_root_is_refused(witness: Witness, log_key: SigningKey) -> None:
     other = opened(log_key, closes_at=OPENS + 2 * HOUR)
     with pytest.raises(WitnessRefused, match="the checkpoint does not cover the window header"):
-        witness.cosign_opening(opened(log_key).checkpoint(), other.entries[0], log_key=log_key.verifier)
+        witness.cosign_header(opened(log_key).checkpoint(), other.entries[0], log_key=log_key.verifier)
 
 
 def test_an_opening_in_a_longer_tree_is_refused(witness: Witness, log_key: SigningKey) -> None:
     ledger = opened(log_key)
     ledger.close("w1")
     with pytest.raises(WitnessRefused, match="the checkpoint does not cover the window header"):
-        witness.cosign_opening(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
+        witness.cosign_header(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
 
 
 def test_only_the_provider_can_ask(witness: Witness, log_key: SigningKey) -> None:
     ledger = opened(SigningKey.generate(ORIGIN))
     with pytest.raises(SignatureError):
-        witness.cosign_opening(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
+        witness.cosign_header(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
 
 
 def test_an_entry_that_is_not_canonical_is_refused(witness: Witness, log_key: SigningKey) -> None:
@@ -293,18 +293,18 @@ def test_only_a_closing_record_in_last_place_closes(witness: Witness, log_key: S
     ledger.append({"after": True})
     ask = {"log_key": log_key.verifier, "consistency": ledger.consistency(1)}
     with pytest.raises(WitnessRefused, match="not the last entry"):
-        witness.cosign(ledger.checkpoint(), **ask, closing=(entry, path))
+        witness.cosign(ledger.checkpoint(), **ask, trailer=(entry, path))
     with pytest.raises(WitnessRefused, match="the entry is not a window trailer"):
-        witness.cosign(ledger.checkpoint(), **ask, closing=(ledger.entries[0], path))
+        witness.cosign(ledger.checkpoint(), **ask, trailer=(ledger.entries[0], path))
 
 
 def test_the_closing_record_of_another_window_is_refused(witness: Witness, log_key: SigningKey) -> None:
     ledger = opened(log_key)
     cosign_first(witness, ledger)
-    closing = ledger.close("w9")
+    trailer = ledger.close("w9")
     with pytest.raises(WitnessRefused, match="another window"):
         witness.cosign(
-            ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(1), closing=closing
+            ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(1), trailer=trailer
         )
 
 
@@ -315,11 +315,11 @@ def test_a_closing_record_from_the_future_waits_for_its_time(
     ledger = opened(log_key)
     cosign_first(witness, ledger)
     leeway = 1000 * CLOCK_LEEWAY_SECONDS
-    closing = ledger.close("w1", ts=clock() + leeway + 1)
-    ask = {"log_key": log_key.verifier, "consistency": ledger.consistency(1), "closing": closing}
+    trailer = ledger.close("w1", ts=clock() + leeway + 1)
+    ask = {"log_key": log_key.verifier, "consistency": ledger.consistency(1), "trailer": trailer}
     with pytest.raises(WitnessRefused, match="in the future") as caught:
         witness.cosign(ledger.checkpoint(), **ask)
-    assert caught.value.found == clock() + leeway + 1
+    assert caught.value.actual == clock() + leeway + 1
     clock.now += 1
     assert len(witness.cosign(ledger.checkpoint(), **ask).signatures) == 2
 
@@ -328,7 +328,7 @@ def test_no_signature_leaves_before_the_state_is_durable(
     witness: Witness, log_key: SigningKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full_disk(*_: object, **__: object) -> None:
-        raise StoreError("cannot be written", found="No space left on device")
+        raise StoreError("cannot be written", actual="No space left on device")
 
     def sign_anyway(*_: object) -> Note:
         pytest.fail("signed before the state was written")
@@ -450,12 +450,12 @@ def test_a_nonce_does_not_serve_a_second_window(witness: Witness, log_key: Signi
     first = beacon_window(witness, log_key)
     ask(witness, first, cosign_first(witness, first))
     end(witness, first, "w1")
-    beacon = opening_beacon(first)
+    beacon = header_beacon(first)
     with pytest.raises(WitnessRefused, match="not a fresh nonce"):
         cosign_first(witness, successor(first, log_key, beacon=beacon))
 
 
-def opening_beacon(ledger: Ledger) -> dict[str, Any]:
+def header_beacon(ledger: Ledger) -> dict[str, Any]:
     beacon: dict[str, Any] = json.loads(ledger.entries[0])["beacon"]
     return beacon
 
@@ -466,7 +466,7 @@ def test_a_nonce_that_two_origins_name_is_revealed_for_one(witness: Witness, log
     cosigned = cosign_first(witness, first)
     second = opened(log_key, beacon=beacon, origin="elsewhere.example")
     head = Checkpoint(second.log, 1, second.tree.root()).sign(log_key)
-    also = witness.cosign_opening(head, second.entries[0], log_key=log_key.verifier)
+    also = witness.cosign_header(head, second.entries[0], log_key=log_key.verifier)
     ask(witness, first, cosigned)
     with pytest.raises(WitnessRefused, match="another root"):
         ask(witness, second, also)

@@ -1,5 +1,5 @@
 //! The complete proof of a tenant's answers (noise proof and query proof), and the verification of many such proofs at once:
-//! `docs/scan/verification.md`, `docs/scan/together.md`.
+//! `docs/scan/verification.md`, `docs/scan/batch.md`.
 use sha2::{Digest, Sha256};
 
 use crate::batch::{self, Kind};

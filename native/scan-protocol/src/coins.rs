@@ -1,4 +1,4 @@
-//! Bernoulli bits: a position's value is 1 exactly if its draw is below a public bound. `docs/scan/coins.md`.
+//! Bernoulli bits: a position's value is 1 exactly if its draw is below a public bound. `docs/scan/bernoulli-bits.md`.
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::COIN_BITS;
 

@@ -1,5 +1,5 @@
 //! Proofs of the draws of slots: for each slot one committed column over all positions. `docs/scan/noise.md` and
-//! `docs/scan/coins.md`.
+//! `docs/scan/bernoulli-bits.md`.
 //!
 //! A slot's stream under the window's seed, the beacon and the slot gives draws of 40 bits: a low byte and 32 bits t. A
 //! [`Distribution`] defines the value of a draw; the column has the sum of each position's draws. This module proves the parts
@@ -277,7 +277,7 @@ pub fn verify<'p, V: Verifies<'p>, D: Distribution>(
     Ok(columns)
 }
 
-/// The protocol, for both parties. All slots share the tables, the sumchecks and the permutations: `docs/scan/together.md`.
+/// The protocol, for both parties. All slots share the tables, the sumchecks and the permutations: `docs/scan/batch.md`.
 pub fn certify<C: Channel, D: Distribution>(
     session: &mut Session<C>,
     statement: &DrawnStatement<D>,

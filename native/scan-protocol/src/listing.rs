@@ -1,5 +1,5 @@
 //! The proof of one list by randomized response: the winners, the listed winners, and the disclosed set after the record.
-//! `docs/scan/listing.md`.
+//! `docs/scan/randomized-response.md`.
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};

@@ -1,4 +1,4 @@
-//! The proof of one record of a tenant with randomized response, and the verification of many records: `docs/scan/listing.md`.
+//! The proof of one record of a tenant with randomized response, and the verification of many records: `docs/scan/randomized-response.md`.
 //!
 //! The proof of the slot's Bernoulli bits is verified in the same sum or separately, and the proof of the sampled positions
 //! separately. The statement of a record includes the digest of the former in its context.

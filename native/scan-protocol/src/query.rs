@@ -1,5 +1,5 @@
 //! The proof of answers of one tenant: for each record every score, the noise and the sampled positions of earlier proofs, and
-//! the selection. `docs/scan/query.md`; `docs/scan/together.md` for the parts that several records share: tables, sumchecks,
+//! the selection. `docs/scan/query.md`; `docs/scan/batch.md` for the parts that several records share: tables, sumchecks,
 //! permutations, the link to the index and the opening.
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The number of a tenant's records in one proof, and the length of the rows of their columns: `docs/scan/together.md`.
+//! The number of a tenant's records in one proof, and the length of the rows of their columns: `docs/scan/batch.md`.
 use crate::error::{Error, Result};
 use crate::index::Layout;
 use crate::numbers::log2_ceil;

@@ -1,5 +1,5 @@
 //! The complete proof of a tenant's answers (noise proof and query proof), by its provers: `docs/scan/verification.md`,
-//! `docs/scan/together.md`.
+//! `docs/scan/batch.md`.
 use ragaudit_scan_protocol::answer::{noise_statement, query_statement};
 pub use ragaudit_scan_protocol::answer::{Item, Parameters, Record, Slot};
 

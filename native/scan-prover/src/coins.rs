@@ -1,4 +1,4 @@
-//! Coins, as their provers draw them: `docs/scan/coins.md`.
+//! Coins, as their provers draw them: `docs/scan/bernoulli-bits.md`.
 pub use ragaudit_scan_protocol::coins::{CoinStatement, Coins, LIMITS};
 
 use crate::drawn::{Draw, Draws};

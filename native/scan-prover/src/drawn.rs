@@ -1,4 +1,4 @@
-//! Proofs of the draws of slots, by their provers: `docs/scan/noise.md`, `docs/scan/coins.md`.
+//! Proofs of the draws of slots, by their provers: `docs/scan/noise.md`, `docs/scan/bernoulli-bits.md`.
 use ragaudit_field_simd::noise::draws_of;
 use ragaudit_scan_protocol::drawn::{certify, Private, TABLE_VARIABLES};
 pub use ragaudit_scan_protocol::drawn::{Columns, Distribution, DrawnStatement, Shape, Slot};

@@ -202,15 +202,15 @@ fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
     let runs: [(&str, fn()); 10] = [
-        ("noise certificate", noise::tests::largest),
+        ("noise proof", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
         ("coalition, records", coalition::tests::largest_records),
         ("coalition, pairs", coalition::tests::largest_pairs),
-        ("coin certificate", coins::tests::largest),
+        ("sampling proof", coins::tests::largest),
         ("query proof, sampled", query::tests::largest_sampled),
         ("list", listing::tests::largest),
-        ("noise certificate of several", together::largest_slots),
+        ("noise proof of several", together::largest_slots),
         ("query proof of several", together::largest),
     ];
     let mut missing = Vec::new();

@@ -1,4 +1,4 @@
-//! Proofs of lists by their provers: `docs/scan/listing.md`.
+//! Proofs of lists by their provers: `docs/scan/randomized-response.md`.
 use std::sync::Arc;
 
 use ragaudit_scan_protocol::listing::listing_protocol;

@@ -1,4 +1,4 @@
-//! The proof of one record of a listing tenant, by its provers: `docs/scan/listing.md`.
+//! The proof of one record of a listing tenant, by its provers: `docs/scan/randomized-response.md`.
 use ragaudit_scan_protocol::lists::statement;
 pub use ragaudit_scan_protocol::lists::{Chance, Constants, Item, Rows};
 

@@ -1,4 +1,4 @@
-//! Proofs of answers by their provers: `docs/scan/query.md`, `docs/scan/together.md`.
+//! Proofs of answers by their provers: `docs/scan/query.md`, `docs/scan/batch.md`.
 use std::sync::Arc;
 
 use ragaudit_scan_protocol::query::answer_protocol;

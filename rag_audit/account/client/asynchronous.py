@@ -19,7 +19,7 @@ from rag_audit._internal.http import body_of_async, error_in_words
 from rag_audit.account.account import Account
 from rag_audit.account.client.attempts import Attempts, Patience, Wait
 from rag_audit.account.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
-from rag_audit.account.client.reading import Held, Reading, Recorded, held, published, recorded
+from rag_audit.account.client.reading import Reading, Recorded, SavedAnswer, held, published, recorded
 from rag_audit.account.client.threads import ask_in_a_thread
 from rag_audit.account.client.web import (
     HEADERS,
@@ -78,7 +78,7 @@ class AsyncClient(AsyncClosing):
 
     async def held(
         self, account: Account, window: Publication, witnesses: tuple[VerifierKey, ...] = ()
-    ) -> Held:
+    ) -> SavedAnswer:
         """Check the account's receipts against the window's log (`reading.held`)."""
         return await self._read(held(account, window, self.provider, witnesses))
 
@@ -139,7 +139,7 @@ class AsyncClient(AsyncClosing):
         self,
         path: str,
         content: bytes,
-        most: int,
+        maximum: int,
         attempts: Attempts,
         reply: Callable[[int, str | None, bytes], T | Wait],
     ) -> T:
@@ -147,30 +147,30 @@ class AsyncClient(AsyncClosing):
         while True:
             try:
                 async with self._http.stream("POST", self._url + path, content=content) as response:
-                    body = await body_of_async(response, most, self._patience.response_s)
-                found = reply(response.status_code, response.headers.get("retry-after"), body)
+                    body = await body_of_async(response, maximum, self._patience.response_s)
+                result = reply(response.status_code, response.headers.get("retry-after"), body)
             except httpx.HTTPError as exc:
-                found = attempts.lost(error_in_words(exc), sent=may_have_left(exc))
-            if not isinstance(found, Wait):
-                return found
-            await asyncio.sleep(found.seconds)
+                result = attempts.lost(error_in_words(exc), sent=may_have_left(exc))
+            if not isinstance(result, Wait):
+                return result
+            await asyncio.sleep(result.seconds)
 
     async def _read(self, reading: Reading[T]) -> T:
         try:
-            path, most = next(reading)
+            path, maximum = next(reading)
             while True:
-                path, most = reading.send(await self._get(path, most))
+                path, maximum = reading.send(await self._get(path, maximum))
         except StopIteration as end:
             result: T = end.value
             return result
 
-    async def _get(self, path: str, most: int) -> bytes:
+    async def _get(self, path: str, maximum: int) -> bytes:
         address = self._url + path
         try:
             async with self._http.stream("GET", address) as response:
                 if response.status_code != 200:
                     raise not_fetched(address, f"status {response.status_code}", response.status_code)
-                return await body_of_async(response, most, self._patience.response_s)
+                return await body_of_async(response, maximum, self._patience.response_s)
         except httpx.HTTPError as exc:
             raise not_fetched(address, error_in_words(exc)) from exc
 

@@ -76,7 +76,7 @@ class Attempts:
             return {**value}
         if value is None and status not in AGAIN:
             raise SetupError("the address does not belong to a service", field=self._address,
-                             expected="an answer or a refusal", found=f"status {status}",
+                             expected="an answer or a refusal", actual=f"status {status}",
                              hint="check the URL that the provider gave you")  # fmt: skip
         wait = self._wait(retry_after(after) or 0.0)
         if wait is not None:
@@ -85,7 +85,7 @@ class Attempts:
             return {**value}  # the account gets the signed reason, and stores its request
         raise self._given_up(f"status {status}")
 
-    def lost(self, found: str, *, sent: bool) -> Wait:
+    def lost(self, actual: str, *, sent: bool) -> Wait:
         """The time until the next attempt after a connection that ended without a response.
 
         :param sent: whether any part of the request may have left
@@ -95,7 +95,7 @@ class Attempts:
         self._sent = self._sent or sent
         wait = self._wait(0.0)
         if wait is None:
-            raise self._given_up(found)
+            raise self._given_up(actual)
         return wait
 
     def again(self, status: int, after: str | None) -> Wait:
@@ -109,20 +109,20 @@ class Attempts:
             raise self._given_up(f"status {status}")
         return wait
 
-    def _wait(self, least: float) -> Wait | None:
+    def _wait(self, minimum: float) -> Wait | None:
         self._made += 1
         pause = min(self._patience.pause_s * 2 ** (self._made - 1), self._patience.longest_s)
-        wait = max(least, pause * random.uniform(0.5, 1.0))
+        wait = max(minimum, pause * random.uniform(0.5, 1.0))
         if self._made >= self._patience.attempts or self._clock() + wait >= self._until:
             return None
         return Wait(wait)
 
-    def _given_up(self, found: str) -> SetupError:
+    def _given_up(self, actual: str) -> SetupError:
         if not self._sent:
-            return NotSent("the provider does not answer", field=self._address, found=found,
+            return NotSent("the provider does not answer", field=self._address, actual=actual,
                            hint="no request was sent: repeat the command after the provider's service has"
                                 " started")  # fmt: skip
-        return SetupError("the provider does not answer", field=self._address, found=found,
+        return SetupError("the provider does not answer", field=self._address, actual=actual,
                           hint="repeat the question; the client sends the same request")  # fmt: skip
 
 

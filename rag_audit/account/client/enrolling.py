@@ -64,8 +64,8 @@ def answered(
     if status in AGAIN:
         return attempts.again(status, after)
     if isinstance(value, dict) and isinstance(name := value.get("error"), str):
-        raise RequestRefused(name, str(value.get("message", "")), field="provider", found=value.get("found"),
+        raise RequestRefused(name, str(value.get("message", "")), field="provider", actual=value.get("actual"),
                              expected=value.get("expected"))  # fmt: skip
     raise SetupError("the address does not belong to a service", field="url", expected="an answer to an enrolment"
         " request",
-                     found=f"status {status}", hint="check the URL that the provider gave you")  # fmt: skip
+                     actual=f"status {status}", hint="check the URL that the provider gave you")  # fmt: skip

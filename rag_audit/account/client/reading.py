@@ -36,18 +36,18 @@ def published(provider: VerifierKey) -> Reading[Publication]:
     :raises InvalidProof: a published document is not the committed one, or the log has another entry 0
     :raises SignatureError: the provider did not sign the log's first checkpoint
     """
-    data = yield "/public/opening.json", MAX_PUBLICATION_BYTES
-    window = Publication.of(parse_json(data, source="opening.json", max_bytes=MAX_PUBLICATION_BYTES),
-                            field="opening.json")  # fmt: skip
+    data = yield "/public/header.json", MAX_PUBLICATION_BYTES
+    window = Publication.of(parse_json(data, source="header.json", max_bytes=MAX_PUBLICATION_BYTES),
+                            field="header.json")  # fmt: skip
     window.check()
     note = yield f"{address_of(window)}/checkpoint-1.txt", MAX_CHECKPOINT_BYTES
     head = open_checkpoint(
-        note, origin=window.parsed_opening().log, log_key=provider, field="checkpoint-1.txt"
+        note, origin=window.parsed_header().log, log_key=provider, field="checkpoint-1.txt"
     )
-    found = (head.checkpoint.size, head.checkpoint.root)
-    if found != (1, leaf_hash(jcs(window.opening))):
+    result = (head.checkpoint.size, head.checkpoint.root)
+    if result != (1, leaf_hash(jcs(window.header))):
         raise InvalidProof(
-            "the provider's log does not begin with the published opening", field="checkpoint-1.txt"
+            "the provider's log does not begin with the published window header", field="checkpoint-1.txt"
         )
     return window
 
@@ -74,7 +74,7 @@ def recorded(account: str, window: Publication, provider: VerifierKey) -> Readin
     """
     base = address_of(window)
     note = yield f"{base}/checkpoint", MAX_CHECKPOINT_BYTES
-    log = window.parsed_opening().log
+    log = window.parsed_header().log
     head = open_checkpoint(note, origin=log, log_key=provider, field="checkpoint").checkpoint
     _check_size(head.size)
     leaves, queries = list[bytes](), dict[int, str]()
@@ -85,7 +85,7 @@ def recorded(account: str, window: Publication, provider: VerifierKey) -> Readin
         entries = parse_bundle(bundle, path)
         if len(entries) != width:
             raise EncodingError(
-                "a bundle has the wrong number of entries", field=path, expected=width, found=len(entries)
+                "a bundle has the wrong number of entries", field=path, expected=width, actual=len(entries)
             )
         for entry in entries:
             leaves.append(leaf_hash(entry))
@@ -106,11 +106,11 @@ def recorded(account: str, window: Publication, provider: VerifierKey) -> Readin
 def _check_size(size: int) -> None:
     if size > MAX_ENTRIES:
         raise EncodingError("the log is too long", field="checkpoint", expected=f"at most {MAX_ENTRIES} entries",
-                            found=size)  # fmt: skip
+                            actual=size)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Held:
+class SavedAnswer:
     """The result of comparing an account's receipts with the log.
 
     :param size: entries under the checkpoint that was read
@@ -127,14 +127,14 @@ class Held:
 
 def held(
     account: Account, window: Publication, provider: VerifierKey, witnesses: tuple[VerifierKey, ...] = ()
-) -> Reading[Held]:
+) -> Reading[SavedAnswer]:
     """Check an account's receipts against the window's log. Each record must be at the place that its receipt states.
     Each checkpoint that the account has seen, in receipts or in an earlier call, must be a prefix of the log.
 
     :raises InvalidProof: the log contradicts a receipt, or shrank or changed; the receipts are the evidence
     :raises SignatureError: the provider did not sign the checkpoint
     """
-    base, log = address_of(window), window.parsed_opening().log
+    base, log = address_of(window), window.parsed_header().log
     note = yield f"{base}/checkpoint", MAX_CHECKPOINT_BYTES
     signed = open_checkpoint(note, origin=log, log_key=provider, witnesses=witnesses)
     head, leaves = signed.checkpoint, list[bytes]()
@@ -145,13 +145,13 @@ def held(
         tile = yield f"{base}/{path}", TILE_WIDTH * HASH_SIZE
         if len(tile) != width * HASH_SIZE:
             raise EncodingError(
-                "a tile has the wrong size", field=path, expected=width * HASH_SIZE, found=len(tile)
+                "a tile has the wrong size", field=path, expected=width * HASH_SIZE, actual=len(tile)
             )
         leaves += (tile[at : at + HASH_SIZE] for at in range(0, len(tile), HASH_SIZE))
     tree = HashTree(leaves)
     if tree.root() != head.root:
         raise InvalidProof("the tiles do not match the checkpoint", field="checkpoint")
-    seen = account.directory / f"checkpoint-{window.opening_digest()[:16]}.txt"
+    seen = account.directory / f"checkpoint-{window.header_digest()[:16]}.txt"
     _not_before(seen, tree, log, provider)
     checked = later = 0
     for kept in account.receipts(window):
@@ -162,7 +162,7 @@ def held(
         _contained(receipt.record, receipt.checkpoint, tree, f"receipt {kept.i}")
         checked += 1
     replace_file(seen, note, mode=0o600)
-    return Held(tree.size, checked, later, len(signed.cosignatures))
+    return SavedAnswer(tree.size, checked, later, len(signed.cosignatures))
 
 
 def _contained(record: QueryRecord, seen: Checkpoint, tree: HashTree, field: str) -> None:
@@ -185,7 +185,7 @@ def _not_before(seen: Path, tree: HashTree, log: str, provider: VerifierKey) -> 
     ).checkpoint
     if last.size > tree.size or tree.root(last.size) != last.root:
         raise InvalidProof("the log lost or changed entries since the last read", field=seen.name,
-                           expected=f"{last.size} entries", found=tree.size,
+                           expected=f"{last.size} entries", actual=tree.size,
                            hint="store that file in a safe place: it proves that the provider signed two"
                                 " logs")  # fmt: skip
 
@@ -196,4 +196,4 @@ def address_of(window: Publication) -> str:
     >>> address_of(Publication.load(Path("docs/examples")))
     '/windows/w-1'
     """
-    return f"/windows/{quote(window.parsed_opening().window, safe='')}"
+    return f"/windows/{quote(window.parsed_header().window, safe='')}"

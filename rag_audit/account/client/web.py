@@ -37,7 +37,7 @@ def base_url(url: str) -> str:
             "the value is not the URL of a service",
             field="url",
             expected="http://HOST:PORT or https://HOST",
-            found=without_userinfo(url),
+            actual=without_userinfo(url),
         ) from exc
     return str(parsed).rstrip("/")
 
@@ -64,7 +64,7 @@ def may_have_left(exc: httpx.HTTPError) -> bool:
     )
 
 
-def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
+def not_fetched(address: str, actual: str, status: int = 0) -> SetupError:
     """The error of a file that did not arrive.
 
     >>> not_fetched("https://example.org/window.json", "status 404", 404).field
@@ -76,5 +76,5 @@ def not_fetched(address: str, found: str, status: int = 0) -> SetupError:
         status in AGAIN
     ) else None  # fmt: skip
     return SetupError(
-        "a published file cannot be fetched", field=without_userinfo(address), found=found, hint=hint
+        "a published file cannot be fetched", field=without_userinfo(address), actual=actual, hint=hint
     )

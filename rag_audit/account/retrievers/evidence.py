@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rag_audit._internal.errors import SchemaError, StoreError
-from rag_audit.account.account import Account, KeptReceipt
+from rag_audit.account.account import Account, StoredReceipt
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.models import Hex32, Identifier, Model, Positive
 from rag_audit.models.publication import Publication
@@ -23,14 +23,14 @@ class Evidence(Model):
     """Where the evidence of an answer is.
 
     :param window: the window's id
-    :param opening: the digest of its opening
+    :param header: the digest of its header
     :param account: the folder of the account that asked, with the receipt
     :param i: the number of the account's question
     :param service: the service's URL, which hands out the window's public folder below `/public`
     """
 
     window: Identifier
-    opening: Hex32
+    header: Hex32
     account: str
     i: Positive
     service: str
@@ -50,12 +50,12 @@ class Evidence(Model):
             )
         return cls.parse({k: v for k, v in value.items() if k != "position"}, field=KEY)
 
-    def receipt(self) -> KeptReceipt:
+    def receipt(self) -> StoredReceipt:
         """The account's receipt of the answer. It opens the question, so the account must not pass it on.
 
         :raises StoreError: the account's folder does not have it any more
         """
-        for kept in Account(Path(self.account)).receipts(self.opening):
+        for kept in Account(Path(self.account)).receipts(self.header):
             if kept.i == self.i:
                 return kept
         raise StoreError(
@@ -70,9 +70,9 @@ class Evidence(Model):
         :raises SchemaError: the folder is of another window
         """
         folder = window if window.is_dir() else window.parent
-        if (found := ClosedWindow.of(WindowFile.load(window), field=str(window)).digest) != self.opening:
+        if (actual := ClosedWindow.of(WindowFile.load(window), field=str(window)).digest) != self.header:
             raise SchemaError("the passage was retrieved in another window", field=str(window),
-                              expected=self.opening, found=found)  # fmt: skip
+                              expected=self.header, actual=actual)  # fmt: skip
         with tempfile.TemporaryDirectory(prefix="rag-audit-receipts-") as temporary:
             account, public = Account(Path(self.account)), Publication.load(folder)
             receipts = account.export_receipts(public, Path(temporary))

@@ -34,20 +34,20 @@ class RagAuditRetriever:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RagAuditRetriever:
         """The component that a pipeline's file describes."""
-        made: RagAuditRetriever = default_from_dict(cls, data)
-        return made
+        result: RagAuditRetriever = default_from_dict(cls, data)
+        return result
 
     @component.output_types(documents=list[Document])
     def run(self, query: str) -> dict[str, list[Document]]:
         """Retrieve the passages that answer a question."""
-        return {"documents": [_document(found) for found in self._source.ask(query)]}
+        return {"documents": [_document(result) for result in self._source.ask(query)]}
 
     @component.output_types(documents=list[Document])
     async def run_async(self, query: str) -> dict[str, list[Document]]:
         """`run` for a pipeline with asyncio."""
-        return {"documents": [_document(found) for found in await self._source.ask_async(query)]}
+        return {"documents": [_document(result) for result in await self._source.ask_async(query)]}
 
 
-def _document(found: Found) -> Document:
+def _document(actual: Found) -> Document:
     # Haystack's own id would be a digest of the metadata too, which names the question.
-    return Document(id=found.id, content=found.text, meta=dict(found.metadata))
+    return Document(id=actual.id, content=actual.text, meta=dict(actual.metadata))

@@ -35,13 +35,13 @@ class RagAuditRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return [_document(found) for found in self._source.ask(query)]
+        return [_document(result) for result in self._source.ask(query)]
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        return [_document(found) for found in await self._source.ask_async(query)]
+        return [_document(result) for result in await self._source.ask_async(query)]
 
 
-def _document(found: Found) -> Document:
-    return Document(page_content=found.text, metadata=dict(found.metadata), id=found.id)
+def _document(actual: Found) -> Document:
+    return Document(page_content=actual.text, metadata=dict(actual.metadata), id=actual.id)

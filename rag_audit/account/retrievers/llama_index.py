@@ -30,10 +30,10 @@ class RagAuditRetriever(BaseRetriever):
         self._source = Source(url, account, provider, model, top_k)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_node(found) for found in self._source.ask(query_bundle.query_str)]
+        return [_node(result) for result in self._source.ask(query_bundle.query_str)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [_node(found) for found in await self._source.ask_async(query_bundle.query_str)]
+        return [_node(result) for result in await self._source.ask_async(query_bundle.query_str)]
 
 
 class PassageNode(TextNode):
@@ -46,12 +46,12 @@ class PassageNode(TextNode):
         return sha256(self.id_.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _node(found: Found) -> NodeWithScore:
+def _node(actual: Found) -> NodeWithScore:
     # LlamaIndex accepts `metadata` by this name, but its declared types only name the field `extra_info`.
     values: dict[str, Any] = {
-        "id_": found.id,
-        "text": found.text,
-        "metadata": dict(found.metadata),
+        "id_": actual.id,
+        "text": actual.text,
+        "metadata": dict(actual.metadata),
         "excluded_embed_metadata_keys": [KEY],
         "excluded_llm_metadata_keys": [KEY],
     }

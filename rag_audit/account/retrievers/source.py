@@ -53,16 +53,16 @@ class Names:
     an id that belongs to another passage, it therefore gets the id of its position, and the warning `RepeatedId` is
     issued.
 
-    :param opening: the digest of the window's opening
+    :param header: the digest of the window header
     """
 
-    def __init__(self, opening: str) -> None:
-        self.opening = opening
+    def __init__(self, header: str) -> None:
+        self.header = header
         self._positions: dict[tuple[str, str], int] = {}
 
     def name(self, tenant: str, position: int, fields: Mapping[str, Json]) -> str:
         """The id of the passage with these metadata fields at a tenant's position."""
-        placed = f"{self.opening[:16]}/{tenant}/{position}"
+        placed = f"{self.header[:16]}/{tenant}/{position}"
         name = name_of(fields)
         if name is None:
             return placed
@@ -104,7 +104,7 @@ class Source:
     def __post_init__(self) -> None:
         if self.top_k is not None and self.top_k < 1:
             raise SetupError(
-                "a retriever needs passages", field="top_k", expected="1 or more", found=self.top_k
+                "a retriever needs passages", field="top_k", expected="1 or more", actual=self.top_k
             )
         base_url(self.url)  # which is refused here, and not with the first question
         self._party = Account(Path(self.account))
@@ -150,7 +150,7 @@ class Source:
         return self._found(question, window, answer)
 
     def _embedder(self, window: Publication) -> Embedder:
-        digest = window.opening_digest()
+        digest = window.header_digest()
         if digest not in self._embedders:
             self._embedders = {digest: embedder_of(window, self.model)}
         return self._embedders[digest]
@@ -160,18 +160,20 @@ class Source:
         it received."""
         record = check_receipt(answer.receipt, window, self._key).record
         documents = [d for d in answer.documents if d.text]
-        most = self.top_k or Policy.parse(window.policy, field="policy").top_k
-        if record.held is not None:
-            documents = self._party.holdings(window).best(question, self._embedder(window), most)
+        maximum = self.top_k or Policy.parse(window.policy, field="policy").top_k
+        if record.disclosed_set is not None:
+            documents = self._party.disclosed_documents(window).best(
+                question, self._embedder(window), maximum
+            )
         evidence = Evidence.parse(
-            {"window": record.window, "opening": window.opening_digest(), "account": str(self.account),
+            {"window": record.window, "header": window.header_digest(), "account": str(self.account),
              "i": record.i, "service": self.url},
             field=KEY,
         )  # fmt: skip
         names = self._names
-        if names.opening != evidence.opening:
-            names = self._names = Names(evidence.opening)
-        return [self._passage(document, evidence, names, record.tenant) for document in documents[:most]]
+        if names.header != evidence.header:
+            names = self._names = Names(evidence.header)
+        return [self._passage(document, evidence, names, record.tenant) for document in documents[:maximum]]
 
     @staticmethod
     def _passage(document: AnsweredDocument, evidence: Evidence, names: Names, tenant: str) -> Found:
@@ -187,4 +189,4 @@ def _moved(refused: RagAuditError, before: Publication, now: Publication) -> boo
     """Whether a request was refused because another window is served by now, which signs its refusals for itself."""
     over = isinstance(refused, OtherWindow | SignatureError)
     over = over or (isinstance(refused, RequestRefused) and refused.reason in OVER)
-    return over and before.opening_digest() != now.opening_digest()
+    return over and before.header_digest() != now.header_digest()

@@ -113,7 +113,7 @@ def collect(min_chars: int = MIN_CHARS) -> list[Document]:
     :raises SetupError: Python was started with -OO, which removes docstrings
     """
     if sys.flags.optimize > 1:
-        raise SetupError("this interpreter runs without docstrings", found="python -OO", hint="drop -OO")
+        raise SetupError("this interpreter runs without docstrings", actual="python -OO", hint="drop -OO")
     documents: dict[str, Document] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -145,7 +145,7 @@ def small_tenants(capacity: int = 64) -> dict[str, list[Document]]:
         group.sort(key=lambda d: (d.title not in wanted, sha256(d.title.encode()).digest()))
         if (answers := sum(d.title in wanted for d in group)) > capacity:
             raise SetupError(
-                "the questions have more answers than positions", expected=capacity, found=answers
+                "the questions have more answers than positions", expected=capacity, actual=answers
             )
         tenants[tenant] = sorted(group[:capacity], key=lambda d: d.title)
     return tenants
@@ -173,12 +173,12 @@ def _objects(source: str) -> Iterator[tuple[str, object]]:
     prefix = "" if source == "builtins" else f"{source}."
     if prefix:
         yield source, module
-    found = [
+    result = [
         (name, item) for name, item in _exports(module) if inspect.isclass(item) or inspect.isroutine(item)
     ]
     # Aliases last, base classes before their subclasses: of equal docstrings the first one gives the title.
-    found.sort(key=lambda pair: (pair[1].__name__ != pair[0], len(getattr(pair[1], "__mro__", ())), pair[0]))
-    for name, item in found:
+    result.sort(key=lambda pair: (pair[1].__name__ != pair[0], len(getattr(pair[1], "__mro__", ())), pair[0]))
+    for name, item in result:
         if inspect.isclass(item) and prefix:
             yield from _class(prefix + name, item)
         else:

@@ -18,13 +18,13 @@ from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 from rag_audit.retrieval.readers import DocumentsError
 from rag_audit.retrieval.texts import Document, load_directory
 
-LEAST_CAPACITY = 64
+MIN_CAPACITY = 64
 """Maximum positions for each text, since empty positions get noise too and few texts would hardly be found."""
 MAX_TEXTS = 1 << 16
 """Maximum texts of a tenant in the demo, since more take minutes. The demo reports the number of omitted texts."""
 QUESTIONS = 8
 """Maximum questions for each tenant."""
-FEWEST_WORDS, MOST_WORDS = 4, 20
+FEWEST_WORDS, MAX_WORDS = 4, 20
 
 _ENDS = re.compile(r"\n|(?<=[.!?])(?<![0-9]\.)\s+|(?<=[。！？])")
 _MARKS = re.compile(r"\A(?:[#>*+\-=\s|]+|[0-9]{1,3}[.)]\s)+")
@@ -58,7 +58,7 @@ def own_texts(
 
 def capacity(texts: int) -> int:
     """The number of positions for a number of texts, a power of two."""
-    return max(LEAST_CAPACITY, 1 << (texts - 1).bit_length())
+    return max(MIN_CAPACITY, 1 << (texts - 1).bit_length())
 
 
 def own_questions(tenants: Mapping[str, Sequence[Document]], embedder: Embedder) -> list[Question]:
@@ -90,7 +90,7 @@ def sentences(text: str, embedder: Embedder) -> list[str]:
     """A text's sentences and headings without marks, each on one line, best question first: questions, then sentences
     of a question's length that are not cut (`Embedder.limits`), then the shortest others.
     """
-    found = []
+    result = []
     for place, part in enumerate(_ENDS.split(text, MAX_SENTENCES)[:MAX_SENTENCES]):
         sentence = " ".join(_SPEAKER.sub("", _MARKS.sub("", part)).split())
         if not sentence.isprintable() or not any(map(str.isalnum, sentence)):
@@ -102,10 +102,10 @@ def sentences(text: str, embedder: Embedder) -> list[str]:
             continue
         # A text with fewer tokens than the limit was not cut.
         whole = tokens < embedder.limits.query
-        fit = whole and FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
+        fit = whole and FEWEST_WORDS <= len(sentence.split()) <= MAX_WORDS
         asks = fit and sentence.endswith(("?", "？"))
-        found.append((not asks, not fit, not whole, 0 if fit else abs(len(sentence) - 40), place, sentence))
-    return [sentence for *_, sentence in sorted(found)]
+        result.append((not asks, not fit, not whole, 0 if fit else abs(len(sentence) - 40), place, sentence))
+    return [sentence for *_, sentence in sorted(result)]
 
 
 class _Turn(NamedTuple):
@@ -139,17 +139,17 @@ def turns(
     """
     done: list[_Turn] = []
     vectors: list[npt.NDArray[np.int8]] = []
-    asked: set[tuple[str, str]] = set()
+    requested: set[tuple[str, str]] = set()
     for number in range(each * len(accounts)):
         if len(done) == queries:
             return
         account, tenant = accounts[number % len(accounts)]
         own = [q for q in questions if q.tenant == tenant]
-        for question in sorted(own, key=lambda q: (q.tenant, q.question) in asked):
+        for question in sorted(own, key=lambda q: (q.tenant, q.question) in requested):
             turn, vector = _Turn(number, account, tenant), embedder.embed_query(question.question)
             if estimate([*done, turn], np.stack([*vectors, vector]), theta=theta).c <= k_max:
                 done.append(turn)
                 vectors.append(vector)
-                asked.add((tenant, question.question))
+                requested.add((tenant, question.question))
                 yield account, tenant, question
                 break

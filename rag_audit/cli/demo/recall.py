@@ -10,12 +10,19 @@ import numpy as np
 from rag_audit.cli.demo.corpus import Question
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting.figures import TenantFigures
-from rag_audit.mechanisms.base import KEPT
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.policy import Policy
 from rag_audit.relation.field import random_element
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
-from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index, draw_coins, no_noise, select
+from rag_audit.retrieval.engine import (
+    Int8Array,
+    TenantIndex,
+    build_index,
+    draw_bernoulli_bits,
+    no_noise,
+    select,
+)
 from rag_audit.retrieval.serving import Asked, serving
 from rag_audit.retrieval.texts import Document
 
@@ -29,12 +36,12 @@ EXACT = ScoreWindow(0, 1 << 14, 1 << 14)
 class Found:
     """How many of a tenant's questions find their passage among the K documents.
 
-    :param asked: questions
+    :param requested: questions
     :param exact: how many find it without any mechanism
     :param hits: how often they find it with the tenant's, over `DRAWS` draws of each question
     """
 
-    asked: int
+    requested: int
     exact: int
     hits: int
 
@@ -51,41 +58,41 @@ def recall(
     questions: Sequence[Question],
 ) -> dict[str, Found]:
     """The results of the tenants' questions, with fresh draws each time. Tenants without questions are skipped."""
-    found = {}
+    result = {}
     for tenant, texts in tenants.items():
         part = policy.tenant(tenant)
         assert part is not None
         index = build_index(embedder.embed_documents([d.text for d in texts]), part.capacity)
-        asked = [
+        requested = [
             (embedder.embed_query(q.question), targets)
             for q in questions
             if q.tenant == tenant
             and (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
         ]
-        if asked:
-            found[tenant] = _found(policy.mechanism(part), index, asked, policy.top_k)
-    return found
+        if requested:
+            result[tenant] = _found(policy.mechanism(part), index, requested, policy.top_k)
+    return result
 
 
 def _found(
-    mechanism: Mechanism, index: TenantIndex, asked: Sequence[tuple[Int8Array, set[int]]], k: int
+    mechanism: Mechanism, index: TenantIndex, requested: Sequence[tuple[Int8Array, set[int]]], k: int
 ) -> Found:
     """The results of one account that asks all questions one after another in a window. The function counts passages in
     each answer. If an answer depends on earlier ones, it counts passages among the best of the account's disclosed set.
 
-    :param asked: each question's vector, and the positions of its passage
+    :param requested: each question's vector, and the positions of its passage
     """
     silent, exact = no_noise(index.capacity), mechanism.window if mechanism.ranked else EXACT
-    plain = sum(bool(targets & set(select(index, v, silent, exact, k))) for v, targets in asked)
+    plain = sum(bool(targets & set(select(index, v, silent, exact, k))) for v, targets in requested)
     provider, hits = serving(mechanism), 0
     for _ in range(DRAWS):
         # An answer returns unsampled positions without a text.
         shown = np.ones(index.capacity, np.int8)
         if mechanism.sampled:
-            shown = draw_coins(random_element(), index.capacity, mechanism.kept_share)
-        columns = {KEPT: shown} if mechanism.sampled else {}
+            shown = draw_bernoulli_bits(random_element(), index.capacity, mechanism.sampled_share)
+        columns = {SAMPLE: shown} if mechanism.sampled else {}
         held = np.zeros(index.capacity, np.int8)
-        for vector, targets in asked:
+        for vector, targets in requested:
             drawn = provider.draw(random_element(), index.capacity)
             (listed,) = provider.select(index, [Asked(vector, drawn, held)], columns)
             if isinstance(listed, Exception):
@@ -95,28 +102,28 @@ def _found(
                 mine = np.flatnonzero(held & shown)
                 listed = mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]].tolist()
             hits += any(shown[p] for p in targets.intersection(listed))
-    return Found(len(asked), plain, hits)
+    return Found(len(requested), plain, hits)
 
 
 def table(
-    found: Mapping[str, Mapping[str, Found]], figures: Mapping[str, TenantFigures], top_k: int
+    actual: Mapping[str, Mapping[str, Found]], figures: Mapping[str, TenantFigures], top_k: int
 ) -> list[str]:
     """The guarantee and the results of each tenant, a line for each set of questions.
 
-    :param found: by the name of the set of questions, then by tenant
+    :param actual: by the name of the set of questions, then by tenant
     """
     lines = [
-        f"{'tenant':12} {'mechanism':10} {'eps':>7} {'odds_unlisted':>13} {'all accounts':>12}"
+        f"{'tenant':12} {'mechanism':19} {'eps':>7} {'exclusion_factor':>16} {'all accounts':>12}"
         f"  finds its passage among {top_k}"
     ]
     for tenant, part in figures.items():
-        for name, of_set in found.items():
+        for name, of_set in actual.items():
             if (one := of_set.get(tenant)) is None:
                 continue
             share = f" ({one.expected / one.exact:.0%} of that)" if one.exact else ""
             lines.append(
-                f"{tenant:12} {part['mechanism']:10} {part['eps']:>7} {part['odds_unlisted'] or 'none':>13}"
-                f" {part['odds_unlisted_all_accounts'] or 'none':>12}"
-                f"  {name}: {one.exact} of {one.asked} without it, {one.expected:.1f} with it{share}"
+                f"{tenant:12} {part['mechanism']:19} {part['eps']:>7} {part['exclusion_factor'] or 'none':>16}"
+                f" {part['exclusion_factor_all_accounts'] or 'none':>12}"
+                f"  {name}: {one.exact} of {one.requested} without it, {one.expected:.1f} with it{share}"
             )
     return lines

@@ -36,10 +36,10 @@ from rag_audit.commit.draft import (
     draft_policy,
 )
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.accounting.curves import coin_of
-from rag_audit.mechanisms.descriptions.listing import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
-from rag_audit.mechanisms.listing import Listing, ListingRules
+from rag_audit.mechanisms.accounting.curves import probability_over_range
+from rag_audit.mechanisms.descriptions.randomized_response import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
@@ -85,17 +85,17 @@ def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str,
         PrivacyTarget(n=QUERIES_AN_ACCOUNT, k_max=2, eps_acc="14"),
         noise=NoiseParameters(gains=(1, 4), lattice=64),
         embedding=Embedding(tokens=(QUERY_TOKENS, 512)),
-        estimator=EstimatorParameters(certificate=(default_system(), CERTIFIED)),
+        estimator=EstimatorParameters(coalition_proof=(default_system(), CERTIFIED)),
     )
 
 
 def _mechanism(tenant: str, positions: int) -> Mechanism:
     """The mechanism of a tenant that is not small."""
     if tenant != LISTED:
-        return Sampling(keep=coin_of(KEEP, "keep"))
-    chance = coin_of(Decimal(UNRELATED) / positions, "chance")
-    rules = ListingRules(chance, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS["wordllama-256"])
-    return Listing(keep=coin_of(LISTED_KEEP, "keep"), rules=rules)
+        return Sampling(keep=probability_over_range(KEEP, "keep"))
+    flip_probability = probability_over_range(Decimal(UNRELATED) / positions, "flip probability")
+    rules = ListRules(flip_probability, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS["wordllama-256"])
+    return RandomizedResponse(keep=probability_over_range(LISTED_KEEP, "keep"), rules=rules)
 
 
 ORIGIN = "rag-audit.demo/docstrings"
@@ -107,7 +107,7 @@ PAGE = "report.html"
 """The verdict as a page, in the verifier's folder."""
 COSIGNED_IN = 5
 """Time between the dating of a window and its opening, in durations of the slowest small command so far."""
-LEAST_LEAD_S = 5
+MIN_LEAD_S = 5
 
 
 def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable: bool = False) -> int:
@@ -183,7 +183,7 @@ def _open(demo: Demo, policy: Policy) -> None:
     for party in [demo.verifier, *(demo.folder / name for name in WITNESSES)]:
         _trust(demo, party, policy)
     # Between the dating of the window and its opening there are only two cosignatures, at this machine's current speed.
-    lead = LEAST_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
+    lead = MIN_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
     demo.run(
         "provider open",
         demo.window,
@@ -198,14 +198,16 @@ def _open(demo: Demo, policy: Policy) -> None:
         _witnessed(demo, step)
     opened = json.loads(demo.run("provider open", demo.window, json=True).stdout)
     say(
-        f"window {opened['opening'][:16]}.. is {opened['status']}: cosigned by {len(WITNESSES)} witnesses, beacon drawn"
+        f"window {opened['header'][:16]}.. is {opened['status']}: cosigned by {len(WITNESSES)} witnesses, beacon drawn"
     )
     wait = max(0.0, (opened["opens_at"] - now_ms()) / 1000)
     if wait:
         say(f"it opens in {wait:.0f} s")
         time.sleep(wait + 0.01)
     started = time.monotonic()
-    precomputed = json.loads(demo.run("provider prove", demo.window, ahead="1", json=True).stdout)["made"]
+    precomputed = json.loads(demo.run("provider prove", demo.window, precompute="1", json=True).stdout)[
+        "created"
+    ]
     if precomputed:
         say(
             f"{precomputed} noise proofs precomputed before the first query, in {time.monotonic() - started:.1f} s"
@@ -226,16 +228,16 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         for n in WITNESSES
     ]
     requirements = {
-        "mechanisms": "noise,sampling,listing",
+        "mechanisms": "noise,sampling,randomized-response",
         "max_epsilon": "50",
-        "max_odds_unlisted": "10",
+        "max_exclusion_factor": "10",
         "max_delta": "1e-5",
         "min_k_max": "2",
         "max_theta": "0.8",
         "min_tau": "0",
         "max_K_share": "0.1",
-        "a1": "proved" if all("embed" in t.circuits for t in policy.tenants) else "re-executed",
-        "d1": "declared",
+        "query_embedding": "proved" if all("embed" in t.circuits for t in policy.tenants) else "re-executed",
+        "document_embedding": "declared",
         "coalition": "checked",
         "min_receipts": "2",
         "allow_unsafe_setup": "true",
@@ -272,7 +274,7 @@ def _query(
         while not address.exists():
             if service.poll() is not None:
                 raise SetupError("the provider's service did not start", field=str(demo.window),
-                                 found=f"exit code {service.returncode}")  # fmt: skip
+                                 actual=f"exit code {service.returncode}")  # fmt: skip
             time.sleep(0.05)
         for number, (account, _, question) in enumerate(plan):
             started = time.monotonic()
@@ -307,7 +309,7 @@ def _close(demo: Demo) -> None:
     )
     started = time.monotonic()
     done = demo.run("provider prove", demo.window, challenge=note, workers="2", json=True)
-    count = json.loads(done.stdout)["made"]
+    count = json.loads(done.stdout)["created"]
     say(f"{count} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
 
 

@@ -57,7 +57,7 @@ class Demo:
                 "a step of the demo failed",
                 field=f"rag-audit {' '.join(words)}",
                 expected=f"exit code {expect[0]}",
-                found=f"{done.returncode}: {done.stdout[-2000:]}",
+                actual=f"{done.returncode}: {done.stdout[-2000:]}",
             )
         return done
 

@@ -63,11 +63,11 @@ class Examination:
     """The findings for all parts that any role needs."""
 
     roles: tuple[str, ...]
-    found: dict[str, Finding]
+    actual: dict[str, Finding]
 
     def lacking(self, role: str) -> list[str]:
         """The checks that make a role incomplete."""
-        return [name for name in ROLES[role] if self.found[name].state == "missing"]
+        return [name for name in ROLES[role] if self.actual[name].state == "missing"]
 
 
 def examine(roles: Iterable[str] = tuple(ROLES)) -> Examination:
@@ -79,7 +79,7 @@ def examine(roles: Iterable[str] = tuple(ROLES)) -> Examination:
     for role in requested:
         if role not in ROLES:
             raise SchemaError(
-                "no role has this name", field="role", expected=", ".join(ROLES), found=brief(role)
+                "no role has this name", field="role", expected=", ".join(ROLES), actual=brief(role)
             )
     needed = {name for role in requested for name in ROLES[role]}
     return Examination(requested, {name: check() for name, check in CHECKS.items() if name in needed})
@@ -96,17 +96,17 @@ def doctor(ctx: click.Context, roles: tuple[str, ...], as_json: bool) -> None:
     Exit code 0: the named roles are complete, or the role of a verifier if no role is named. Exit code 2: a part is
     missing. The command installs no package and sends no data.
     """
-    found = examine(roles or tuple(ROLES))
-    lacking = {role: found.lacking(role) for role in found.roles}
+    result = examine(roles or tuple(ROLES))
+    lacking = {role: result.lacking(role) for role in result.roles}
     value = {
         "version": __version__,
-        "checks": {name: asdict(finding) for name, finding in found.found.items()},
+        "checks": {name: asdict(finding) for name, finding in result.actual.items()},
         "roles": {role: {"complete": not names, "missing": names} for role, names in lacking.items()},
     }
-    width = max(map(len, (*found.found, *found.roles)))
+    width = max(map(len, (*result.actual, *result.roles)))
     lines = [f"rag-audit {__version__}", ""]
-    for name, finding in found.found.items():
-        lines.append(f"{name:{width}}  {finding.state:7}  {finding.found}")
+    for name, finding in result.actual.items():
+        lines.append(f"{name:{width}}  {finding.state:7}  {finding.actual}")
         if finding.remedy is not None:
             lines.append(f"{'':{width}}  {'':7}  -> {finding.remedy}")
     lines.append("")

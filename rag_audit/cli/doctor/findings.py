@@ -45,12 +45,12 @@ class Finding:
     """The finding for one part. A note asks for attention, but the role is still complete."""
 
     state: Literal["ok", "note", "missing"]
-    found: str
+    actual: str
     remedy: str | None = None
 
 
-def _missing(found: str, remedy: str) -> Finding:
-    return Finding("missing", found, remedy)
+def _missing(actual: str, remedy: str) -> Finding:
+    return Finding("missing", actual, remedy)
 
 
 def checkout() -> Path | None:
@@ -60,14 +60,14 @@ def checkout() -> Path | None:
 
 def python() -> Finding:
     """The interpreter and the system."""
-    found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    result = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     if os.name != "posix":
         return _missing(
-            found, "use Linux or another POSIX system: the package needs POSIX locks, owners and file modes"
+            result, "use Linux or another POSIX system: the package needs POSIX locks, owners and file modes"
         )
     if sys.version_info < MIN_PYTHON:
-        return _missing(found, "install Python {}.{} or newer".format(*MIN_PYTHON))
-    return Finding("ok", found)
+        return _missing(result, "install Python {}.{} or newer".format(*MIN_PYTHON))
+    return Finding("ok", result)
 
 
 def packages(extra: str | None = None) -> Finding:
@@ -97,13 +97,13 @@ def packages(extra: str | None = None) -> Finding:
 def _wrong(name: str, limits: str) -> str | None:
     """The fault of an installed package: it is missing, or its version is outside the limits."""
     try:
-        found = metadata.version(name)
+        result = metadata.version(name)
     except metadata.PackageNotFoundError:
         return f"{name} is missing"
-    version = _numbers(found)
+    version = _numbers(result)
     for sign, limit in re.findall(r"(>=|<)\s*([\d.]+)", limits):
         if (version >= _numbers(limit)) != (sign == ">="):
-            return f"{name} {found} is not {limits}"
+            return f"{name} {result} is not {limits}"
     return None
 
 
@@ -160,25 +160,25 @@ def cache() -> Finding:
             with suppress(OSError):
                 size += Path(where, name).lstat().st_size
     free = shutil.disk_usage(folder).free
-    found = f"{folder}: {size / GB:.2f} GB, {free / GB:.0f} GB of disk free"
+    result = f"{folder}: {size / GB:.2f} GB, {free / GB:.0f} GB of disk free"
     if free < _LITTLE_DISK:
         return Finding(
-            "note", found, "free space on this disk, or set XDG_CACHE_HOME to a folder on another disk"
+            "note", result, "free space on this disk, or set XDG_CACHE_HOME to a folder on another disk"
         )
-    return Finding("ok", found)
+    return Finding("ok", result)
 
 
 def clock() -> Finding:
     """The system's clock: it must not be before the package's installation, and a time service should synchronise
     it."""
     now = time.time()
-    found = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+    result = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     remedy = "let a time service set the clock: timedatectl set-ntp true, or start chronyd"
     if now < (PACKAGE / "__init__.py").stat().st_mtime - _DAY_S:
-        return _missing(f"{found} is before this package was installed", remedy)
+        return _missing(f"{result} is before this package was installed", remedy)
     if _clock_state() == _UNSYNCHRONISED:
-        return Finding("note", f"{found}; no time service synchronises this clock", remedy)
-    return Finding("ok", found)
+        return Finding("note", f"{result}; no time service synchronises this clock", remedy)
+    return Finding("ok", result)
 
 
 def _clock_state() -> int | None:
@@ -194,7 +194,7 @@ def node() -> Finding:
     try:
         tools = find_node()
     except SetupError as exc:
-        return _missing(f"version {MIN_NODE} or newer is needed; found {exc.found}", NODE_HINT)
+        return _missing(f"version {MIN_NODE} or newer is needed; found {exc.actual}", NODE_HINT)
     return Finding("ok", f"{_output(tools.node, '--version') or '?'} at {tools.node}")
 
 
@@ -232,14 +232,14 @@ def rust() -> Finding:
         wanted = tomllib.loads((place / "native" / "Cargo.toml").read_text())["workspace"]["package"][
             "rust-version"
         ]
-    found = _output("cargo", "--version")
-    if found is None:
+    result = _output("cargo", "--version")
+    if result is None:
         return _missing(f"no cargo; {wanted} or newer is needed", "curl https://sh.rustup.rs -sSf | sh")
-    if _numbers(found.split()[1]) < _numbers(wanted):
-        return _missing(f"{found}; {wanted} or newer is needed", "rustup update")
+    if _numbers(result.split()[1]) < _numbers(wanted):
+        return _missing(f"{result}; {wanted} or newer is needed", "rustup update")
     if shutil.which("cc") is None:
-        return _missing(f"{found}, but no C compiler to link with", "apt-get install gcc")
-    return Finding("ok", found)
+        return _missing(f"{result}, but no C compiler to link with", "apt-get install gcc")
+    return Finding("ok", result)
 
 
 def tools() -> Finding:
@@ -259,9 +259,9 @@ def data() -> Finding:
     """The public text collections that some experiments read."""
     place = os.environ.get("RAG_AUDIT_DATA")
     if place is None or not Path(place).is_dir():
-        found = "RAG_AUDIT_DATA is not set" if place is None else f"RAG_AUDIT_DATA: no folder {place}"
+        result = "RAG_AUDIT_DATA is not set" if place is None else f"RAG_AUDIT_DATA: no folder {place}"
         return Finding(
-            "note", found, "set RAG_AUDIT_DATA to the folder of the collections to run experiments on them"
+            "note", result, "set RAG_AUDIT_DATA to the folder of the collections to run experiments on them"
         )
     return Finding("ok", place)
 

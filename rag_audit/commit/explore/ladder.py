@@ -36,9 +36,9 @@ def grid(
     own noise.
     """
     pairs = [(g, r) for g in gains or (DEFAULT_GAINS,) for r in lattices or (DEFAULT_LATTICE,)]
-    made = [] if own is None else [own]
+    result = [] if own is None else [own]
     for g, r in pairs if gains or lattices else DEFAULT_MECHANISMS:
         default = ScoreWindow.for_scale(embedder.scale, r) if own is None else own.window
         for lo, hi in ranges or [(default.lo, default.hi)]:
-            made.append(Noise(g, ScoreWindow(lo, hi, r)))
-    return made
+            result.append(Noise(g, ScoreWindow(lo, hi, r)))
+    return result

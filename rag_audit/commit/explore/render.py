@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_audit._internal.errors import SetupError
-from rag_audit.commit.explore.coins import CoinPoint
+from rag_audit.commit.explore.bernoulli import BernoulliPoint
 from rag_audit.commit.explore.simulate import COVERS, Exploration, Point, Recall, in_words
 from rag_audit.mechanisms.accounting.curves import floor_epsilon
 from rag_audit.mechanisms.accounting.values import text
@@ -40,7 +40,7 @@ def table(exploration: Exploration) -> str:
     return "\n".join(lines)
 
 
-def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) -> str:
+def bernoulli_table(points: Sequence[BernoulliPoint], exploration: Exploration, n: int) -> str:
     """The mechanisms based on Bernoulli bits as a table, with their guarantees."""
     k = exploration.top_k
     sizes = list(points[0].eps)
@@ -56,14 +56,14 @@ def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) ->
             for recall in (point.in_list, point.held, point.by_chance)
         ]
         figures = "".join(f"{text(eps):>9}" for eps in point.eps.values())
-        figures += "".join(f"{text(odds):>10}" for odds in point.odds_unlisted.values())
+        figures += "".join(f"{text(odds):>10}" for odds in point.exclusion_factor.values())
         lines.append(
             f"{point.mechanism.label:70}{figures}"
             f"    {recalls[0]:>13}       {recalls[1]:>13}     {recalls[2]:>13}  {point.texts:5.1f}"
         )
     lines.append(
         "odds(k): the factor by which at most the absence of a document of one position becomes more likely for k"
-        " accounts that never received it (odds_unlisted); a document of s positions has the s-th power, and the"
+        " accounts that never received it (exclusion_factor); a document of s positions has the s-th power, and the"
         " presence of a document that is asked for has no protection"
     )
     return "\n".join(lines)
@@ -77,7 +77,7 @@ def _percent(recall: Recall) -> str:
     return f"{100 * recall.recall:5.1f} % ({100 * recall.error:.1f})"
 
 
-def draw(exploration: Exploration, path: Path, coins: Sequence[CoinPoint] = ()) -> None:
+def draw(exploration: Exploration, path: Path, coins: Sequence[BernoulliPoint] = ()) -> None:
     """Draw recall against eps_audit, in the format of the file's suffix (png, svg, pdf).
 
     :param coins: mechanisms based on Bernoulli bits; the plot also has the floor of mechanisms with independent draws
@@ -95,7 +95,7 @@ def draw(exploration: Exploration, path: Path, coins: Sequence[CoinPoint] = ()) 
     suffix = path.suffix.removeprefix(".").lower()
     if suffix not in formats:
         raise SetupError(
-            "the picture format is unknown", field="--picture", expected=sorted(formats), found=path.name
+            "the picture format is unknown", field="--picture", expected=sorted(formats), actual=path.name
         )
     axes = figure.add_subplot()
     finite = [point for point in exploration.points if math.isfinite(point.eps)]
@@ -140,7 +140,7 @@ def draw(exploration: Exploration, path: Path, coins: Sequence[CoinPoint] = ()) 
     try:
         figure.savefig(path, dpi=150, metadata=undated.get(suffix))
     except OSError as exc:
-        raise SetupError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise SetupError("cannot be written", field=str(path), actual=exc.strerror or str(exc)) from exc
 
 
 def csv_of(points: Sequence[Point]) -> bytes:

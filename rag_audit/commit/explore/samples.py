@@ -90,7 +90,7 @@ def make_sample(
                     "a question's passage is not in the index",
                     field=question.place,
                     expected="the id of a document",
-                    found=name,
+                    actual=name,
                 )
     try:
         rows = embedder.embed_documents([passage.text for passage in passages])
@@ -162,7 +162,7 @@ def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> st
             "name one of the folder's tenants" if tenant is None else "no tenant has this name",
             field=f"--tenant, in {path}",
             expected=", ".join(tenants),
-            found=tenant,
+            actual=tenant,
         )
     return tenant
 
@@ -183,14 +183,14 @@ def _passages(path: Path, tenant: str, inventory: Inventory | None, skip: bool) 
             value = parse_row(line, source=place)
             name, text = str(value.get("id", number)), string(value, "text", place)
             if name in seen:
-                raise SchemaError("an id occurs twice", field=place, found=name)
+                raise SchemaError("an id occurs twice", field=place, actual=name)
             if skip and not has_text(text):
                 raise NoTextError("the line holds no text", field=place)
         except RagAuditError as exc:
             if not skip:
                 raise
             if inventory is not None:
-                inventory.omit(exc.field or place, exc.message, exc.found)
+                inventory.omit(exc.field or place, exc.message, exc.actual)
             continue
         seen.add(name)
         passages.append(Passage((name,), text, place))
@@ -217,7 +217,7 @@ def load_questions(path: Path) -> list[Question]:
                 "a question has no passage",
                 field=place,
                 expected='"passage": "<id>" or "passages": ["<id>", ..]',
-                found=repr(wanted),
+                actual=repr(wanted),
             )
         questions.append(Question(string(value, "question", place), tuple(map(str, wanted)), place))
     return questions

@@ -237,7 +237,7 @@ def measure_recall(
     :raises PolicyError: K is outside 1..capacity
     """
     if not 1 <= top_k <= sample.index.capacity:
-        raise PolicyError("K out of range", field="K", expected=f"1..{sample.index.capacity}", found=top_k)
+        raise PolicyError("K out of range", field="K", expected=f"1..{sample.index.capacity}", actual=top_k)
     repeats = enough_repeats(len(sample.queries)) if repeats is None else repeats
     columns = max((len(noise.gains) for noise in noises), default=0)
     capacity = sample.index.capacity
@@ -250,11 +250,11 @@ def measure_recall(
             draws = base_draws(bits.random_raw(capacity * columns)).reshape(columns, capacity)
             for row, noise in enumerate(noises):
                 window, z = noise.window, weighted_sum(noise.gains, draws).tobytes()
-                found = relevant.intersection(
+                result = relevant.intersection(
                     _native.noised_top_k(scores, window.lo, window.hi, window.lattice, z, top_k)
                 )
-                shares[row, number] += len(found) / len(relevant)
-                hits[row, number] += bool(found)
+                shares[row, number] += len(result) / len(relevant)
+                hits[row, number] += bool(result)
         if progress is not None:
             progress(number + 1, len(sample.queries))
     return [recall_of(s / repeats, h / repeats) for s, h in zip(shares, hits, strict=True)]
@@ -278,15 +278,15 @@ def recall_of(shares: npt.NDArray[np.float64], hits: npt.NDArray[np.float64]) ->
 def recall_without_noise(sample: Sample, window: ScoreWindow, *, top_k: int) -> Recall:
     """The recall of the lattice scores without noise."""
     quiet = np.zeros(sample.index.capacity, np.int32)
-    found = [
+    result = [
         len(wanted.intersection(select(sample.index, query, quiet, window, top_k))) / len(wanted)
         for query, wanted in zip(sample.queries, sample.relevant, strict=True)
     ]
-    shares = np.array(found)
+    shares = np.array(result)
     return recall_of(shares, (shares > 0).astype(np.float64))
 
 
-def recall_by_chance(sample: Sample, *, top_k: int) -> Recall:
+def recall_by_flips(sample: Sample, *, top_k: int) -> Recall:
     """The recall of K positions picked at random, the limit of unlimited noise."""
     capacity = sample.index.capacity
     missed = [
@@ -330,10 +330,10 @@ def explore(
         raise PolicyError("the grid is empty", field="grid", expected="at least one noise, n and k")
     if repeats is not None and repeats < 1:
         raise PolicyError(
-            "not a positive integer", field="repeats", expected="an integer >= 1", found=repeats
+            "not a positive integer", field="repeats", expected="an integer >= 1", actual=repeats
         )
     if seed < 0:
-        raise PolicyError("the seed is negative", field="seed", expected="an integer >= 0", found=seed)
+        raise PolicyError("the seed is negative", field="seed", expected="an integer >= 0", actual=seed)
     epsilon(eps_acc, "eps_acc")
     for value, field in ((delta, "delta"), (delta_acc, "delta_acc")):
         probability(value, field)
@@ -367,7 +367,7 @@ def explore(
         seed=seed,
         delta=str(delta),
         without_noise=recall_without_noise(sample, finest, top_k=top_k),
-        chance=recall_by_chance(sample, top_k=top_k),
+        chance=recall_by_flips(sample, top_k=top_k),
         points=points,
     )
 

@@ -98,9 +98,9 @@ class Unit:
         """The vectors, shape (n, d)."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
-            found = embed_all(self._embedder, new).astype(np.float64)
-            found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
-            self._known.update(zip(new, found, strict=True))
+            result = embed_all(self._embedder, new).astype(np.float64)
+            result /= np.maximum(np.linalg.norm(result, axis=1, keepdims=True), 1e-9)
+            self._known.update(zip(new, result, strict=True))
         vectors = np.stack([self._known[text] for text in texts])
         for text in list(islice(self._known, max(0, len(self._known) - VECTORS))):
             del self._known[text]
@@ -133,7 +133,7 @@ def prepare(attack: Attack, split: Split, tools: Tools) -> Prepared:
             continue
     if 2 * len(tasks) < len(texts):
         raise AttackError("the attack cannot be prepared on most documents", field=attack.name,
-                          expected=f"at least half of {len(texts)}", found=len(tasks))  # fmt: skip
+                          expected=f"at least half of {len(texts)}", actual=len(tasks))  # fmt: skip
     return Prepared(attack, tools, texts, tasks, len(texts) - len(tasks))
 
 
@@ -144,23 +144,23 @@ def features_of(
 
     :returns: shapes (n, features), (n,), (n,)
     """
-    rows, found, hidden, at = [], [], [], 0
+    rows, result, hidden, at = [], [], [], 0
     for number, document in enumerate(documents):
         tasks = prepared.tasks[document]
         mine = answers[at : at + accounts * len(tasks)]
         if prepared.attack.embeds and number % _TOGETHER == 0:
-            _embed_together(prepared, documents[number : number + _TOGETHER], answers[at:], accounts)
+            _embed_batch(prepared, documents[number : number + _TOGETHER], answers[at:], accounts)
         at += len(mine)
         replies = [answer.reply for answer in mine]
         rows.append(
             prepared.attack.features(prepared.texts[document], tasks * accounts, replies, prepared.tools)
         )
-        found.append(any(answer.found for answer in mine))
+        result.append(any(answer.actual for answer in mine))
         hidden.append(sum(answer.hidden for answer in mine) / len(mine))
-    return np.array(rows), np.array(found, np.float64), np.array(hidden)
+    return np.array(rows), np.array(result, np.float64), np.array(hidden)
 
 
-def _embed_together(
+def _embed_batch(
     prepared: Prepared, documents: Sequence[int], answers: Sequence[Answer], accounts: int
 ) -> None:
     """Embed documents and their replies in one batch, since `Tools.embed` only caches the latest batch.
@@ -193,7 +193,7 @@ def population(
                           hint="choose attacks that need none (`rag-audit lab attack list`)")  # fmt: skip
     documents = sorted(prepared.tasks)
     answers = target.ask(prepared.probes(documents, accounts))
-    features, found, hidden = features_of(prepared, documents, answers, accounts)
+    features, result, hidden = features_of(prepared, documents, answers, accounts)
     labels = np.array([float(d < OUTSIDE) for d in documents])
     reference = np.zeros(len(documents), np.bool_)
     for label in (0.0, 1.0):
@@ -202,11 +202,11 @@ def population(
     scores, member = scorer(features), labels > 0
     threshold = best_threshold(scores[reference & member], scores[reference & ~member])
     scored = Scored(scores[~reference & member], scores[~reference & ~member], threshold)
-    seen = any(answer.found is not None for answer in answers)
+    seen = any(answer.actual is not None for answer in answers)
     measured = Population(
         scored,
         scored.figures(seed),
-        proportion(found[member], seed) if seen else None,
+        proportion(result[member], seed) if seen else None,
         (float(hidden[member].mean()), float(hidden[~member].mean())),
         len(documents),
     )
@@ -228,12 +228,12 @@ def worlds(
     scores = []
     for world, ask in enumerate((Engine.ask, Engine.ask_without)):
         drawn = [members[i] for i in random.integers(0, len(members), trials)]
-        found: list[Floats] = []
+        result: list[Floats] = []
         for turn, part in enumerate(_apart(drawn)):
             fresh = replace(engine, seed=engine.seed + 2 * turn + world + 1)
             answers = ask(fresh, prepared.probes(part, accounts))
-            found.append(scorer(features_of(prepared, part, answers, accounts)[0]))
-        mixed = np.concatenate(found)
+            result.append(scorer(features_of(prepared, part, answers, accounts)[0]))
+        mixed = np.concatenate(result)
         scores.append(mixed[random.permutation(len(mixed))])
     return scores[0], scores[1]
 
@@ -276,6 +276,6 @@ def score_without(prepared: Prepared, services: Sequence[Target]) -> None:
         for document in documents:
             count = len(prepared.tasks[document])
             text = prepared.texts[document]
-            found = ngram_score(text, [a.reply for a in answers[at : at + count]])
-            prepared.tools.reference.setdefault(text, []).append(found if math.isfinite(found) else -50.0)
+            result = ngram_score(text, [a.reply for a in answers[at : at + count]])
+            prepared.tools.reference.setdefault(text, []).append(result if math.isfinite(result) else -50.0)
             at += count

@@ -22,7 +22,7 @@ from rag_audit._internal.durable import create_private
 from rag_audit._internal.errors import SchemaError
 from rag_audit.lab.attacks.interface import Answer, AttackError, Continue, Floats, Probe, Target, Task
 from rag_audit.lab.attacks.proxy import TokenStatistics
-from rag_audit.lab.attacks.split import LEAST_WORDS
+from rag_audit.lab.attacks.split import MIN_WORDS
 from rag_audit.lab.attacks.targets.engine import Engine
 from rag_audit.lab.attacks.text import grams, words
 from rag_audit.lab.empirical import rates
@@ -71,20 +71,20 @@ def make(
     :raises AttackError: there are fewer documents of enough words than canaries
     """
     draw = random or SystemRandom()
-    long = [text for text in documents if len(text.split()) >= max(LEAST_WORDS, prefix_words)]
+    long = [text for text in documents if len(text.split()) >= max(MIN_WORDS, prefix_words)]
     if count < 1 or len(long) < count:
         raise AttackError("there are too few documents to make canaries of", field="--docs",
-                          expected=f"{count} of at least {prefix_words} words", found=len(long))  # fmt: skip
+                          expected=f"{count} of at least {prefix_words} words", actual=len(long))  # fmt: skip
     model = TokenStatistics(documents)
-    made = []
+    created = []
     for number, text in enumerate(draw.sample(long, count)):
         prefix = " ".join(text.split()[:prefix_words])
         suffix = model.unlikely_words(Random(draw.getrandbits(64)), suffix_words, words(prefix), perplexity)
-        found = model.perplexity([*words(prefix)[-2:], *suffix])
-        made.append(
-            Canary(f"canary-{number}", prefix, " ".join(suffix), bool(draw.getrandbits(1)), round(found, 1))
+        result = model.perplexity([*words(prefix)[-2:], *suffix])
+        created.append(
+            Canary(f"canary-{number}", prefix, " ".join(suffix), bool(draw.getrandbits(1)), round(result, 1))
         )
-    return made
+    return created
 
 
 def save(canaries: Sequence[Canary], path: Path) -> None:
@@ -100,7 +100,7 @@ def load(path: Path) -> list[Canary]:
 
     :raises SchemaError: a line is no canary, or there is no line
     """
-    found = []
+    result = []
     for number, line in enumerate(read_text(path, max_bytes=MAX_FILE_BYTES).splitlines(), 1):
         try:
             value = json.loads(line)
@@ -108,16 +108,16 @@ def load(path: Path) -> list[Canary]:
                        float(value["perplexity"]))  # fmt: skip
             if not isinstance(c.inserted, bool):
                 raise TypeError("inserted")
-            found.append(c)
+            result.append(c)
         except (ValueError, KeyError, TypeError, RecursionError) as exc:
             raise SchemaError("the line is not a canary", field=f"{path}, line {number}",
                               expected="a file of `rag-audit lab canary new`",
-                              found=str(exc)[:60]) from exc  # fmt: skip
-    if not found:
+                              actual=str(exc)[:60]) from exc  # fmt: skip
+    if not result:
         raise SchemaError(
             "the file has no canary", field=str(path), expected="a file of `rag-audit lab canary new`"
         )
-    return found
+    return result
 
 
 def tasks(canary: Canary) -> list[Task]:
@@ -161,7 +161,7 @@ def test(canaries: Sequence[Canary], target: Target, *, accounts: int = 1, delta
     inside = sum(c.inserted for c in canaries)
     if len(canaries) < LEAST or inside in (0, len(canaries)):
         raise AttackError("too few canaries for a test", field="CANARIES", expected=f"{LEAST}, some in and some out",
-                          found=f"{len(canaries)}, {inside} of them in")  # fmt: skip
+                          actual=f"{len(canaries)}, {inside} of them in")  # fmt: skip
     answers = target.ask(probes)
     scores = _scores(canaries, probes, answers)
     truth = np.array([c.inserted for c in canaries])

@@ -93,7 +93,7 @@ class Bench:
         attacked = self.attacked(cell.mechanism)
         if cell.defence not in attacked.defences:
             raise PolicyError(f"this defence is not defined under the mechanism {attacked.name}", field="--defence",
-                              expected=" or ".join(sorted(attacked.defences)), found=cell.defence)  # fmt: skip
+                              expected=" or ".join(sorted(attacked.defences)), actual=cell.defence)  # fmt: skip
         return Engine(
             corpus=self.corpus,
             generator=self._generator(guarded=cell.defence == "prompt"),

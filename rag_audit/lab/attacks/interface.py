@@ -76,11 +76,11 @@ class YesNo(Question):
 class Continue(Question):
     """Asks for the rest of a text from its beginning.
 
-    :param most: maximum words of the answer
+    :param maximum: maximum words of the answer
     :param probabilities: whether the probability of each word is asked for too
     """
 
-    most: int
+    maximum: int
     probabilities: bool = False
 
     @property
@@ -147,7 +147,7 @@ class Answer:
     """
 
     reply: Reply
-    found: bool | None = None
+    actual: bool | None = None
     hidden: bool = False
 
 

@@ -80,12 +80,12 @@ def mask(
 
 
 def _spans(text: str) -> list[tuple[str, int]]:
-    found, at = [], 0
+    result, at = [], 0
     for token in tokens(text):
         at = text.index(token, at)
-        found.append((token, at))
+        result.append((token, at))
         at += len(token)
-    return found
+    return result
 
 
 def _units(

@@ -44,12 +44,12 @@ class Scored:
             "f1": lambda x, y: _f1(x, y, cut),
             "ks": rates.kolmogorov_smirnov,
         }
-        found = {}
+        result = {}
         for name, statistic in statistics.items():
             random = np.random.default_rng([seed, zlib.crc32(name.encode())])
             low, high = rates.bootstrap(statistic, self.inside, self.outside, random, repeats=REPEATS)
-            found[name] = (statistic(self.inside, self.outside), low, high)
-        return found
+            result[name] = (statistic(self.inside, self.outside), low, high)
+        return result
 
 
 def best_threshold(inside: Floats, outside: Floats, *, by: str = "accuracy") -> float:

@@ -33,10 +33,10 @@ class Passage:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The places of each word in `words`."""
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for place, word in enumerate(self.words):
-            found.setdefault(word, []).append(place)
-        return found
+            result.setdefault(word, []).append(place)
+        return result
 
     @cached_property
     def counts(self) -> Counter[str]:

@@ -97,9 +97,9 @@ class TokenStatistics:
             flat = (attempt % 20) / 19  # from the frequent words to all alike
             weights = self._weights(round(1 - flat, 3))
             drawn = random.choices(self.vocabulary, cum_weights=weights, k=count)
-            found = abs(math.log(self.perplexity([*before[-2:], *drawn]) / perplexity))
-            if found < distance:
-                best, distance = drawn, found
+            result = abs(math.log(self.perplexity([*before[-2:], *drawn]) / perplexity))
+            if result < distance:
+                best, distance = drawn, result
             if distance <= math.log(1.1):
                 break
         return best
@@ -114,9 +114,9 @@ class TokenStatistics:
 class Speller:
     """Corrects a word that occurs in no text to the commonest known word at distance one (Norvig's corrector)."""
 
-    def __init__(self, known: TokenStatistics, least: int = 5) -> None:
+    def __init__(self, known: TokenStatistics, minimum: int = 5) -> None:
         self._counts = known.counts
-        self._least = least
+        self._least = minimum
 
     def correct(self, word: str) -> str | None:
         """The correction of a misspelled word, or None if the word is known or short, or no known word is near."""

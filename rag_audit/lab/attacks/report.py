@@ -31,11 +31,11 @@ def table(results: Sequence[Result]) -> list[str]:
 def _line(r: Result) -> str:
     f, b = r.figures, r.bounds
     auc = f"{f['auc'][0]:.3f} [{f['auc'][1]:.2f}, {f['auc'][2]:.2f}]"
-    found = "-" if r.retrieval is None else f"{r.retrieval[0]:.3f}"
+    result = "-" if r.retrieval is None else f"{r.retrieval[0]:.3f}"
     eps = ("-", "-", "-") if b is None else (f"{b.lower:.3f}", number(b.certified), number(b.distance))
     return (
         f"{r.attack:10} {r.cell.label:34} {auc:>18} {f['tpr_at_1pct'][0]:7.3f} {f['accuracy'][0]:6.3f}"
-        f" {f['adjusted_accuracy'][0]:6.3f} {f['f1'][0]:6.3f} {f['ks'][0]:6.3f} {found:>6}"
+        f" {f['adjusted_accuracy'][0]:6.3f} {f['f1'][0]:6.3f} {f['ks'][0]:6.3f} {result:>6}"
         f" {eps[0]:>14} {eps[1]:>10} {eps[2]:>9}"
     )
 

@@ -219,7 +219,7 @@ def run_elsewhere(
     for attack in attacks:
         ready = campaign.prepare(attack, split, bench.tools)
         _learn_apart(ready, bench, split, learnt)
-        found, _ = campaign.population(
+        result, _ = campaign.population(
             ready,
             target,
             accounts=accounts,
@@ -227,7 +227,7 @@ def run_elsewhere(
             shadow=learnt.get(attack.name),
         )
         cell = Cell("none", accounts=accounts)
-        results.append(_result(ready, cell, found))
+        results.append(_result(ready, cell, result))
         if progress is not None:
             progress(len(results), len(attacks))
     return results
@@ -246,7 +246,7 @@ def _learn_apart(ready: campaign.Prepared, bench: Bench, split: Split, learnt: d
 def _measure(
     plan: Plan, ready: campaign.Prepared, engine: Engine, cell: Cell, shadow: Scorer | None
 ) -> Result:
-    found, scorer = campaign.population(
+    result, scorer = campaign.population(
         ready,
         engine,
         accounts=cell.accounts,
@@ -254,7 +254,7 @@ def _measure(
         shadow=shadow,
     )
     if not cell.certified:
-        return _result(ready, cell, found)
+        return _result(ready, cell, result)
     attacked, queries, bounds = engine.attacked, ready.queries, None
     epsilon, ceiling = attacked.certified(cell.accounts, queries, DELTA)
     if plan.trials:
@@ -270,25 +270,25 @@ def _measure(
             auc=auc(inside, outside),
             trials=plan.trials,
         )
-    return _result(ready, cell, found, ceiling, bounds)
+    return _result(ready, cell, result, ceiling, bounds)
 
 
 def _result(
     ready: campaign.Prepared,
     cell: Cell,
-    found: campaign.Population,
+    actual: campaign.Population,
     ceiling: float | None = None,
     bounds: Bounds | None = None,
 ) -> Result:
-    return Result(ready.attack.name, cell, ready.queries, found.documents, ready.refused, found.figures,
-                  found.retrieval, found.hidden, ceiling, bounds)  # fmt: skip
+    return Result(ready.attack.name, cell, ready.queries, actual.documents, ready.refused, actual.figures,
+                  actual.retrieval, actual.hidden, ceiling, bounds)  # fmt: skip
 
 
 def _kept(file: Path) -> Result:
     try:
         return Result.parse(json.loads(read_text(file, max_bytes=MAX_CELL_BYTES)))
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
-        raise StoreError("a stored cell is damaged", field=str(file), found=str(exc)[:80],
+        raise StoreError("a stored cell is damaged", field=str(file), actual=str(exc)[:80],
                          hint="delete this file, and repeat the command") from exc  # fmt: skip
 
 

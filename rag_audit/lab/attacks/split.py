@@ -13,9 +13,9 @@ from rag_audit.lab.attacks.text import words
 from rag_audit.lab.empirical.sets import NAMES, collection
 from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 
-LEAST_WORDS = 12
+MIN_WORDS = 12
 """Minimum words of a document: an attack has no question about a shorter one."""
-MOST_OWN = 4096
+MAX_OWN = 4096
 """The attacker's own texts, at most: its statistics of three words take a hundred times their length."""
 LEAST = 20
 """The least members and others: below, no figure has an error worth printing."""
@@ -53,14 +53,14 @@ def same(text: str) -> str:
 def make_split(texts: Sequence[str], *, members: int, others: int, seed: int = 0, own: float = 0.2) -> Split:
     """Divide texts at random. Duplicates and texts too short to attack are omitted and counted.
 
-    :param own: the share of the texts that is the attacker's, of at most `MOST_OWN`
+    :param own: the share of the texts that is the attacker's, of at most `MAX_OWN`
     :raises AttackError: the texts are too few; the counts are named
     """
     unique: dict[str, str] = {}
     short = copies = 0
     for text in texts:
         key = same(text)
-        if len(words(text)) < LEAST_WORDS:
+        if len(words(text)) < MIN_WORDS:
             short += 1
         elif key in unique:
             copies += 1
@@ -68,13 +68,13 @@ def make_split(texts: Sequence[str], *, members: int, others: int, seed: int = 0
             unique[key] = text
     usable = list(unique.values())
     Random(seed).shuffle(usable)
-    mine = max(LEAST, min(MOST_OWN, int(own * len(usable))))
+    mine = max(LEAST, min(MAX_OWN, int(own * len(usable))))
     if members < LEAST or others < LEAST or len(usable) < members + others + mine:
         raise AttackError(
             "there are too few documents for the split",
             field="--data",
             expected=f"{max(members, LEAST)} members, {max(others, LEAST)} others and {mine} of the attacker's own",
-            found=f"{len(usable)} usable texts; {short} empty or below {LEAST_WORDS} words, {copies} copies",
+            actual=f"{len(usable)} usable texts; {short} empty or below {MIN_WORDS} words, {copies} copies",
             hint="lower --members and --others",
         )
     at = members + others
@@ -101,26 +101,26 @@ def given_split(members: Sequence[str], others: Sequence[str], own: Sequence[str
             "members and others overlap",
             field="--others",
             expected="no document of --data",
-            found=f"{len(both)} copies, at lines {', '.join(places)}",
+            actual=f"{len(both)} copies, at lines {', '.join(places)}",
             hint="remove them from one file, because a copy would be a member and a non-member",
         )
     drawn, short, copies = [], 0, 0
     for part in (members, others, own):
-        unique = {same(t): t for t in part if len(words(t)) >= LEAST_WORDS}
-        short += sum(len(words(t)) < LEAST_WORDS for t in part)
-        copies += sum(len(words(t)) >= LEAST_WORDS for t in part) - len(unique)
+        unique = {same(t): t for t in part if len(words(t)) >= MIN_WORDS}
+        short += sum(len(words(t)) < MIN_WORDS for t in part)
+        copies += sum(len(words(t)) >= MIN_WORDS for t in part) - len(unique)
         texts = list(unique.values())
         Random(seed).shuffle(texts)
         drawn.append(texts)
     m, o, mine = drawn
     if not mine:
-        cut = max(LEAST, min(MOST_OWN, len(o) // 5))
+        cut = max(LEAST, min(MAX_OWN, len(o) // 5))
         mine, o = o[:cut], o[cut:]
     if min(len(m), len(o), len(mine)) < LEAST:
         raise AttackError("there are too few documents for the split", field="--data, --others",
-                          expected=f"{LEAST} of each", found=f"{len(m)} members, {len(o)} others, {len(mine)} own",
+                          expected=f"{LEAST} of each", actual=f"{len(m)} members, {len(o)} others, {len(mine)} own",
                           )  # fmt: skip
-    return Split(tuple(m), tuple(o), (), tuple(mine[:MOST_OWN]), (short, copies))
+    return Split(tuple(m), tuple(o), (), tuple(mine[:MAX_OWN]), (short, copies))
 
 
 def only(split: Split, members: int | None) -> Split:
@@ -140,7 +140,7 @@ def load_data(name: str, inventory: Inventory | None = None, *, skip_unreadable:
         return list(collection(name).passages)
     if not Path(name).exists():
         raise AttackError("the documents are unknown", field="--data",
-                          expected=f"demo, {', '.join(NAMES)}, or a file or folder", found=name)  # fmt: skip
+                          expected=f"demo, {', '.join(NAMES)}, or a file or folder", actual=name)  # fmt: skip
     return load_texts(Path(name), inventory, skip_unreadable=skip_unreadable)
 
 
@@ -157,8 +157,8 @@ def load_texts(path: Path, inventory: Inventory | None = None, *, skip_unreadabl
     if path.is_dir():
         from rag_audit.retrieval.texts import load_directory
 
-        found = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
-        return [document.text for tenant in found.values() for document in tenant]
+        result = load_directory(path, inventory=inventory, skip_unreadable=skip_unreadable)
+        return [document.text for tenant in result.values() for document in tenant]
     inventory = inventory or Inventory()
     texts = [p.text for p in load_passages(path, inventory=inventory, skip_unreadable=skip_unreadable)]
     if not texts:

@@ -61,17 +61,17 @@ def utility(engine: Engine, questions: Sequence[Question], seed: int = 0) -> Uti
     filled = np.array(sorted(corpus.positions))
     ranking = Ranking(engine.attacked, corpus.capacity, filled, engine.top_k, engine.defence, engine.seed)
     texts = [engine.rewrite(q.text) if engine.rewrite is not None else q.text for q in questions]
-    found, exact, hidden = [], [], []
+    result, exact, hidden = [], [], []
     for number, (question, row) in enumerate(zip(questions, corpus.scores(texts), strict=True)):
         selected = ranking.window(number, 2).select(row, 0)
         wanted = {corpus.positions[d] for d in question.documents}
         passages = corpus.passages(selected.positions)
-        found.append(bool(wanted & set(selected.positions)))
+        result.append(bool(wanted & set(selected.positions)))
         exact.append(exact_match(passages, question.answers))
         hidden.append(selected.hidden is not None)
     told = any(q.answers for q in questions)
     return Utility(
-        proportion(_floats(found), seed),
+        proportion(_floats(result), seed),
         proportion(_floats(exact), seed) if told else None,
         proportion(_floats(hidden), seed),
     )
@@ -217,8 +217,8 @@ def measure(
             show = None if progress is None else progress(name)
             for result in runner.run(plan, chosen(list(attacks)), bench, split, out, show):
                 results[name, result.attack, result.cell] = result
-        if asked := _questions(name, split):
-            costs |= {(name, cell): utility(bench.engine(cell), asked, seed) for cell in _DEFENDED}
+        if requested := _questions(name, split):
+            costs |= {(name, cell): utility(bench.engine(cell), requested, seed) for cell in _DEFENDED}
         bench.corpus.forget()
     return Measured(results, costs, sizes)
 
@@ -232,20 +232,20 @@ def _questions(name: str, split: Split) -> list[Question]:
             texts = {line["id"]: line["text"] for line in map(json.loads, file)}
         with gzip.open(base / "squad_dev_v1.1_questions.jsonl.gz", "rt") as file:
             rows = [json.loads(line) for line in file]
-        found = [
+        result = [
             Question(r["question"], frozenset({places[texts[r["passage"]]]}), tuple(r["answers"]))
             for r in rows
             if texts.get(r["passage"]) in places
         ]
     else:
         have = collection(name)
-        found = [
+        result = [
             Question(text, here)
             for text, relevant in zip(have.questions, have.relevant, strict=True)
             if (here := frozenset(places[have.passages[i]] for i in relevant if have.passages[i] in places))
         ]
-    step = max(1, len(found) // QUESTIONS)
-    return found[::step][:QUESTIONS]
+    step = max(1, len(result) // QUESTIONS)
+    return result[::step][:QUESTIONS]
 
 
 def render(m: Measured) -> str:
@@ -290,8 +290,8 @@ def _shadow(m: Measured) -> str:
     first, second = [], []
     for corpus, attacks in SHADOW_1.items():
         for attack, theirs in attacks.items():
-            found = [m.results.get((corpus, attack, cell)) for cell in (PLAIN, PROMPT, PARAPHRASE)]
-            plain = found[0]
+            result = [m.results.get((corpus, attack, cell)) for cell in (PLAIN, PROMPT, PARAPHRASE)]
+            plain = result[0]
             if plain is None:
                 continue
             names = ("auc", "accuracy", "f1")
@@ -300,7 +300,7 @@ def _shadow(m: Measured) -> str:
             )
             aucs = SHADOW_2[corpus][attack]
             second.append(
-                [corpus, attack, *(pair(_of(r, "auc"), p) for r, p in zip(found, aucs, strict=True))]
+                [corpus, attack, *(pair(_of(r, "auc"), p) for r, p in zip(result, aucs, strict=True))]
             )
     head = ["corpus", "attack"]
     return "\n".join(
@@ -366,11 +366,11 @@ def _pairs_of(
     rows = []
     for corpus, attacks in theirs.items():
         for attack, (adjusted, ks) in attacks.items():
-            found = [m.results.get((corpus, attack, cell)) for cell in cells]
+            result = [m.results.get((corpus, attack, cell)) for cell in cells]
             rows.append(
                 [corpus, attack]
-                + [pair(_of(r, "adjusted_accuracy"), p) for r, p in zip(found, adjusted, strict=True)]
-                + [pair(_of(r, "ks"), p) for r, p in zip(found, ks, strict=True)]
+                + [pair(_of(r, "adjusted_accuracy"), p) for r, p in zip(result, adjusted, strict=True)]
+                + [pair(_of(r, "ks"), p) for r, p in zip(result, ks, strict=True)]
             )
     head = [
         "corpus",
@@ -382,10 +382,10 @@ def _pairs_of(
 
 def _parts(m: Measured) -> str:
     rows = [
-        [corpus, attack, *(pair(_of(r, "ks"), p) for r, p in zip(found, theirs, strict=True))]
+        [corpus, attack, *(pair(_of(r, "ks"), p) for r, p in zip(result, theirs, strict=True))]
         for corpus, attacks in MIRABEL_12.items()
         for attack, theirs in attacks.items()
-        if any(found := [m.results.get((corpus, attack, cell)) for cell in (PLAIN, MIRABEL, NOISE)])
+        if any(result := [m.results.get((corpus, attack, cell)) for cell in (PLAIN, MIRABEL, NOISE)])
     ]
     return table("Mirabel, table 12: KS", ["corpus", "score", "nothing", "Mirabel", "noise"], rows)
 

@@ -141,7 +141,7 @@ def run_(as_json: bool, **options: Any) -> None:
             "a lower bound on epsilon is above the certified bound, so one of the two is wrong",
             field=str(chosen.out / "attacks.json"),
             expected="lower bounds below the certified ones",
-            found="; ".join(report.verdict(results)),
+            actual="; ".join(report.verdict(results)),
             hint="repeat the attack with another --seed; a second such result shows a fault of the accounting or the"
             " engine",
         )
@@ -159,12 +159,12 @@ def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -
     unknown = [name for name in names if name not in tables.GROUPS]
     if unknown:
         raise SetupError("no table uses this collection", field="COLLECTION", expected=", ".join(tables.GROUPS),
-                         found=unknown[0])  # fmt: skip
+                         actual=unknown[0])  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
-    found = tables.measure(
+    result = tables.measure(
         out, members=members or 500, seed=seed, names=names or tuple(tables.GROUPS), progress=progress
     )
-    text = tables.render(found)
+    text = tables.render(result)
     replace_file(out / "tables.md", text.encode())
     click.echo(printable_text(text))
 
@@ -199,9 +199,9 @@ def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
     }
 
 
-def _cell(asked: tuple[Options, int]) -> None:
+def _cell(requested: tuple[Options, int]) -> None:
     """Run one cell in a separate process, and store its results."""
-    o, number = asked
+    o, number = requested
     session = _session(o)
     session.run(o.out, only=[session.plan.cells[number]])
 

@@ -41,12 +41,12 @@ def new(
     """Make canaries and toss their coins. FILE is a secret until they have been tested."""
     from rag_audit.lab.attacks import canaries
 
-    made = canaries.make(
+    result = canaries.make(
         documents_of(data, skip_unreadable=skip_unreadable), count or 128, perplexity=perplexity
     )
-    canaries.save(made, file)
-    inserted = sum(c.inserted for c in made)
-    emit({"canaries": len(made), "inserted": inserted, "file": str(file)}, as_json)
+    canaries.save(result, file)
+    inserted = sum(c.inserted for c in result)
+    emit({"canaries": len(result), "inserted": inserted, "file": str(file)}, as_json)
 
 
 @canary.command("insert")
@@ -63,7 +63,7 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 
     if docs.is_dir():
         raise SchemaError("canaries need the documents of one tenant", field=str(docs),
-                          expected="a JSON Lines file", found="a folder")  # fmt: skip
+                          expected="a JSON Lines file", actual="a folder")  # fmt: skip
     own = []
     for place, _, line in text_lines(docs):
         string(parse_row(line, source=place), "text", place)
@@ -127,27 +127,27 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
         engine = bench.engine(cell)
         served = canaries.in_engine(engine, marked)
         certified, _ = engine.attacked.certified(k, len(marked), DELTA)
-        found = canaries.test(marked, served, accounts=k, delta=engine.attacked.delta(DELTA))
-        said = f"certified for these queries: {certified:.5g}, above the lower bound by {certified - found.lower:.5g}"
+        actual = canaries.test(marked, served, accounts=k, delta=engine.attacked.delta(DELTA))
+        said = f"certified for these queries: {certified:.5g}, above the lower bound by {certified - actual.lower:.5g}"
     else:
         o.out.mkdir(parents=True, exist_ok=True)
         served, facts = service_of(o, bench, {n: c.text for n, c in enumerate(marked)})
         said = facts["certified"]
-        found = canaries.test(marked, served, accounts=k)
-    value = {"canaries": found.canaries, "inserted": found.inserted, "queries": found.queries,
-             "auc": f"{found.auc.value:.4f}", "auc_error": f"{found.auc.error:.4f}", "guesses": found.guesses,
-             "correct": found.correct, "eps_lower": f"{found.lower:.4f}",
+        actual = canaries.test(marked, served, accounts=k)
+    value = {"canaries": actual.canaries, "inserted": actual.inserted, "queries": actual.queries,
+             "auc": f"{actual.auc.value:.4f}", "auc_error": f"{actual.auc.error:.4f}", "guesses": actual.guesses,
+             "correct": actual.correct, "eps_lower": f"{actual.lower:.4f}",
              "eps_certified": None if certified is None else f"{certified:.5g}"}  # fmt: skip
     lines = [
-        f"{found.canaries} canaries, {found.inserted} in; AUC {found.auc.value:.3f} (s.e. {found.auc.error:.3f})",
-        f"{found.correct} of {found.guesses} guesses right: eps is at least {found.lower:.3f} (95 %, one run)",
+        f"{actual.canaries} canaries, {actual.inserted} in; AUC {actual.auc.value:.3f} (s.e. {actual.auc.error:.3f})",
+        f"{actual.correct} of {actual.guesses} guesses right: eps is at least {actual.lower:.3f} (95 %, one run)",
         said,
     ]
     emit(value, as_json, lines)
-    if certified is not None and found.lower > certified:
+    if certified is not None and actual.lower > certified:
         raise BoundExceeded(
             "the lower bound from canaries is above the certified bound, so one of the two is wrong",
-            field=str(file), expected=f"at most {certified:.5g}", found=f"{found.lower:.5g}",
+            field=str(file), expected=f"at most {certified:.5g}", actual=f"{actual.lower:.5g}",
             hint="repeat the test with another --seed; a second such result shows a fault of the accounting or the"
                  " engine",
         )  # fmt: skip

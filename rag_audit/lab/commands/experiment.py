@@ -126,10 +126,10 @@ def _print(chosen: Sequence[Experiment], results: Results, as_json: bool) -> Non
     from rag_audit.lab.experiments import report
 
     text: list[str] = []
-    found: list[report.Line] = []
+    result: list[report.Line] = []
     for one in chosen:
         shown = report.lines(results, one)
-        found += shown
+        result += shown
         text += [f"{one.name}: {one.title} ({one.place})", *report.table(shown), ""]
-    summary = report.summarise(found)
+    summary = report.summarise(result)
     emit(summary.as_json(), as_json, [*text, *summary.text()])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_audit.lab.attacks.generators.http import Endpoint
     from rag_audit.lab.attacks.mechanisms import Defence
     from rag_audit.lab.attacks.split import Split
-    from rag_audit.lab.attacks.targets.kept import Kept
+    from rag_audit.lab.attacks.targets.stored import StoredReplies
     from rag_audit.lab.attacks.targets.window import WindowService
 
 
@@ -105,9 +105,9 @@ class Options:
         from rag_audit.lab.attacks.split import load_texts
 
         inventory = Inventory()
-        found = load_texts(path, inventory, skip_unreadable=self.skip_unreadable)
+        result = load_texts(path, inventory, skip_unreadable=self.skip_unreadable)
         _say_read(inventory)
-        return found
+        return result
 
     def bench(self, split: Split) -> Bench:
         """The common part of the engines over the split."""
@@ -121,12 +121,12 @@ class Options:
         return cells.Bench(split.index, embedder, tools, self.top_k or 5, self.seed, chat)
 
 
-def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kept, dict[str, str]]:
+def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[StoredReplies, dict[str, str]]:
     """A chat endpoint or a window, with stored replies. The second value has the certified bounds in words, and the
     window's name."""
     from rag_audit.lab.attacks.generators.http import ask_chat
     from rag_audit.lab.attacks.interface import Answer, Probe
-    from rag_audit.lab.attacks.targets.kept import Kept
+    from rag_audit.lab.attacks.targets.stored import StoredReplies
 
     facts, parallel = {"certified": "no figure is certified for a chat endpoint's answers"}, o.parallel or 1
     name = f"{o.target} {o.model}"
@@ -141,7 +141,7 @@ def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kep
         service = _window(o, bench, documents)
         ask, parallel, name = service.ask, 1, service.name  # the next window may answer at the same socket
         label, probabilities, facts = service.label, service.probabilities, service.facts
-    kept = Kept(ask, o.out / "replies.jsonl", label=label, probabilities=probabilities,
+    kept = StoredReplies(ask, o.out / "replies.jsonl", label=label, probabilities=probabilities,
                 service=name, parallel=parallel, progress=progress("questions"))  # fmt: skip
     return kept, facts
 
@@ -156,7 +156,7 @@ def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowServic
     if o.public is None or o.provider is None or not o.folders:
         raise SetupError("an attack on a window needs its accounts", field="--target",
                          expected="--account, --window and --provider in addition to the"
-                                  " socket", found=o.target)  # fmt: skip
+                                  " socket", actual=o.target)  # fmt: skip
     return WindowService(
         [Account(folder) for folder in o.folders],
         Publication.load(o.public),
@@ -181,9 +181,9 @@ def documents_of(data: str, *, skip_unreadable: bool = False) -> list[str]:
     from rag_audit.lab.attacks.split import load_data
 
     inventory = Inventory()
-    found = load_data(data, inventory, skip_unreadable=skip_unreadable)
+    result = load_data(data, inventory, skip_unreadable=skip_unreadable)
     _say_read(inventory)
-    return found
+    return result
 
 
 def _say_read(inventory: Inventory) -> None:

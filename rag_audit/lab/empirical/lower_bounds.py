@@ -31,7 +31,7 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
     rest = 1 - _confidence(confidence)
     if not 0 <= successes <= trials or trials < 1:
         raise PolicyError(
-            "successes of trials", field="trials", expected=f"at least {successes}", found=trials
+            "successes of trials", field="trials", expected=f"at least {successes}", actual=trials
         )
     low = float(stats.beta.ppf(rest, successes, trials - successes + 1)) if successes else 0.0
     high = float(stats.beta.ppf(1 - rest, successes + 1, trials - successes)) if successes < trials else 1.0
@@ -140,7 +140,7 @@ def one_run_epsilon(
     """
     if not 0 <= correct <= guesses <= canaries or guesses < 1:
         raise PolicyError("guesses about canaries", field="guesses", expected="correct <= guesses <= canaries",
-                          found=f"{correct}, {guesses}, {canaries}")  # fmt: skip
+                          actual=f"{correct}, {guesses}, {canaries}")  # fmt: skip
     rest, d = 1 - _confidence(confidence), 0.0 if delta == 0 else probability(delta, "delta")
 
     def refuted(eps: float) -> bool:
@@ -175,8 +175,8 @@ def _best_threshold(x: Floats, y: Floats, delta: Real, confidence: float) -> flo
     cuts, d = _cuts(x, y), 0.0 if delta == 0 else probability(delta, "delta")
     low, high = _limits_at(x, y, cuts, confidence)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.fmax(np.log((low - d) / high), np.log((1 - high - d) / (1 - low)))
-    return float(cuts[int(np.argmax(np.nan_to_num(found, nan=-np.inf)))])
+        result = np.fmax(np.log((low - d) / high), np.log((1 - high - d) / (1 - low)))
+    return float(cuts[int(np.argmax(np.nan_to_num(result, nan=-np.inf)))])
 
 
 def _limits(true: tuple[int, int], false: tuple[int, int], confidence: float) -> tuple[float, float]:
@@ -215,8 +215,8 @@ def _ratio(log_above: Floats, log_below: Floats, delta: float) -> Floats:
     """ln((e^above - delta) / e^below) at every cut; minus infinity if delta by itself allows the rate."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rest = np.log1p(-delta * np.exp(np.minimum(-log_above, 700.0)))
-        found = log_above + rest - log_below
-    return np.where(np.isfinite(found), found, -np.inf)
+        result = log_above + rest - log_below
+    return np.where(np.isfinite(result), result, -np.inf)
 
 
 def _log_ratio(above: float, below: float) -> float:
@@ -225,5 +225,5 @@ def _log_ratio(above: float, below: float) -> float:
 
 def _confidence(value: float) -> float:
     if not 0 < value < 1:
-        raise PolicyError("the confidence is not strictly between 0 and 1", field="confidence", found=value)
+        raise PolicyError("the confidence is not strictly between 0 and 1", field="confidence", actual=value)
     return value

@@ -46,7 +46,7 @@ def scores(values: npt.ArrayLike, field: str) -> Floats:
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or array.size == 0 or bool(np.isnan(array).any()):
         raise SizeError(
-            "scores of an attack", field=field, expected="a row of numbers", found=repr(array.shape)
+            "scores of an attack", field=field, expected="a row of numbers", actual=repr(array.shape)
         )
     return array
 
@@ -88,7 +88,7 @@ def delong_paired(
     (ax, ay), (bx, by) = placements(*first), placements(*second)
     if ax.shape != bx.shape or ay.shape != by.shape:
         raise SizeError("paired tests", field="trials", expected=f"{ax.size} and {ay.size}",
-                        found=f"{bx.size} and {by.size}")  # fmt: skip
+                        actual=f"{bx.size} and {by.size}")  # fmt: skip
     return Estimate(float(ax.mean() - bx.mean()), math.sqrt(_variance(ax - bx) + _variance(ay - by)))
 
 

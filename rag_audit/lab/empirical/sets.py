@@ -52,7 +52,7 @@ def folder() -> Path:
     if not named or not Path(named).is_dir():
         raise CollectionError("the text collections are missing", field=VARIABLE,
                               expected="the environment variable names the folder of the collections",
-                              found=f"no folder {named}" if named else "the variable is not set")  # fmt: skip
+                              actual=f"no folder {named}" if named else "the variable is not set")  # fmt: skip
     return Path(named)
 
 
@@ -64,19 +64,19 @@ def collection(name: str, data: Path | None = None) -> Collection:
     """
     if name not in _LOADERS:
         raise CollectionError(
-            "there is no such collection", field="collection", expected=", ".join(NAMES), found=name
+            "there is no such collection", field="collection", expected=", ".join(NAMES), actual=name
         )
     return _LOADERS[name](data or folder())
 
 
 def _squad(data: Path) -> Collection:
     passages, texts = _texts(data / "squad_dev_v1.1_passages.jsonl.gz")
-    asked = _lines(data / "squad_dev_v1.1_questions.jsonl.gz")
+    requested = _lines(data / "squad_dev_v1.1_questions.jsonl.gz")
     return Collection(
         "SQuAD dev v1.1",
         texts,
-        [string(line, "question", place) for place, line in asked],
-        [frozenset({_place(passages, string(line, "passage", place), place)}) for place, line in asked],
+        [string(line, "question", place) for place, line in requested],
+        [frozenset({_place(passages, string(line, "passage", place), place)}) for place, line in requested],
     )
 
 
@@ -87,26 +87,29 @@ def _scifact(data: Path) -> Collection:
         query, document, grade = line.split("\t")
         if document in passages and grade.isdigit() and int(grade) > 0:
             relevant[query].add(passages[document])
-    asked = [
+    requested = [
         (str(line["id"]), string(line, "question" if "question" in line else "text", place))
         for place, line in _lines(data / "scifact_questions.jsonl.gz")
         if relevant[str(line["id"])]
     ]
     return Collection(
-        "SciFact", texts, [text for _, text in asked], [frozenset(relevant[query]) for query, _ in asked]
+        "SciFact",
+        texts,
+        [text for _, text in requested],
+        [frozenset(relevant[query]) for query, _ in requested],
     )
 
 
 def _medquad(data: Path) -> Collection:
     """Each answer is a passage, and its question asks for it; questions asked of several answers ask for all."""
     passages: dict[str, int] = {}
-    asked: dict[str, set[int]] = defaultdict(set)
+    requested: dict[str, set[int]] = defaultdict(set)
     for place, line in _lines(data / "medquad.jsonl.gz"):
         answer, question = string(line, "answer", place).strip(), string(line, "question", place).strip()
         if answer and question:
-            asked[question].add(passages.setdefault(answer, len(passages)))
+            requested[question].add(passages.setdefault(answer, len(passages)))
     return Collection(
-        "MedQuAD", list(passages), list(asked), [frozenset(places) for places in asked.values()]
+        "MedQuAD", list(passages), list(requested), [frozenset(places) for places in requested.values()]
     )
 
 
@@ -147,7 +150,7 @@ def _lines(path: Path) -> list[tuple[str, Mapping[str, object]]]:
 def _present(path: Path) -> Path:
     if not path.is_file():
         raise CollectionError("a collection's file is missing", field=VARIABLE, expected=path.name,
-                              found=str(path.parent))  # fmt: skip
+                              actual=str(path.parent))  # fmt: skip
     return path
 
 
@@ -165,6 +168,6 @@ def _texts(path: Path) -> tuple[dict[str, int], list[str]]:
 def _place(passages: Mapping[str, int], name: str, place: str) -> int:
     if name not in passages:
         raise SchemaError(
-            "a question's passage is missing", field=place, expected="the id of a passage", found=name
+            "a question's passage is missing", field=place, expected="the id of a passage", actual=name
         )
     return passages[name]

@@ -57,7 +57,7 @@ def above(mechanism: Mechanism, values: Ints) -> Floats:
     return result
 
 
-def ranks(mechanism: Mechanism, target: int, others: dict[int, int], most: int) -> Floats:
+def ranks(mechanism: Mechanism, target: int, others: dict[int, int], maximum: int) -> Floats:
     """The distribution of the target's rank in one answer, shape (most + 1,): ranks 0..most - 1, then none of them.
 
     The target has position 0, so that it wins ties under the relation's order. The number of others above a noised
@@ -68,24 +68,24 @@ def ranks(mechanism: Mechanism, target: int, others: dict[int, int], most: int) 
     """
     half = len(mechanism.pmf) // 2
     noised = np.arange(-half, half + 1) + target
-    counts = np.zeros((most, len(noised)))
+    counts = np.zeros((maximum, len(noised)))
     counts[0] = 1.0
     for score, number in others.items():
         if number == 0:
             continue
-        counts = _convolved(counts, _binomial(number, above(mechanism, noised - score), most))
+        counts = _convolved(counts, _binomial(number, above(mechanism, noised - score), maximum))
     listed = counts @ mechanism.pmf
     result: Floats = np.append(listed, max(0.0, 1.0 - float(listed.sum())))
     return result
 
 
-def _binomial(number: int, chance: Floats, most: int) -> Floats:
-    """P(Binomial(number, chance) = j) for j below `most`, shape (most, len(chance))."""
-    logs = np.full((most, len(chance)), -np.inf)
+def _binomial(number: int, chance: Floats, maximum: int) -> Floats:
+    """P(Binomial(number, chance) = j) for j below `maximum`, shape (most, len(chance))."""
+    logs = np.full((maximum, len(chance)), -np.inf)
     with np.errstate(divide="ignore"):
         yes, no = np.log(chance), np.log1p(-chance)
     ways = 0.0
-    for j in range(min(most, number + 1)):
+    for j in range(min(maximum, number + 1)):
         if j:
             ways += np.log((number - j + 1) / j)
         logs[j] = ways + _times(j, yes) + _times(number - j, no)

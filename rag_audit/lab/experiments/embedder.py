@@ -168,9 +168,9 @@ def _scores(rng: np.random.Generator, cell: Cell, gap: float) -> tuple[Any, Any,
 
 def derive(results: Results) -> list[Row]:
     """The growth of the advantage from k = 1 to k = 20."""
-    found, rows = in_place(results, "embedder"), []
+    result, rows = in_place(results, "embedder"), []
     for column in COLUMNS:
-        ends = [found[key]["auc"] for k in (1, 20) if (key := f"{column}-pair-k{k}") in found]
+        ends = [result[key]["auc"] for k in (1, 20) if (key := f"{column}-pair-k{k}") in result]
         if len(ends) == 2:
             rows.append(Row("growth of the advantage", growth(*ends, paper=4.69), column))
     return rows
@@ -178,9 +178,9 @@ def derive(results: Results) -> list[Row]:
 
 def draw(results: Results, picture: Any) -> None:
     """AUC against k."""
-    found, axes = in_place(results, "embedder"), picture.subplots()
+    result, axes = in_place(results, "embedder"), picture.subplots()
     for column, color in zip(COLUMNS, COLORS, strict=False):
-        shown = [(k, found[key]["auc"]) for k in KS if (key := f"{column}-pair-k{k}") in found]
+        shown = [(k, result[key]["auc"]) for k in KS if (key := f"{column}-pair-k{k}") in result]
         theory_and_markers(axes, shown, {"paper": "ideal Gaussian", "engine": "engine"}[column], color)
     axes.set(xlabel="coalition size k", ylabel="AUC")
     axes.legend(frameon=False)

@@ -35,15 +35,15 @@ def cells(size: Size) -> list[Cell]:
 def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
     """Every bound of one policy."""
     eps, k, n = cell["eps"], cell["k"], cell["n"]
-    found = accounting.audit_bounds(
+    result = accounting.audit_bounds(
         mechanism(eps, n, LATTICE), n=n, eps_acc=eps, delta_acc=DELTA_ACC, k=k, delta=DELTA_POLICY
     )
     values = {
         "leading_term": math.sqrt(k) * eps,
-        "closed_form": found.closed_form.eps,
-        "rdp": found.rdp.eps,
-        "exact": found.exact.eps,
-        "exact_gaussian": found.comparisons["exact_gaussian"],
+        "closed_form": result.closed_form.eps,
+        "rdp": result.rdp.eps,
+        "exact": result.exact.eps,
+        "exact_gaussian": result.comparisons["exact_gaussian"],
     }
     return [
         Figure(name, value, paper=PAPER.get((k, eps)) if name == "leading_term" else None)
@@ -54,13 +54,13 @@ def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
 
 def draw(results: Results, picture: Any) -> None:
     """Each bound against k, a panel for each eps."""
-    found = in_place(results, "epsilons")
+    result = in_place(results, "epsilons")
     for axes, eps in zip(picture.subplots(1, len(EPS)), EPS, strict=True):
         for (name, label), color in zip(SHOWN.items(), COLORS, strict=False):
             at = [
-                (k, found[key][name].value)
+                (k, result[key][name].value)
                 for k in KS
-                if (key := f"eps{eps}-k{k}") in found and name in found[key]
+                if (key := f"eps{eps}-k{k}") in result and name in result[key]
             ]
             axes.plot([k for k, _ in at], [v for _, v in at], "o-", color=color, markersize=3, label=label)
         axes.set(

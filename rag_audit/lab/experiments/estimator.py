@@ -83,9 +83,9 @@ def false_clusters(theta: float) -> float:
 
 def draw(results: Results, picture: Any) -> None:
     """False positives over theta, the mean c of a coalition of ten, and the ROC of coalitions of two."""
-    found = in_place(results, "estimator")
+    result = in_place(results, "estimator")
     left, middle, right = picture.subplots(1, 3)
-    fpr = [(theta, found["paper-null-k1"][f"fpr_theta_{theta:.2f}"]) for theta in calibration.THETAS]
+    fpr = [(theta, result["paper-null-k1"][f"fpr_theta_{theta:.2f}"]) for theta in calibration.THETAS]
     left.errorbar([t for t, _ in fpr], [f.value for _, f in fpr], yerr=[f.error for _, f in fpr], fmt="o",
                   color="#333333", markersize=3, capsize=2, label="measured")  # fmt: skip
     left.plot(
@@ -98,11 +98,11 @@ def draw(results: Results, picture: Any) -> None:
     )
     paper = [(t, f.paper) for t, f in fpr if f.paper is not None]
     left.plot([t for t, _ in paper], [p for _, p in paper], "x", color=COLORS[1], label="paper")
-    own = [(t, found["engine-null-k1"][f"fpr_theta_{t:.2f}"].value) for t in calibration.THETAS]
+    own = [(t, result["engine-null-k1"][f"fpr_theta_{t:.2f}"].value) for t in calibration.THETAS]
     left.plot([t for t, _ in own], [v for _, v in own], "+", color=COLORS[2], label="int4 vectors")
     left.set(xlabel=r"threshold $\theta$", ylabel="false positive rate, no coalition")
     for pattern, color in zip(calibration.PATTERNS, COLORS, strict=False):
-        ten, two = found[f"paper-{pattern}-k{FIGURE_K}"], found[f"paper-{pattern}-k2"]
+        ten, two = result[f"paper-{pattern}-k{FIGURE_K}"], result[f"paper-{pattern}-k2"]
         at = [(t, ten[f"mean_c_theta_{t:.2f}"].value) for t in calibration.THETAS]
         middle.plot([t for t, _ in at], [c for _, c in at], "o-", color=color, markersize=3, label=pattern)
         roc = [(f.value, two[f"tpr_theta_{t:.2f}"].value) for t, f in fpr]

@@ -19,7 +19,7 @@ from rag_audit.lab.experiments.model import (
     nothing_measured,
 )
 
-MOST_SURPRISE = 0.01
+MAX_SURPRISE = 0.01
 """A gate fails if the measured value has a smaller probability under the theory."""
 SAME = (((20, 1), (5, 2)), ((20, 2), (5, 4)))
 """Pairs (k, eps) of cells with the same sqrt(k) eps; the grid has two such pairs."""
@@ -27,12 +27,12 @@ SAME = (((20, 1), (5, 2)), ((20, 2), (5, 4)))
 
 def derive(results: Results) -> list[Row]:
     """The three predictions in both columns."""
-    found = in_place(results, "scalar")
+    result = in_place(results, "scalar")
     rows = []
     for column in scalar.COLUMNS:
         area = {
-            (k, eps): found[key]["auc"] for eps in scalar.EPS for k in scalar.KS
-            if (key := f"{column}-eps{eps}-k{k}") in found
+            (k, eps): result[key]["auc"] for eps in scalar.EPS for k in scalar.KS
+            if (key := f"{column}-eps{eps}-k{k}") in result
         }  # fmt: skip
         if len(area) == len(scalar.EPS) * len(scalar.KS):
             rows += [*_slope(area, column), *_collapse(area, column), *_tightness(area, column)]
@@ -54,7 +54,7 @@ def _slope(area: dict[tuple[int, int], Figure], column: Column) -> list[Row]:
         level = float((weights * y).sum() / weights.sum())
         chi = float((weights * (y - level - slope * (x - centre)) ** 2).sum())
         fit, error = float(stats.chi2.sf(chi, len(x) - 2)), 1 / math.sqrt(spread)
-        passed &= slope > -2 * error and fit > MOST_SURPRISE and (eps < max(scalar.EPS) or slope > 2 * error)
+        passed &= slope > -2 * error and fit > MAX_SURPRISE and (eps < max(scalar.EPS) or slope > 2 * error)
         rows.append(
             Row(
                 f"P1 slope, eps {eps}",
@@ -81,7 +81,7 @@ def _tightness(area: dict[tuple[int, int], Figure], column: Column) -> list[Row]
         ),
         Row("P3 least distance above 1/2, eps 2 and 4, s.e.", Figure("distance", above), column),
         Row("P3 largest share of the bound (3.8)", Figure("ratio", share), column),
-        _verdict("P3", fit > MOST_SURPRISE and above > 0 and share <= 1, column),
+        _verdict("P3", fit > MAX_SURPRISE and above > 0 and share <= 1, column),
     ]
 
 

@@ -120,10 +120,10 @@ def _auc_of_counts(inside: float, outside: float, queries: int) -> float:
 
 def derive_growth(results: Results) -> list[Row]:
     """The growth of the advantage 2 AUC - 1 from k = 1 to k = 20."""
-    found, rows = in_place(results, "topk"), []
+    result, rows = in_place(results, "topk"), []
     for column in COLUMNS:
         for eps in EPS:
-            ends = [found[key]["auc"] for k in (1, 20) if (key := f"{column}-eps{eps}-k{k}") in found]
+            ends = [result[key]["auc"] for k in (1, 20) if (key := f"{column}-eps{eps}-k{k}") in result]
             if len(ends) == 2:
                 figure = growth(*ends, paper=3.2 if eps == 16 else None)
                 rows.append(Row(f"growth of the advantage, eps {eps}", figure, column))
@@ -139,8 +139,8 @@ def derive_differences(results: Results) -> list[Row]:
         errors = [math.hypot(theirs[key]["auc"].error, ours[key]["auc"].error) for key in keys]
         if not keys:
             continue
-        most, error = max(d / e for d, e in zip(differences, errors, strict=True)), max(errors)
-        note = f"largest in standard errors {most:.2f}, of {len(keys)} cells"
+        maximum, error = max(d / e for d, e in zip(differences, errors, strict=True)), max(errors)
+        note = f"largest in standard errors {maximum:.2f}, of {len(keys)} cells"
         for name, value, paper in (
             ("largest", max(differences), 0.022),
             ("median", averages.median(differences), 0.010),
@@ -168,8 +168,8 @@ def draw_external(results: Results, picture: Any) -> None:
     axes = picture.subplots(1, 2, sharey=True)
     for place, column in zip(axes, COLUMNS, strict=True):
         for eps, color in zip(EPS, COLORS, strict=False):
-            for found, style, label in ((ours, "s-", f"same tenant, eps {eps}"), (theirs, "o--", None)):
-                shown = [(k, found[key]["auc"]) for k in KS if (key := f"{column}-eps{eps}-k{k}") in found]
+            for result, style, label in ((ours, "s-", f"same tenant, eps {eps}"), (theirs, "o--", None)):
+                shown = [(k, result[key]["auc"]) for k in KS if (key := f"{column}-eps{eps}-k{k}") in result]
                 place.errorbar([k for k, _ in shown], [f.value for _, f in shown], yerr=[f.error for _, f in shown],
                                fmt=style, color=color, markersize=3, linewidth=1, label=label)  # fmt: skip
         place.set(title={"paper": "ideal Gaussian", "engine": "engine"}[column], xlabel="coalition size k")

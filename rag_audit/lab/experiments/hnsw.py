@@ -42,9 +42,9 @@ def cells(size: Size) -> list[Cell]:
     """The attack on candidates and on a scan, and the removal of documents from the graph."""
     full = size == "full"
     documents, n, trials = (1_000_000, N, TRIALS) if full else (3000, 20, 300)
-    few, removed, asked = (20_000, 5, 500) if full else (1000, 2, 50)
+    few, removed, requested = (20_000, 5, 500) if full else (1000, 2, 50)
     attacked: dict[str, Value] = {"kind": "candidates", "n": n, "trials": trials}
-    without: dict[str, Value] = {"kind": "removal", "removed": removed, "queries": asked}
+    without: dict[str, Value] = {"kind": "removal", "removed": removed, "queries": requested}
     sets = [("synthetic", documents, few), *([(REAL, 0, 0)] if full and have_texts() else [])]
     grid = []
     for name, many, less in sets:
@@ -91,23 +91,23 @@ def synthetic(rng: np.random.Generator, documents: int) -> Vectors:
     centres = _unit(rng.standard_normal((topics, DIMENSION), dtype=np.float32))
     spread = rng.standard_normal((topics, INNER, DIMENSION), dtype=np.float32) / math.sqrt(INNER)
     topic = np.sort(rng.integers(topics, size=documents))
-    made = np.empty((documents, DIMENSION), np.float32)
+    result = np.empty((documents, DIMENSION), np.float32)
     for first in range(0, documents, _CHUNK):
         of = topic[first : first + _CHUNK]
         within = rng.standard_normal((len(of), INNER), dtype=np.float32)
         rest = rng.standard_normal((len(of), DIMENSION), dtype=np.float32)
         across = np.einsum("ni,nid->nd", within, spread[of])
-        made[first : first + len(of)] = _unit(centres[of] + 0.13 * across + 0.02 * rest)
-    return made
+        result[first : first + len(of)] = _unit(centres[of] + 0.13 * across + 0.02 * rest)
+    return result
 
 
 @lru_cache(maxsize=1)
 def _real() -> tuple[Vectors, Vectors]:
     """The collection's passages, except passages without a direction, and its questions, as unit vectors."""
     embedder, texts = get_embedder(DEFAULT_EMBEDDER), collection(REAL)
-    asked = texts.sample(500).questions
+    requested = texts.sample(500).questions
     passages = embedder.embed_documents([text for text in texts.passages if embedder.tokenize(text)])
-    questions = np.array([embedder.embed_query(question) for question in asked])
+    questions = np.array([embedder.embed_query(question) for question in requested])
     return _unit(passages.astype(np.float32)), _unit(questions.astype(np.float32))
 
 
@@ -148,9 +148,9 @@ def _candidates(cell: Cell, rng: np.random.Generator) -> list[Figure]:
     scores, places = (row[0] for row in index.search(target[None], SEARCH + 1))
     kept = (places >= 0) & (places != len(vectors)) & (scores < 1 - 1e-5)
     others = scores[kept][: SEARCH - 1].astype(np.float64)
-    found = float(len(vectors) in places and bool((scores >= 1 - 1e-5).any()))
+    result = float(len(vectors) in places and bool((scores >= 1 - 1e-5).any()))
     figures = [
-        Figure("planted_found", found),
+        Figure("planted_found", result),
         Figure("candidates", float(len(others) + 1)),
         _recall(index, vectors, rng),
     ]
@@ -173,20 +173,22 @@ def _candidates(cell: Cell, rng: np.random.Generator) -> list[Figure]:
     return figures
 
 
-def _recall(index: Any, vectors: Vectors, rng: np.random.Generator, asked: int = 100) -> Figure:
+def _recall(index: Any, vectors: Vectors, rng: np.random.Generator, requested: int = 100) -> Figure:
     """The share of the nearest five that the graph finds, for queries near documents."""
-    probes = vectors[rng.choice(len(vectors), asked)] + 0.05 * rng.standard_normal((asked, vectors.shape[1]))
+    probes = vectors[rng.choice(len(vectors), requested)] + 0.05 * rng.standard_normal(
+        (requested, vectors.shape[1])
+    )
     queries = _unit(probes)
     _, places = index.search(queries, SEARCH)
-    best = np.full((asked, TOP_K), -2.0, np.float32)
+    best = np.full((requested, TOP_K), -2.0, np.float32)
     for first in range(0, len(vectors), _CHUNK):
         scores = queries @ vectors[first : first + _CHUNK].T
         best = -np.partition(-np.hstack([best, scores]), TOP_K - 1, axis=1)[:, :TOP_K]
-    least = best.min(axis=1) - 1e-5
+    minimum = best.min(axis=1) - 1e-5
     seen = [(vectors[row[(row >= 0) & (row < len(vectors))]] @ q >= t).sum()
-            for row, q, t in zip(places, queries, least, strict=True)]  # fmt: skip
+            for row, q, t in zip(places, queries, minimum, strict=True)]  # fmt: skip
     shares = np.minimum(np.array(seen) / TOP_K, 1.0)
-    return Figure("recall_at_5", float(shares.mean()), float(shares.std()) / math.sqrt(asked))
+    return Figure("recall_at_5", float(shares.mean()), float(shares.std()) / math.sqrt(requested))
 
 
 def _removal(cell: Cell, rng: np.random.Generator) -> list[Figure]:
@@ -196,9 +198,11 @@ def _removal(cell: Cell, rng: np.random.Generator) -> list[Figure]:
     and levels of all others stay the same; omitting the document would draw new levels for the later ones.
     """
     vectors = _vectors(cell, rng)
-    asked = cell["queries"]
-    near = vectors[rng.choice(len(vectors), asked)] + 0.1 * rng.standard_normal((asked, vectors.shape[1]))
-    queries = _unit(near) if cell["collection"] == "synthetic" else _real()[1][:asked]
+    requested = cell["queries"]
+    near = vectors[rng.choice(len(vectors), requested)] + 0.1 * rng.standard_normal(
+        (requested, vectors.shape[1])
+    )
+    queries = _unit(near) if cell["collection"] == "synthetic" else _real()[1][:requested]
     _, whole = graph(vectors, threads=1).search(queries, SEARCH)
     absent, changed, lists, events = 0, 0, 0, 0
     for document in rng.choice(len(vectors), cell["removed"], replace=False):
@@ -242,8 +246,8 @@ def _scan(cell: Cell, rng: np.random.Generator) -> list[Figure]:
 
 def draw(results: Results, picture: Any) -> None:
     """The users' results, and the score channel, on the synthetic collection."""
-    found = in_place(results, "hnsw")
-    whole = next((figures for key, figures in found.items() if key.startswith("candidates-synthetic")), {})
+    result = in_place(results, "hnsw")
+    whole = next((figures for key, figures in result.items() if key.startswith("candidates-synthetic")), {})
     for axes, name, title in zip(
         picture.subplots(1, 2, sharey=True), ("user", "score"), ("(a) hits in the first five", "(b) score channel"),
         strict=True,

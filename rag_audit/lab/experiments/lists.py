@@ -56,12 +56,12 @@ class Channel:
     def scores(self, rng: np.random.Generator, *, inside: bool, queries: int, trials: int) -> Floats:
         """The log likelihood ratio of `queries` answers, in `trials` independent trials."""
         law, ratios = (self.inside if inside else self.outside), self.ratios()
-        found, chunk = np.empty(trials), 1 << 14
+        result, chunk = np.empty(trials), 1 << 14
         order = np.argsort(law)
         for first in range(0, trials, chunk):
             counts: Ints = rng.multinomial(queries, law[order] / law.sum(), size=min(chunk, trials - first))
-            found[first : first + chunk] = counts @ ratios[order]
-        return found
+            result[first : first + chunk] = counts @ ratios[order]
+        return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,9 +228,9 @@ def derive(results: Results) -> list[Row]:
 
 def draw(results: Results, picture: Any) -> None:
     """The lower bounds against K, and the lists' epsilon against the chosen scores."""
-    found = in_place(results, "lists")
+    result = in_place(results, "lists")
     left, right = picture.subplots(1, 2)
-    shown = [(k, found[key]) for k in LISTED if (key := f"K{k}-eps4") in found]
+    shown = [(k, result[key]) for k in LISTED if (key := f"K{k}-eps4") in result]
     for (name, label), color in zip(
         (("eps_list", "the lists, computed"), ("eps_gaussian_dp", "Gaussian DP"), ("eps_one_run", "one run")),
         COLORS, strict=False,
@@ -250,7 +250,7 @@ def draw(results: Results, picture: Any) -> None:
         ylabel=r"$\varepsilon$ at $\delta = 10^{-6}$",
     )
     for k, color in zip((5, 32), COLORS, strict=False):
-        at = [(h, found[key]["eps_list"]) for h in CHOSEN if (key := f"chosen-K{k}-high{h}") in found]
+        at = [(h, result[key]["eps_list"]) for h in CHOSEN if (key := f"chosen-K{k}-high{h}") in result]
         right.plot(
             [h for h, _ in at], [f.value for _, f in at], "o-", color=color, markersize=3, label=f"K = {k}"
         )

@@ -28,7 +28,7 @@ def theory_and_markers(axes: Any, shown: Sequence[tuple[float, Figure]], label: 
 
 
 def auc_against_k(
-    found: Mapping[str, Mapping[str, Figure]],
+    actual: Mapping[str, Mapping[str, Figure]],
     picture: Any,
     eps: Sequence[int],
     ks: Sequence[int],
@@ -37,13 +37,13 @@ def auc_against_k(
 ) -> None:
     """AUC against k for the columns side by side, one line for each eps.
 
-    :param found: the figures of each cell; column, eps and k form a cell's name
+    :param actual: the figures of each cell; column, eps and k form a cell's name
     :param columns: each column's title
     """
     axes = picture.subplots(1, len(columns), sharey=True)
     for place, (column, title) in zip(axes, columns.items(), strict=True):
         for e, color in zip(eps, COLORS, strict=False):
-            shown = [(k, found[key]["auc"]) for k in ks if (key := f"{column}-eps{e}-k{k}") in found]
+            shown = [(k, actual[key]["auc"]) for k in ks if (key := f"{column}-eps{e}-k{k}") in actual]
             theory_and_markers(place, shown, rf"$\varepsilon_{{acc}}$ = {e}", color)
         place.set(title=title, xlabel="coalition size k")
     axes[0].set_ylabel(label)

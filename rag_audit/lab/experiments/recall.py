@@ -59,10 +59,10 @@ def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
     """Recall at 5 under one noise, and the exact eps_audit of 10 accounts with 200 queries each."""
     gains, lattice = tuple(map(int, cell["gains"].split(","))), cell["lattice"]
     window = ScoreWindow.for_scale(get_embedder(DEFAULT_EMBEDDER).scale, lattice)
-    (found,) = measure_recall(
+    (result,) = measure_recall(
         _sample(cell["questions"]), [Noise(gains, window)], top_k=TOP_K, seed=int(rng.integers(2**31))
     )
-    figures = [Figure("recall_at_5", found.recall, found.error)]
+    figures = [Figure("recall_at_5", result.recall, result.error)]
     try:
         eps = accounting.eps_at(Mechanism(gains, lattice), N * K, DELTA)
     except PolicyError:  # the lattice is beyond the noise's support: there is no bound

@@ -48,7 +48,7 @@ def choose(names: Iterable[str]) -> list[Experiment]:
     unknown = sorted(wanted - {*EXPERIMENTS, "all"})
     if unknown:
         raise SchemaError(
-            "there is no such experiment", field="NAME", expected=", ".join(["all", *EXPERIMENTS]), found=unknown[0],
+            "there is no such experiment", field="NAME", expected=", ".join(["all", *EXPERIMENTS]), actual=unknown[0],
             hint="rag-audit lab experiment list",
         )  # fmt: skip
     return [e for name, e in EXPERIMENTS.items() if name in wanted or "all" in wanted]

@@ -52,7 +52,7 @@ def has_what_it_reads(results: Results, experiment: Experiment) -> bool:
 def write(store: Store, results: Results, chosen: Sequence[Experiment], *, pictures: bool) -> None:
     """Write NAME.json, NAME.csv and NAME.svg of each experiment into the folder."""
     for experiment in chosen:
-        found = lines(results, experiment)
+        result = lines(results, experiment)
         cells = [cell for cell, _ in results[experiment.name]]
         value: dict[str, Json] = {
             **store.header(),
@@ -61,12 +61,12 @@ def write(store: Store, results: Results, chosen: Sequence[Experiment], *, pictu
             "title": experiment.title,
             "seconds": f"{store.seconds(experiment.name, cells):.1f}",
             "cells": [_cell_json(cell, figures) for cell, figures in results[experiment.name]],
-            "derived": [{"name": line.cell, "figure": line.figure.as_json()} for line in found
+            "derived": [{"name": line.cell, "figure": line.figure.as_json()} for line in result
                         if line.cell not in {cell.key for cell in cells}],
         }  # fmt: skip
         replace_file(store.folder / f"{experiment.name}.json", jcs(value) + b"\n")
-        replace_file(store.folder / f"{experiment.name}.csv", csv_of(found))
-        if pictures and experiment.draw is not None and found and has_what_it_reads(results, experiment):
+        replace_file(store.folder / f"{experiment.name}.csv", csv_of(result))
+        if pictures and experiment.draw is not None and result and has_what_it_reads(results, experiment):
             save(experiment.draw, results, store.folder / f"{experiment.name}.svg")
 
 
@@ -86,12 +86,12 @@ COLUMNS = ("experiment", "cell", "column", "figure", "value", "error", "paper", 
            "from_theory_se", "bound", "room", "note")  # fmt: skip
 
 
-def csv_of(found: Sequence[Line]) -> bytes:
+def csv_of(actual: Sequence[Line]) -> bytes:
     """The figures as CSV, one a row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for line in found:
+    for line in actual:
         f = line.figure
         reals = (f.value, f.error, f.paper, f.from_paper, f.theory, f.from_theory, f.bound, f.room)
         writer.writerow(
@@ -105,12 +105,12 @@ def short(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"
 
 
-def table(found: Sequence[Line]) -> list[str]:
+def table(actual: Sequence[Line]) -> list[str]:
     """The figures in columns for people."""
     rows = [
         ("cell", "figure", "measured", "s.e.", "paper", "s.e. off", "theory", "s.e. off", "bound", "room")
     ]
-    for line in found:
+    for line in actual:
         f = line.figure
         rows.append((
             _label(line), f.name, _four(f.value), _four(f.error or None), _four(f.paper), _two(f.from_paper),
@@ -119,7 +119,7 @@ def table(found: Sequence[Line]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         _padded(row, widths) + (f"  {note}" if note else "")
-        for row, note in zip(rows, _notes(found), strict=True)
+        for row, note in zip(rows, _notes(actual), strict=True)
     ]
 
 
@@ -138,9 +138,9 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([*first, *rest]).rstrip()
 
 
-def _notes(found: Sequence[Line]) -> Iterator[str]:
+def _notes(actual: Sequence[Line]) -> Iterator[str]:
     yield ""
-    yield from (line.figure.note for line in found)
+    yield from (line.figure.note for line in actual)
 
 
 def _four(value: float | None) -> str:
@@ -194,10 +194,10 @@ class Summary:
         return said
 
 
-def summarise(found: Sequence[Line]) -> Summary:
+def summarise(actual: Sequence[Line]) -> Summary:
     """Compare all figures with the paper's and with their bounds."""
-    compared = [line for line in found if line.figure.paper is not None]
-    bounded = [line for line in found if line.figure.room is not None]
+    compared = [line for line in actual if line.figure.paper is not None]
+    bounded = [line for line in actual if line.figure.room is not None]
     return Summary(
         compared,
         [line for line in compared if not _near(line.figure)],

@@ -45,11 +45,11 @@ class CellJob:
 
 def with_those_before(chosen: Sequence[Experiment]) -> list[Experiment]:
     """The chosen experiments. Each follows the experiments that it reads results from."""
-    found: dict[str, Experiment] = {}
+    result: dict[str, Experiment] = {}
     for experiment in chosen:
         for name in (*experiment.after, experiment.name):
-            found.setdefault(name, EXPERIMENTS[name])
-    return list(found.values())
+            result.setdefault(name, EXPERIMENTS[name])
+    return list(result.values())
 
 
 def check_needs(chosen: Sequence[Experiment], *, pictures: bool) -> None:
@@ -105,8 +105,8 @@ def collect(store: Store, chosen: Sequence[Experiment]) -> Results:
 
     :raises CorruptedCell: a result cannot be used
     """
-    found: dict[str, list[tuple[Cell, list[Figure]]]] = {}
+    result: dict[str, list[tuple[Cell, list[Figure]]]] = {}
     for experiment in chosen:
         figures = ((cell, store.read(experiment.name, cell)) for cell in experiment.cells(store.size))
-        found[experiment.name] = [(cell, f) for cell, f in figures if f is not None]
-    return found
+        result[experiment.name] = [(cell, f) for cell, f in figures if f is not None]
+    return result

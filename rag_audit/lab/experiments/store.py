@@ -64,11 +64,11 @@ def _cpu() -> str:
 
 def versions() -> dict[str, Json]:
     """The releases of Python, of this package and of its experiments' packages, if they are installed."""
-    found: dict[str, Json] = {"python": platform.python_version(), "rag-audit": __version__}
+    result: dict[str, Json] = {"python": platform.python_version(), "rag-audit": __version__}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            result[name] = version(name)
+    return result
 
 
 log = logging.getLogger(__name__)
@@ -104,15 +104,15 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             occupied = any(folder.iterdir())
         except OSError as exc:
-            raise StoreError("cannot be made", field=str(folder), found=exc.strerror or str(exc)) from exc
+            raise StoreError("cannot be made", field=str(folder), actual=exc.strerror or str(exc)) from exc
         if (folder / RUN_FILE).exists():
             theirs = cls.open(folder)
             for name in ("revision", "size", "seed"):
-                expected, found = getattr(ours, name), getattr(theirs, name)
-                if expected != found:
+                expected, actual = getattr(ours, name), getattr(theirs, name)
+                if expected != actual:
                     raise StoreError(
                         f"the folder has results of another {name}, which are not mixed with new ones",
-                        field=f"{folder / RUN_FILE}: {name}", expected=expected, found=found,
+                        field=f"{folder / RUN_FILE}: {name}", expected=expected, actual=actual,
                         hint="give another folder by --out, or remove this one",
                     )  # fmt: skip
         elif occupied:
@@ -137,10 +137,10 @@ class Store:
         value = read_json(path, max_bytes=MAX_FILE_BYTES)
         if not isinstance(value, dict) or value.get("format") != FORMAT:
             raise SchemaError("not the description of a run", field=str(path), expected=FORMAT)
-        found, size, seed = value.get("revision"), value.get("size"), value.get("seed")
-        if not (isinstance(found, str) and size in ("test", "full") and type(seed) is int and seed >= 0):
+        result, size, seed = value.get("revision"), value.get("size"), value.get("seed")
+        if not (isinstance(result, str) and size in ("test", "full") and type(seed) is int and seed >= 0):
             raise SchemaError("revision, size or seed is not well-formed", field=str(path))
-        return cls(folder, found, cast(Size, size), seed)
+        return cls(folder, result, cast(Size, size), seed)
 
     def header(self) -> dict[str, Json]:
         """The fields about the run in every file of results."""
@@ -185,7 +185,7 @@ class Store:
             for name, expected in self._named(experiment, cell).items():
                 if value.get(name) != expected:
                     raise SchemaError("the result is another cell's or run's", field=f"{path}: {name}",
-                                      expected=expected, found=value.get(name))  # fmt: skip
+                                      expected=expected, actual=value.get(name))  # fmt: skip
             figures = value.get("figures")
             if not isinstance(figures, list):
                 raise SchemaError("no figures", field=str(path))
@@ -194,7 +194,7 @@ class Store:
             raise CorruptedCell(
                 "a cell's result cannot be used",
                 field=str(path),
-                found=exc.message,
+                actual=exc.message,
                 hint="the run measures that cell a second time",
             ) from exc
 

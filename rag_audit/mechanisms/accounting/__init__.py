@@ -10,9 +10,9 @@ from rag_audit.mechanisms.accounting.bounds import (
     gaussian_epsilon,
 )
 from rag_audit.mechanisms.accounting.figures import (
-    LISTING,
     NO_BOUND,
     POSITIONS_PER_DOCUMENT,
+    RANDOMIZED_RESPONSE,
     policy_figures,
 )
 from rag_audit.mechanisms.accounting.methods import METHODS, required_sigma_over_delta
@@ -24,10 +24,10 @@ from rag_audit.mechanisms.accounting.wellformed import check_policy
 
 __all__ = [
     "ADJACENCY",
-    "LISTING",
     "METHODS",
     "NO_BOUND",
     "POSITIONS_PER_DOCUMENT",
+    "RANDOMIZED_RESPONSE",
     "UNIT",
     "Bound",
     "BoundSet",

@@ -70,7 +70,7 @@ def calibrate(
     """
     if method not in METHODS:
         raise PolicyError(
-            "unknown calibration", field="calibration", expected=", ".join(METHODS), found=repr(method)
+            "unknown calibration", field="calibration", expected=", ".join(METHODS), actual=repr(method)
         )
     n, k, share = count(n, "n"), count(k, "k_max"), probability(delta_acc, "delta_acc")
     if (eps_acc is None) == (eps_joint is None):
@@ -78,7 +78,7 @@ def calibrate(
             "give exactly one target",
             field="eps_acc",
             expected="either eps_acc or eps_joint",
-            found="both or neither",
+            actual="both or neither",
         )
     if delta is None and (k > 1 or eps_joint is not None):
         raise PolicyError(
@@ -98,14 +98,14 @@ def calibrate(
                 method, mechanism, n=n, eps_acc=target, delta_acc=share
             )
 
-        found = fits.least(accept, required)
-        return Calibration(method, found, _required(method, found, required), target)
+        result = fits.minimum(accept, required)
+        return Calibration(method, result, _required(method, result, required), target)
 
     assert eps_joint is not None
     joint = epsilon(eps_joint, "eps_joint")
     if method in ("analytic", "exact"):
         required = gaussian.sigma(joint, total) * math.sqrt(k * n)
-        found = fits.least(
+        result = fits.minimum(
             lambda mechanism: (
                 mechanism.fits(k * n, total)
                 and (
@@ -116,21 +116,21 @@ def calibrate(
             ),
             required,
         )
-        one = max(eps_at(found, n, share), round_up(gaussian_epsilon(found.sigma_over_delta, n, share)))
-        return Calibration(method, found, _required(method, found, required), one)
+        one = max(eps_at(result, n, share), round_up(gaussian_epsilon(result.sigma_over_delta, n, share)))
+        return Calibration(method, result, _required(method, result, required), one)
     one = _account_share(joint, n=n, k=k, delta_acc=share, delta=total)
     required = required_sigma_over_delta(method, n=n, eps_acc=one, delta_acc=share)
-    found = fits.least(
+    result = fits.minimum(
         lambda mechanism: (
             mechanism.fits(k * n, total) and mechanism.sigma_over_delta >= required * (1 - RELATIVE_SLACK)
         ),
         required,
     )
-    return Calibration(method, found, required, one)
+    return Calibration(method, result, required, one)
 
 
-def _required(method: str, found: Mechanism, formula: float) -> float:
-    return found.sigma_over_delta if method == "exact" else formula
+def _required(method: str, actual: Mechanism, formula: float) -> float:
+    return actual.sigma_over_delta if method == "exact" else formula
 
 
 def _account_share(eps_joint: float, *, n: int, k: int, delta_acc: float, delta: float) -> float:
@@ -139,7 +139,7 @@ def _account_share(eps_joint: float, *, n: int, k: int, delta_acc: float, delta:
     slack = delta - k * delta_acc
     if slack <= 0:
         raise PolicyError("k_max delta_acc uses all of delta_policy", field="delta_policy",
-                          expected=f"> {k * delta_acc}", found=str(delta))  # fmt: skip
+                          expected=f"> {k * delta_acc}", actual=str(delta))  # fmt: skip
 
     def excess(log_eps: float) -> float:
         eps_q = closed_form.query_epsilon(math.exp(log_eps), delta_acc, n)
@@ -162,23 +162,23 @@ class _Candidates:
         self.max_gains = None if max_gains is None else count(max_gains, "max_gains")
         if self.max_gains is not None and self.max_gains > MAX_GAINS:
             raise PolicyError(
-                "too many gains", field="max_gains", expected=f"1..{MAX_GAINS}", found=max_gains
+                "too many gains", field="max_gains", expected=f"1..{MAX_GAINS}", actual=max_gains
             )
 
-    def least(self, accept: Callable[[Mechanism], bool], required: float) -> Mechanism:
+    def minimum(self, accept: Callable[[Mechanism], bool], required: float) -> Mechanism:
         """The first mechanism that is accepted; `required` is a guess of its sigma/Delta."""
         for limit in range(1, MAX_GAINS + 1) if self.max_gains is None else (self.max_gains,):
             gains = sorted(_gain_tuples(limit, exactly=self.max_gains is None), key=_square_sum)
             if BASE_SIGMA * math.sqrt(_square_sum(gains[-1])) < 0.9 * required * self.lattice:
                 continue
-            found = self._first(gains, accept)
-            if found is not None:
-                return found
+            result = self._first(gains, accept)
+            if result is not None:
+                return result
         raise PolicyError(
             "no gains meet the target on this lattice",
             field="lattice",
             expected=f"sigma/Delta of about {required:.5g}",
-            found=f"lattice {self.lattice}",
+            actual=f"lattice {self.lattice}",
             hint="a smaller lattice, fewer queries, a larger epsilon, or more gains",
         )
 

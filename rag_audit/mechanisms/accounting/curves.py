@@ -1,6 +1,6 @@
-"""Figures that drafts, reports and studies derive from the closed forms of `coins`. No verdict depends on them.
+"""Figures that drafts, reports and studies derive from the closed forms of `bernoulli`. No verdict depends on them.
 
-The curves bound every membership test (docs/accounting.md, "Sampling" and "Listing").
+The curves bound every membership test (docs/accounting.md, "Sampling" and "Randomized response").
 """
 
 from __future__ import annotations
@@ -10,27 +10,27 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.mechanisms.accounting.coins import COIN_BIAS, Listing, Sampling
+from rag_audit.mechanisms.accounting.bernoulli import BERNOULLI_BIAS, RandomizedResponse, Sampling
 from rag_audit.mechanisms.accounting.values import Real, count, decimal, probability, round_up
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
 
-def coin_of(value: Real, field: str) -> int:
+def probability_over_range(value: Real, field: str) -> int:
     """A decimal probability as a policy writes it: floor(x 2^40 + 1/2).
 
-    >>> coin_of("0.5", "keep") == 1 << 39
+    >>> probability_over_range("0.5", "keep") == 1 << 39
     True
 
     :raises PolicyError: the value is not a decimal number, or rounds to 0 or 1
     """
     exact = Fraction(decimal(value, field))
-    coin = math.floor(exact * COIN_RANGE + Fraction(1, 2))
-    if not 0 < coin < COIN_RANGE:
+    coin = math.floor(exact * PROBABILITY_RANGE + Fraction(1, 2))
+    if not 0 < coin < PROBABILITY_RANGE:
         what = "the share is not between 0 and 1"
         if 0 < exact < 1:
             what = "the share rounds to 0 or to 1"
         raise PolicyError(
-            what, field=field, expected="a share above 0 and below 1, such as 0.9", found=str(value)
+            what, field=field, expected="a share above 0 and below 1, such as 0.9", actual=str(value)
         )
     return coin
 
@@ -45,7 +45,7 @@ def roc(sampling: Sampling, fpr: float) -> float:
 
     :param fpr: false-positive rate, in 0..1
     """
-    return min(1.0, round_up(fpr + 1 - float(sampling.dropped) + COIN_BIAS))
+    return min(1.0, round_up(fpr + 1 - float(sampling.dropped) + BERNOULLI_BIAS))
 
 
 def auc(sampling: Sampling) -> float:
@@ -54,23 +54,23 @@ def auc(sampling: Sampling) -> float:
     >>> auc(Sampling(keep=1 << 39))
     0.87501
     """
-    return min(1.0, round_up(1 - float(sampling.dropped**2) / 2 + COIN_BIAS))
+    return min(1.0, round_up(1 - float(sampling.dropped**2) / 2 + BERNOULLI_BIAS))
 
 
-def epsilon_of_adding(listing: Listing, accounts: int) -> float:
+def epsilon_of_adding(listing: RandomizedResponse, accounts: int) -> float:
     """`Listing.epsilon` where the position is empty in one of the two worlds: the larger of ln(pi q^-k + 1 - pi), for a
     document added, and ln(1/(1 - pi)), for one removed; rounded up.
 
-    >>> epsilon_of_adding(Listing(keep=1 << 39, chance=1 << 30), accounts=2)
+    >>> epsilon_of_adding(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2)
     13.17
 
     :raises PolicyError: accounts is not a positive integer
     """
     k = count(accounts, "k")
-    return round_up(max(listing.log_most(k), -listing.log_dropped) + (k + 1) * COIN_BIAS)
+    return round_up(max(listing.log_most(k), -listing.log_dropped) + (k + 1) * BERNOULLI_BIAS)
 
 
-def tradeoff(listing: Listing, accounts: int) -> list[tuple[float, float]]:
+def tradeoff(listing: RandomizedResponse, accounts: int) -> list[tuple[float, float]]:
     """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts: its
     ends and its two corners.
 
@@ -78,14 +78,15 @@ def tradeoff(listing: Listing, accounts: int) -> list[tuple[float, float]]:
     has one document, and with at least max(a x, 1 - b (1 - x)) if it has another, for a = 1 - pi and b = pi q^-k + 1 -
     pi.
 
-    >>> [(round(x, 3), round(y, 3)) for x, y in tradeoff(Listing(keep=1 << 39, chance=1 << 30), accounts=2)]
+    >>> lists = RandomizedResponse(keep=1 << 39, flip_probability=1 << 30)
+    >>> [(round(x, 3), round(y, 3)) for x, y in tradeoff(lists, accounts=2)]
     [(0.0, 0.0), (0.0, 0.5), (0.5, 1.0), (1.0, 1.0)]
 
     :raises PolicyError: accounts is not a positive integer
     """
     k = count(accounts, "k")
-    a, t = float(listing.dropped), math.exp(k * listing.log_chance)
-    rest = -math.expm1(k * listing.log_chance)  # 1 - t, with its digits where t is near 1
+    a, t = float(listing.dropped), math.exp(k * listing.log_flip)
+    rest = -math.expm1(k * listing.log_flip)  # 1 - t, with its digits where t is near 1
     low = (a * t, 1 - a + a * t)  # b q^k = pi + (1 - pi) q^k
     if t <= 0.5:
         return [(0.0, 0.0), low, (a * rest, 1 - a * t), (1.0, 1.0)]
@@ -93,10 +94,10 @@ def tradeoff(listing: Listing, accounts: int) -> list[tuple[float, float]]:
     return [(0.0, 0.0), (a * rest, b * rest), (1 - b * rest, 1 - a * rest), (1.0, 1.0)]
 
 
-def tpr(listing: Listing, accounts: int, fpr: Real) -> float:
+def tpr(listing: RandomizedResponse, accounts: int, fpr: Real) -> float:
     """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
 
-    >>> tpr(Listing(keep=1 << 39, chance=1 << 30), accounts=2, fpr="0.01")
+    >>> tpr(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2, fpr="0.01")
     0.51001
 
     :raises PolicyError: fpr is not strictly between 0 and 1, or accounts is not a positive integer
@@ -105,22 +106,22 @@ def tpr(listing: Listing, accounts: int, fpr: Real) -> float:
     corners = tradeoff(listing, accounts)
     for (x0, y0), (x1, y1) in pairwise(corners):
         if x0 <= rate <= x1 and x1 > x0:
-            found = y0 + (y1 - y0) * (rate - x0) / (x1 - x0)
-            return min(1.0, round_up(found * math.exp((accounts + 1) * COIN_BIAS)))
+            result = y0 + (y1 - y0) * (rate - x0) / (x1 - x0)
+            return min(1.0, round_up(result * math.exp((accounts + 1) * BERNOULLI_BIAS)))
     return 1.0
 
 
-def auc_for(listing: Listing, accounts: int) -> float:
+def auc_for(listing: RandomizedResponse, accounts: int) -> float:
     """The area under `tradeoff`, rounded up.
 
-    >>> auc_for(Listing(keep=1 << 39, chance=1 << 30), accounts=2)
+    >>> auc_for(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2)
     0.875
 
     :raises PolicyError: accounts is not a positive integer
     """
     corners = tradeoff(listing, accounts)
     area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(corners))
-    return min(1.0, round_up(area * math.exp((accounts + 1) * COIN_BIAS)))
+    return min(1.0, round_up(area * math.exp((accounts + 1) * BERNOULLI_BIAS)))
 
 
 def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:

@@ -28,7 +28,7 @@ import numpy as np
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.accounting.pmf import UNIT_ROUNDOFF, Array, Mechanism
-from rag_audit.mechanisms.accounting.search import crossing, least
+from rag_audit.mechanisms.accounting.search import crossing, minimum
 
 Part = tuple[Mechanism, int]
 """A mechanism and how many of its queries are composed."""
@@ -186,7 +186,7 @@ class Composition:
                 "the accountant cannot compose this number of queries",
                 field="n",
                 expected=f"at most {MAX_COMPOSITIONS}",
-                found=total,
+                actual=total,
             )
         exponent = grid_exponent(parts)
         clip = clip_exponent(total, delta)
@@ -343,4 +343,4 @@ def _variance(grid: LossGrid) -> float:
 def _argmin(function: Callable[[float], float], guess: float) -> float:
     """A positive argument near `guess` such that a unimodal function is close to its minimum."""
     log_guess = math.log(guess)
-    return math.exp(least(lambda x: function(math.exp(x)), log_guess - 3.0, log_guess + 3.0, atol=1e-3))
+    return math.exp(minimum(lambda x: function(math.exp(x)), log_guess - 3.0, log_guess + 3.0, atol=1e-3))

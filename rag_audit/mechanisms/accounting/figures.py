@@ -12,10 +12,10 @@ from rag_audit.mechanisms.accounting.values import Real, count, text
 
 NO_BOUND = "no-bound"
 """`eps_audit_by` where a tenant's answers are bounded over no outcome at all."""
-LISTING = "listing"
+RANDOMIZED_RESPONSE = "randomized-response"
 """`eps_audit_by` if the closed form of a tenant with randomized response is the largest."""
 POSITIONS_PER_DOCUMENT = 1
-"""The positions that `odds_unlisted` assumes of a document. No policy limits them; a document of s positions has at
+"""The positions that `exclusion_factor` assumes of a document. No policy limits them; a document of s positions has at
 least the s-th power of the factor."""
 
 
@@ -23,15 +23,15 @@ class TenantFigures(TypedDict):
     """The protection of one tenant's documents.
 
     :param eps: epsilon over all outcomes for k_max accounts; inf if the mechanism bounds none
-    :param odds_unlisted: the maximum factor by which the absence of a document of one position becomes more likely for
-        k_max accounts that never received it; null if every position is sampled
-    :param odds_unlisted_all_accounts: the same for all accounts that the tenant may have
+    :param exclusion_factor: the maximum factor by which the absence of a document of one position becomes more likely
+        for k_max accounts that never received it; null if every position is sampled
+    :param exclusion_factor_all_accounts: the same for all accounts that the tenant may have
     """
 
     mechanism: str
     eps: str
-    odds_unlisted: str | None
-    odds_unlisted_all_accounts: str | None
+    exclusion_factor: str | None
+    exclusion_factor_all_accounts: str | None
 
 
 class PolicyFigures(TypedDict):
@@ -41,8 +41,9 @@ class PolicyFigures(TypedDict):
     :param eps_audit: epsilon over all outcomes and tenants, from the best bound; `eps_audit_by` names that bound
     :param eps_all_accounts: epsilon for all `accounts_max` accounts that the largest tenant may have
     :param tenants: the mechanisms by tenant; absent for constants without tenants
-    :param odds_unlisted: the largest factor of the tenants with samples; absent without any, or if one has no mechanism
-    :param odds_unlisted_all_accounts: the same for all accounts that each tenant may have
+    :param exclusion_factor: the largest factor of the tenants with samples; absent without any, or if one has no
+        mechanism
+    :param exclusion_factor_all_accounts: the same for all accounts that each tenant may have
     :param positions_per_document: the positions of a document that both figures assume
     """
 
@@ -54,8 +55,8 @@ class PolicyFigures(TypedDict):
     eps_all_accounts: NotRequired[str]
     accounts_max: NotRequired[int]
     tenants: NotRequired[dict[str, TenantFigures]]
-    odds_unlisted: NotRequired[str]
-    odds_unlisted_all_accounts: NotRequired[str]
+    exclusion_factor: NotRequired[str]
+    exclusion_factor_all_accounts: NotRequired[str]
     positions_per_document: NotRequired[int]
 
 

@@ -41,7 +41,7 @@ def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc:
     if method in ("analytic", "exact"):
         return gaussian.sigma(eps_acc, delta_acc) * math.sqrt(n)
     raise PolicyError(
-        "unknown calibration", field="calibration", expected=", ".join(METHODS), found=repr(method)
+        "unknown calibration", field="calibration", expected=", ".join(METHODS), actual=repr(method)
     )
 
 

@@ -79,13 +79,13 @@ def realised(mechanism: Mechanism, counts: Sequence[int], delta: Real, *, n: int
     :raises PolicyError: n or k is not a positive integer, delta is outside (0, 1), or a count is outside 0..n
     """
     n, k, total = count(n, "n"), count(k, "k_max"), probability(delta, "delta")
-    for i, asked in enumerate(counts):
-        if isinstance(asked, bool) or not isinstance(asked, int) or not 0 <= asked <= n:
+    for i, requested in enumerate(counts):
+        if isinstance(requested, bool) or not isinstance(requested, int) or not 0 <= requested <= n:
             raise PolicyError(
                 "an account's count is out of range",
                 field=f"counts[{i}]",
                 expected=f"0..{n}",
-                found=repr(asked),
+                actual=repr(requested),
             )
     rungs = ladder(k * n)
     queries = sum(sorted(counts, reverse=True)[:k])

@@ -79,14 +79,14 @@ class Mechanism:
                 "the lattice is not a power of two",
                 field="lattice",
                 expected="1, 2, 4, ..",
-                found=repr(lattice),
+                actual=repr(lattice),
             )
         if lattice > 2 * self.half_support:
             raise PolicyError(
                 "the lattice exceeds the support of the noise: one query reveals the document with certainty",
                 field="lattice",
                 expected=f"well below {2 * self.half_support} with gains {list(self.gains)}",
-                found=lattice,
+                actual=lattice,
                 hint=f"R = {largest_power_of_two(self.half_support // 8)} with these gains, or one more gain",
             )
 
@@ -157,10 +157,10 @@ def check_gain_tuple(gains: Sequence[int]) -> tuple[int, ...]:
     :raises PolicyError: the gains are not a sequence of integers, or break the rule of docs/relation.md, "Noise"
     """
     if isinstance(gains, str | bytes) or not isinstance(gains, Sequence):
-        raise PolicyError("the gains are not a list of integers", field="gains", found=repr(gains))
+        raise PolicyError("the gains are not a list of integers", field="gains", actual=repr(gains))
     for c, gain in enumerate(gains):
         if isinstance(gain, bool) or not isinstance(gain, int):
-            raise PolicyError("a gain is not an integer", field=f"gains[{c}]", found=repr(gain))
+            raise PolicyError("a gain is not an integer", field=f"gains[{c}]", actual=repr(gain))
     check_gains(gains)
     return tuple(gains)
 

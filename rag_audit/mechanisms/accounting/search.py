@@ -52,10 +52,10 @@ def crossing(function: Callable[[float], float], low: float, high: float, *, rto
     return low + (high - low) / 2
 
 
-def least(function: Callable[[float], float], low: float, high: float, *, atol: float) -> float:
+def minimum(function: Callable[[float], float], low: float, high: float, *, atol: float) -> float:
     """Where a function that falls and then rises is near its minimum, by golden sections down to a width of atol.
 
-    >>> round(least(lambda x: (x - 1) ** 2, 0.0, 3.0, atol=1e-6), 3)
+    >>> round(minimum(lambda x: (x - 1) ** 2, 0.0, 3.0, atol=1e-6), 3)
     1.0
     """
     a, b = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)

@@ -13,7 +13,7 @@ Real = Decimal | str | int | float
 """A real parameter. Policies contain decimal strings; a float means its shortest decimal form."""
 
 EPSILON_RANGE = (Decimal("1e-9"), Decimal("1e9"))
-LEAST_PROBABILITY = Decimal("1e-100")
+MIN_PROBABILITY = Decimal("1e-100")
 """Limits of epsilon and delta, beyond which the formulas leave the range of floats; no policy needs such values."""
 _WRITTEN = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?\Z")
 SIGNIFICANT_DIGITS = 5
@@ -35,9 +35,9 @@ def decimal(value: Real, field: str) -> Decimal:
             raise ValueError
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     except (InvalidOperation, TypeError, ValueError) as exc:
-        raise PolicyError("the value is not a decimal number", field=field, found=brief(value)) from exc
+        raise PolicyError("the value is not a decimal number", field=field, actual=brief(value)) from exc
     if not number.is_finite() or not math.isfinite(float(number)):
-        raise PolicyError("the value is not a finite number", field=field, found=str(value))
+        raise PolicyError("the value is not a finite number", field=field, actual=str(value))
     return number
 
 
@@ -51,17 +51,17 @@ def epsilon(value: Real, field: str) -> float:
     """
     number = decimal(value, field)
     if number <= 0:
-        raise PolicyError("the epsilon is not above 0", field=field, expected="> 0", found=str(value))
+        raise PolicyError("the epsilon is not above 0", field=field, expected="> 0", actual=str(value))
     low, high = EPSILON_RANGE
     if not low <= number <= high:
         raise PolicyError(
-            "the epsilon is out of range", field=field, expected=f"{low} .. {high}", found=str(value)
+            "the epsilon is out of range", field=field, expected=f"{low} .. {high}", actual=str(value)
         )
     return float(number)
 
 
 def probability(value: Real, field: str) -> float:
-    """A privacy parameter delta, strictly between 0 and 1 and at least `LEAST_PROBABILITY`.
+    """A privacy parameter delta, strictly between 0 and 1 and at least `MIN_PROBABILITY`.
 
     >>> probability("1e-6", "delta_acc")
     1e-06
@@ -75,14 +75,14 @@ def probability(value: Real, field: str) -> float:
             "the delta is not strictly between 0 and 1",
             field=field,
             expected="0 < delta < 1",
-            found=str(value),
+            actual=str(value),
         )
-    if exact < LEAST_PROBABILITY:
+    if exact < MIN_PROBABILITY:
         raise PolicyError(
             "the delta is out of range",
             field=field,
-            expected=f"at least {LEAST_PROBABILITY}",
-            found=str(value),
+            expected=f"at least {MIN_PROBABILITY}",
+            actual=str(value),
         )
     return number
 
@@ -97,7 +97,7 @@ def count(value: object, field: str) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PolicyError(
-            "the value is not a positive integer", field=field, expected="an integer >= 1", found=repr(value)
+            "the value is not a positive integer", field=field, expected="an integer >= 1", actual=repr(value)
         )
     return value
 
@@ -115,7 +115,7 @@ def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
             "delta_policy does not exceed k_max delta_acc, so composition has no delta left",
             field="delta_policy",
             expected=f"> {spent}",
-            found=str(total),
+            actual=str(total),
         )
 
 

@@ -41,7 +41,7 @@ def check_policy(
     check_infinite_loss(mechanism, k_max * n, delta)
     if calibration not in METHODS:
         raise PolicyError(
-            "unknown calibration", field="calibration", expected=", ".join(METHODS), found=repr(calibration)
+            "unknown calibration", field="calibration", expected=", ".join(METHODS), actual=repr(calibration)
         )
     if not meets(calibration, mechanism, n=n, eps_acc=eps, delta_acc=d_acc):
         needed = required_sigma_over_delta(calibration, n=n, eps_acc=eps, delta_acc=d_acc)
@@ -49,7 +49,7 @@ def check_policy(
             f"the noise does not meet the {calibration} calibration",
             field="gains",
             expected=f"sigma/Delta of about {needed:.5g} or more, for {n} queries at eps_acc {text(eps)}",
-            found=f"{mechanism.sigma_over_delta:.5g}",
+            actual=f"{mechanism.sigma_over_delta:.5g}",
             hint="larger gains, a smaller lattice, fewer queries or a larger eps_acc",
         )
     return mechanism
@@ -68,7 +68,7 @@ def check_infinite_loss(mechanism: Mechanism, compositions: int, delta: float) -
             "too much probability of an infinite privacy loss: the noise is too narrow for the lattice",
             field="lattice",
             expected=f"at most {limit:.3g} (a hundredth of delta_policy) over {compositions} queries",
-            found=f"{compositions * mechanism.outside_mass:.3g}",
+            actual=f"{compositions * mechanism.outside_mass:.3g}",
             hint=_nearest(mechanism, compositions, delta),
         )
 

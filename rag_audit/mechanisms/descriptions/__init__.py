@@ -15,7 +15,7 @@ __all__ = ["ALL", "Description", "chosen", "description"]
 
 def _found(name: str) -> type[Description]:
     """`DESCRIPTION` of the file that has the mechanism's name."""
-    kind: type[Description] = import_module(f"{__name__}.{name}").DESCRIPTION
+    kind: type[Description] = import_module(f"{__name__}.{name.replace('-', '_')}").DESCRIPTION
     return kind
 
 
@@ -50,7 +50,7 @@ def chosen(written: str, *, whole: str, expected: str, capacity: int, dimension:
     match = re.fullmatch(rf"({'|'.join(_BY_NAME)})(?::([0-9.]{{1,30}}))?(:.+)?", written)
     if match is None:
         raise PolicyError(
-            "the option names no mechanism", field="--mechanism", expected=expected, found=whole
+            "the option names no mechanism", field="--mechanism", expected=expected, actual=whole
         )
     option = Option(match[2], match[3] or "", whole, expected, capacity, dimension)
     return description(match[1]).chosen(option)

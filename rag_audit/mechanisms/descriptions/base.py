@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Limit, Mechanism
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
 if TYPE_CHECKING:
     from rag_audit.mechanisms import accounting
@@ -26,7 +26,7 @@ WITHOUT_NOISE = 76
 under noise"; wordllama-256)."""
 LITTLE = 10.0
 """The minimum epsilon of a weak bound: a test may be right exp(10) times as often as it is wrong."""
-LIMITS: tuple[Limit | None, ...] = ("max_epsilon", "max_odds_unlisted", None)
+LIMITS: tuple[Limit | None, ...] = ("max_epsilon", "max_exclusion_factor", None)
 """The limits in order of precedence for the text about a whole policy."""
 
 
@@ -44,7 +44,7 @@ class Parameters(Protocol):
     @property
     def keep(self) -> int | None: ...
     @property
-    def chance(self) -> int | None: ...
+    def flip_probability(self) -> int | None: ...
     @property
     def threshold(self) -> int | None: ...
     @property
@@ -73,7 +73,7 @@ class Facts(Setting, Protocol):
     @property
     def eps(self) -> str | None: ...
     @property
-    def odds_unlisted(self) -> str | None: ...
+    def exclusion_factor(self) -> str | None: ...
     @property
     def capacity(self) -> int: ...
     @property
@@ -85,11 +85,11 @@ class Facts(Setting, Protocol):
     @property
     def score_hi(self) -> int: ...
     @property
-    def chance(self) -> str | None: ...
+    def flip_probability(self) -> str | None: ...
     @property
-    def keep_coin(self) -> int | None: ...
+    def keep_over_range(self) -> int | None: ...
     @property
-    def chance_coin(self) -> int | None: ...
+    def flip_over_range(self) -> int | None: ...
     @property
     def threshold(self) -> int | None: ...
 
@@ -196,7 +196,7 @@ class Option:
     def refused(self) -> PolicyError:
         """The error for a value that is not of its mechanism's form."""
         return PolicyError(
-            "the option names no mechanism", field="--mechanism", expected=self.expected, found=self.whole
+            "the option names no mechanism", field="--mechanism", expected=self.expected, actual=self.whole
         )
 
     def kept(self, default: str | None = None) -> int | None:
@@ -205,10 +205,10 @@ class Option:
         :param default: the default share, a decimal; None samples every position
         :raises PolicyError: the share is not a decimal number, or rounds to 0 or 1
         """
-        from rag_audit.mechanisms.accounting.curves import coin_of
+        from rag_audit.mechanisms.accounting.curves import probability_over_range
 
         share = self.keep or default
-        return None if share is None else coin_of(share, "--mechanism: KEEP")
+        return None if share is None else probability_over_range(share, "--mechanism: KEEP")
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ class Description(ABC):
     def _sampling_words(cls, mechanism: Mechanism) -> list[str]:
         if mechanism.keep is None:
             return []
-        kept = mechanism.keep / COIN_RANGE
+        kept = mechanism.keep / PROBABILITY_RANGE
         return [
             f"the sample contains each position with probability {kept:.4g} for the whole window, and other positions"
             f" score 0, so an answer misses about {percent(1 - kept)} of its passages"
@@ -371,10 +371,12 @@ class Description(ABC):
         return values.keep
 
     @classmethod
-    def place(cls, values: Setting, chance: str, *, accounts: int, queries: int, delta: str) -> float:
+    def place(
+        cls, values: Setting, flip_probability: str, *, accounts: int, queries: int, delta: str
+    ) -> float:
         """The place of a measured setting on the axis of a chart: its epsilon, or its sampled share.
 
-        :param chance: the probability that the measurement listed a position whatever its content, a decimal
+        :param flip_probability: the probability that the measurement listed a position whatever its content, a decimal
         :param accounts: the size of the coalition of the window, with a number of queries each
         :raises PolicyError: the accountant refuses a parameter
         """
@@ -407,5 +409,5 @@ class Description(ABC):
         :raises PolicyError: the report's values are no mechanism
         """
         raise PolicyError(
-            "the report has no parameters of this mechanism", field="mechanism", found=cls.mechanism.name
+            "the report has no parameters of this mechanism", field="mechanism", actual=cls.mechanism.name
         )

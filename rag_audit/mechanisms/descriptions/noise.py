@@ -26,7 +26,7 @@ from rag_audit.mechanisms.descriptions.base import (
     promises_little,
 )
 from rag_audit.mechanisms.noise import Noise, distribution
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
 NOISED = ((0.0, 76), (0.02, 75), (0.0625, 65), (0.125, 43), (0.25, 14), (0.5, 5), (1.0, 1), (4.0, 0))
 """How many of 100 questions find their passage (`WITHOUT_NOISE`), by the noise's sigma/Delta."""
@@ -34,12 +34,12 @@ NOISED = ((0.0, 76), (0.02, 75), (0.0625, 65), (0.125, 43), (0.25, 14), (0.5, 5)
 
 def _found(sizes: Sizes) -> int:
     """How many of 100 questions find their passage, by the measured noise that is next below this one."""
-    return [found for least, found in NOISED if sizes.noise.sigma_over_delta >= least][-1]
+    return [result for minimum, result in NOISED if sizes.noise.sigma_over_delta >= minimum][-1]
 
 
 def _kept(mechanism: Mechanism) -> float:
     """The probability that a window samples a position; texts of other positions are not returned."""
-    return 1.0 if mechanism.keep is None else mechanism.keep / COIN_RANGE
+    return 1.0 if mechanism.keep is None else mechanism.keep / PROBABILITY_RANGE
 
 
 def _share(mechanism: Mechanism) -> float:
@@ -136,7 +136,7 @@ class NoiseDescription(Description):
     @classmethod
     def described(cls, values: Parameters) -> str:
         gains = ",".join(map(str, values.gains))
-        kept = "" if values.keep is None else f" of {values.keep / COIN_RANGE:.9g} sampled"
+        kept = "" if values.keep is None else f" of {values.keep / PROBABILITY_RANGE:.9g} sampled"
         return f"noise of gains {gains} at R {values.lattice}, scores {values.lo}..{values.hi}{kept}"
 
     @classmethod
@@ -174,7 +174,9 @@ class NoiseDescription(Description):
         return values.sigma_over_delta
 
     @classmethod
-    def place(cls, values: Setting, chance: str, *, accounts: int, queries: int, delta: str) -> float:
+    def place(
+        cls, values: Setting, flip_probability: str, *, accounts: int, queries: int, delta: str
+    ) -> float:
         from rag_audit.mechanisms import accounting
 
         single = accounting.Mechanism(tuple(values.gains), values.lattice)
@@ -198,7 +200,7 @@ class NoiseDescription(Description):
         return Noise(
             Tenant(facts.capacity, facts.longest, facts.accounts_max),
             Scores(facts.score_lo, facts.score_hi, facts.lattice),
-            facts.keep_coin,
+            facts.keep_over_range,
             tuple(facts.gains),
         )
 

@@ -34,7 +34,7 @@ class ExactDescription(Description):
             raise option.refused()
         if option.keep is not None:
             raise PolicyError("the mechanism none has no sampled share; use sampling", field="--mechanism",
-                              expected=f"sampling:{option.keep}", found=option.whole)  # fmt: skip
+                              expected=f"sampling:{option.keep}", actual=option.whole)  # fmt: skip
         return Exact()
 
     @classmethod

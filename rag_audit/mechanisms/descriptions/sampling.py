@@ -19,7 +19,7 @@ from rag_audit.mechanisms.descriptions.base import (
     share_text,
 )
 from rag_audit.mechanisms.sampling import Sampling
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
 FOUND = {"0.9": 70, "0.7": 55}
 """Number of 100 questions that find their passage (`WITHOUT_NOISE`), by the sampled share of positions."""
@@ -32,7 +32,7 @@ class SamplingDescription(Description):
     any_coalition = True
     texts_reveal = True
     does_not_prove = (
-        "the privacy of returned documents: odds_unlisted only bounds the factor for the likelihood of a document's"
+        "the privacy of returned documents: exclusion_factor only bounds the factor for the likelihood of a document's"
         " absence, for accounts that never received it; it is not an epsilon, and windows multiply it; the presence of"
         " a document that an account asks for has no protection"
     )
@@ -40,7 +40,7 @@ class SamplingDescription(Description):
         "no epsilon bounds the information that lists contain about it. The bound for every test of its"
         " presence is below."
     )
-    coalition = "odds_unlisted of mechanism sampling is the same for every number of accounts."
+    coalition = "exclusion_factor of mechanism sampling is the same for every number of accounts."
 
     @classmethod
     def chosen(cls, option: Option) -> Mechanism:
@@ -50,13 +50,16 @@ class SamplingDescription(Description):
 
     @classmethod
     def compared(cls, sizes: Sizes) -> list[str]:
-        from rag_audit.mechanisms.accounting import coins, curves
+        from rag_audit.mechanisms.accounting import bernoulli, curves
 
         lines = []
-        for keep, found in FOUND.items():
-            odds = text(coins.Sampling(curves.coin_of(keep, "keep")).odds_unlisted(sizes.n))
+        for keep, result in FOUND.items():
+            odds = text(
+                bernoulli.Sampling(curves.probability_over_range(keep, "keep")).exclusion_factor(sizes.n)
+            )
             lines.append(
-                f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
+                f"  --mechanism sampling:{keep}  {result:>2}  exclusion_factor {odds} for any accounts and queries,"
+                f" no eps"
             )
         return lines
 
@@ -83,11 +86,11 @@ class SamplingDescription(Description):
 
     @classmethod
     def described(cls, values: Parameters) -> str:
-        return f"sampling, {(values.keep or 0) / COIN_RANGE:.9g} sampled"
+        return f"sampling, {(values.keep or 0) / PROBABILITY_RANGE:.9g} sampled"
 
     @classmethod
     def option(cls, values: Parameters) -> str | None:
-        return f"sampling:{(values.keep or 0) / COIN_RANGE:.12g}"
+        return f"sampling:{(values.keep or 0) / PROBABILITY_RANGE:.12g}"
 
     @classmethod
     def explained(cls, mechanism: Mechanism) -> list[str]:
@@ -95,7 +98,7 @@ class SamplingDescription(Description):
 
     @classmethod
     def without_epsilon(cls, facts: Facts) -> str | None:
-        odds = facts.odds_unlisted
+        odds = facts.exclusion_factor
         if odds is None or not math.isfinite(float(odds)):
             return None
         return (
@@ -109,7 +112,7 @@ class SamplingDescription(Description):
             "There is no epsilon for any number of accounts: answers are exact, from a sample of"
             f" {share_text(float(facts.keep or 0))} of the positions. For accounts that never received a"
             " given document of one position, its absence becomes more likely by a factor of at most"
-            f" {facts.odds_unlisted}; an account knows that a received document is present."
+            f" {facts.exclusion_factor}; an account knows that a received document is present."
         )
 
     @classmethod
@@ -121,7 +124,7 @@ class SamplingDescription(Description):
         return Sampling(
             Tenant(facts.capacity, facts.longest, facts.accounts_max),
             Scores(facts.score_lo, facts.score_hi, facts.lattice),
-            facts.keep_coin,
+            facts.keep_over_range,
         )
 
 

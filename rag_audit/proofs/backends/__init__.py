@@ -24,11 +24,11 @@ from rag_audit.proofs.statements.coalition import CoalitionStatement
 
 def _folders(module: str) -> tuple[str, ...]:
     """The folders that have a module of this name, sorted; none is imported."""
-    found = (folder for folder in pkgutil.iter_modules(__path__) if folder.ispkg)
+    result = (folder for folder in pkgutil.iter_modules(__path__) if folder.ispkg)
     return tuple(
         sorted(
             folder.name
-            for folder in found
+            for folder in result
             for path in __path__
             if any(inner.name == module for inner in pkgutil.iter_modules([f"{path}/{folder.name}"]))
         )
@@ -47,7 +47,7 @@ def load(name: str) -> ModuleType:
     :raises VersionError: this release does not have the system
     """
     if name not in SYSTEMS:
-        raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), found=name)
+        raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), actual=name)
     return importlib.import_module(f"{__name__}.{name}.system")
 
 
@@ -59,8 +59,8 @@ def proof_system(name: str) -> ProofSystem:
 
     :raises VersionError: this release does not have the system
     """
-    found: ProofSystem = load(name).SYSTEM
-    return found
+    result: ProofSystem = load(name).SYSTEM
+    return result
 
 
 def column_module(system: str, name: str) -> ModuleType:
@@ -70,7 +70,7 @@ def column_module(system: str, name: str) -> ModuleType:
     """
     module = f"{__name__}.{system}.{name}"
     if importlib.util.find_spec(module) is None:
-        raise PolicyError("the proof system does not prove the column's statement", field=name, found=system)
+        raise PolicyError("the proof system does not prove the column's statement", field=name, actual=system)
     return importlib.import_module(module)
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from rag_audit.mechanisms.base import KEPT
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import Opening
+from rag_audit.models.records import WindowHeader
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.sample import kept_public
+from rag_audit.proofs.statements.sample import sample_public
 from rag_audit.proofs.statements.tenant import TenantPublic
 
 
@@ -26,9 +26,9 @@ class ColumnStatement(Protocol):
     """The public values of a tenant's column, from published entries only."""
 
     def __call__(
-        self, tenant: TenantPublic, policy: Policy, *, opening: Opening, beacon: bytes
+        self, tenant: TenantPublic, policy: Policy, *, header: WindowHeader, beacon: bytes
     ) -> ColumnPublic: ...
 
 
-COLUMNS: Mapping[str, ColumnStatement] = {KEPT: kept_public}
+COLUMNS: Mapping[str, ColumnStatement] = {SAMPLE: sample_public}
 """The statements about columns by the column's name (`mechanisms.COLUMNS`)."""

@@ -26,10 +26,10 @@ class ColumnPublic(SlotPublic):
 
     @property
     def context(self) -> bytes:
-        """32 bytes that bind the proof to opening, tenant and column."""
+        """32 bytes that bind the proof to window header, tenant and column."""
         return sha256(
             f"rag-audit/{self.name}/v1".encode()
-            + jcs({"opening": self.tenant.opening, "tenant": self.tenant.tenant})
+            + jcs({"header": self.tenant.header, "tenant": self.tenant.tenant})
         )
 
 

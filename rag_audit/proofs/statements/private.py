@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rag_audit._internal.canonical import Json
-from rag_audit.models.records import Opening, SlotKey
+from rag_audit.models.records import SlotKey, WindowHeader
 from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import slot_id
@@ -24,16 +24,16 @@ class RecordPrivate:
     :param noise: the slot's noise, int32, shape (capacity,); for a tenant with randomized response its Bernoulli bits,
         one byte each
     :param scores: the query's scores, int32, shape (capacity,)
-    :param certificate: the slot's precomputed noise proof, if there is one
+    :param noise_proof: the slot's precomputed noise proof, if there is one
     :param tokens: the query's tokens, truncated at the embedder's limit
     :param vector: the query vector, int8
     :param salt_q: salt of hq
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
-    :param low_memory: see `CertificateJob`; for systems that have this choice
+    :param low_memory: see `SlotProofJob`; for systems that have this choice
     :param kept: for a tenant with a sample, one byte 0 or 1 for each position, and the opening of their commitment
-    :param listing: for a tenant with randomized response; `certificate` is then the proof of the slot's Bernoulli bits
+    :param listing: for a tenant with randomized response; `noise_proof` is then the proof of the slot's Bernoulli bits
     """
 
     s0: int = field(repr=False)
@@ -42,7 +42,7 @@ class RecordPrivate:
     rows: Callable[[], bytes] = field(repr=False)
     noise: Callable[[], bytes] = field(repr=False)
     scores: Callable[[], bytes] = field(repr=False)
-    certificate: Callable[[], NoiseCertificate | None] = field(repr=False)
+    noise_proof: Callable[[], NoiseProof | None] = field(repr=False)
     tokens: Sequence[int] = field(repr=False)
     vector: bytes = field(repr=False)
     salt_q: int = field(repr=False)
@@ -51,11 +51,11 @@ class RecordPrivate:
     positions: Sequence[int] = field(repr=False)
     low_memory: bool = False
     kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
-    listing: ListingPrivate | None = field(repr=False, default=None)
+    listing: RandomizedResponsePrivate | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True)
-class ListingPrivate:
+class RandomizedResponsePrivate:
     """The additional private inputs for a record of a tenant with randomized response, which `repr` omits.
 
     :param held: the account's disclosed set before the record, one byte 0 or 1 for each position
@@ -69,7 +69,7 @@ class ListingPrivate:
 
 
 @dataclass(frozen=True)
-class NoiseCertificate:
+class NoiseProof:
     """A slot's noise proof. `blindings` stay secret until the slot's query is proved; if they are lost, a new proof of
     the same noise replaces it.
 
@@ -90,7 +90,7 @@ class ColumnPrivate:
     :param s0: first half of the seed
     :param s1: second half of the seed
     :param salt: 32 secret bytes of this column, tenant and window, for systems with a salt in their commitment
-    :param low_memory: see `CertificateJob`; for systems that have this choice
+    :param low_memory: see `SlotProofJob`; for systems that have this choice
     """
 
     s0: int = field(repr=False)
@@ -105,7 +105,7 @@ class CommittedColumn:
 
     :param commitment: the commitment; the ledger gets its digest
     :param proof: the proof as files carry it
-    :param opening: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
+    :param header: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
         names one commitment, and no other has this opening
     """
 
@@ -128,14 +128,14 @@ class CoalitionPrivate:
     labels: Sequence[int] = field(repr=False)
 
 
-def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon: bytes) -> SlotPublic:
+def slot_public(slot: SlotKey, tenant: TenantPublic, *, header: WindowHeader, beacon: bytes) -> SlotPublic:
     """The public values of a slot's noise proof, from published entries only.
 
     :param beacon: the beacon value that the slots of the account use
     """
     return SlotPublic(
         tenant=tenant,
-        c_seed=int(opening.c_seed, 16),
+        c_seed=int(header.c_seed, 16),
         beacon=digest_to_field(beacon),
-        slot=slot_id(opening.window, slot.tenant, slot.account, slot.i),
+        slot=slot_id(header.window, slot.tenant, slot.account, slot.i),
     )

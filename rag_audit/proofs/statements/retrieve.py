@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_audit._internal.errors import SchemaError
-from rag_audit.models.records import Opening, QueryRecord
+from rag_audit.models.records import QueryRecord, WindowHeader
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field
@@ -63,7 +63,7 @@ class ListedStatement(SampledStatement):
 
 
 @dataclass(frozen=True)
-class HeldBits:
+class DisclosedBits:
     """The ledger's commitments to an account's disclosed set before and after one record, 64 hexadecimal digits each.
 
     :param before: the commitment in the account's previous record; None before its first record, when the set is empty
@@ -81,14 +81,15 @@ class RecordPublic(SlotPublic):
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
-    :param held: with randomized response, the commitments to the account's disclosed set before and after the record
+    :param disclosed_set: with randomized response, the commitments to the account's disclosed set before and after the
+        record
     """
 
     ctx: int
     hq: int
     cq: int
     htopk: int
-    held: HeldBits | None = None
+    disclosed_set: DisclosedBits | None = None
 
     def retrieve(self, c_idx: int) -> Statement:
         """The statement of claims A2 to A4.
@@ -100,12 +101,12 @@ class RecordPublic(SlotPublic):
         if not self.tenant.constants.sampled:
             return Statement(*values)
         if self.tenant.kept is None:
-            raise SchemaError("the ledger does not name the sampled positions", field="kept",
+            raise SchemaError("the ledger does not name the sampled positions", field="sample",
                               expected=f"an entry for {self.tenant.tenant}")  # fmt: skip
         c_kept = int(self.tenant.kept.digest, 16)
-        if self.held is None:
+        if self.disclosed_set is None:
             return SampledStatement(*values, c_kept)
-        return ListedStatement(*values, c_kept, self.held.before, self.held.after)
+        return ListedStatement(*values, c_kept, self.disclosed_set.before, self.disclosed_set.after)
 
     def embed(self, table: int) -> EmbedStatement:
         """The statement of claim A1.
@@ -119,7 +120,7 @@ def record_public(
     record: QueryRecord,
     tenant: TenantPublic,
     *,
-    opening: Opening,
+    header: WindowHeader,
     beacon: bytes,
     before: QueryRecord | None = None,
 ) -> RecordPublic:
@@ -130,25 +131,27 @@ def record_public(
     :raises SchemaError: a record with randomized response, or the previous one, has no commitment to the disclosed set
     """
     held = None
-    if tenant.constants.listing:
+    if tenant.constants.uses_randomized_response:
         if (before is None) != (record.i == 1) or (before is not None and before.i != record.i - 1):
             raise SchemaError("the account's record before this one is missing", field=f"record {record.seq}",
-                              expected=f"i = {record.i - 1}", found=before and before.i)  # fmt: skip
-        held = HeldBits(None if before is None else _held(before), _held(record))
+                              expected=f"i = {record.i - 1}", actual=before and before.i)  # fmt: skip
+        held = DisclosedBits(None if before is None else _held(before), _held(record))
     return RecordPublic(
         tenant=tenant,
-        ctx=digest_to_field(record.context(tenant.opening)),
-        c_seed=int(opening.c_seed, 16),
+        ctx=digest_to_field(record.context(tenant.header)),
+        c_seed=int(header.c_seed, 16),
         beacon=digest_to_field(beacon),
         slot=slot_id(record.window, record.tenant, record.account, record.i),
         hq=int(record.hq, 16),
         cq=int(record.cq, 16),
         htopk=int(record.htopk, 16),
-        held=held,
+        disclosed_set=held,
     )
 
 
 def _held(record: QueryRecord) -> str:
-    if record.held is None:
-        raise SchemaError("the record does not say what its account holds", field=f"record {record.seq}.held")
-    return record.held
+    if record.disclosed_set is None:
+        raise SchemaError(
+            "the record does not say its account's disclosed set", field=f"record {record.seq}.disclosed_set"
+        )
+    return record.disclosed_set

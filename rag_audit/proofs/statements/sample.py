@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_audit._internal.errors import SchemaError
-from rag_audit.mechanisms.base import KEPT
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import Opening
+from rag_audit.models.records import WindowHeader
 from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.tenant import PublicValues, TenantPublic
 from rag_audit.relation.field import digest_to_field
@@ -15,7 +15,7 @@ from rag_audit.relation.native import sampling_slot
 
 
 @dataclass(frozen=True)
-class KeptStatement(PublicValues):
+class SampleStatement(PublicValues):
     """The public values of the proof that a tenant's sampled positions are the Bernoulli bits of the window's seed.
 
     :param ctx: digest of window header and tenant, which binds the proof to them
@@ -34,14 +34,16 @@ class KeptStatement(PublicValues):
     c_kept: int
 
     @classmethod
-    def of(cls, column: ColumnPublic, c_kept: int) -> KeptStatement:
+    def of(cls, column: ColumnPublic, c_kept: int) -> SampleStatement:
         """The statement that a commitment contains a column's bits."""
         return cls(
             digest_to_field(column.context), column.c_seed, column.beacon, column.slot, column.bound, c_kept
         )
 
 
-def kept_public(tenant: TenantPublic, policy: Policy, *, opening: Opening, beacon: bytes) -> ColumnPublic:
+def sample_public(
+    tenant: TenantPublic, policy: Policy, *, header: WindowHeader, beacon: bytes
+) -> ColumnPublic:
     """The public values of a tenant's sampled positions, from published entries only.
 
     :param beacon: the window's beacon value, which tenants with accounts that enrol later use too
@@ -49,12 +51,12 @@ def kept_public(tenant: TenantPublic, policy: Policy, *, opening: Opening, beaco
     """
     keep = policy.mechanism_of(tenant.tenant).keep
     if keep is None:
-        raise SchemaError("the tenant is not sampled", field="kept", found=tenant.tenant)
+        raise SchemaError("the tenant is not sampled", field="sample", actual=tenant.tenant)
     return ColumnPublic(
         tenant=tenant,
-        c_seed=int(opening.c_seed, 16),
+        c_seed=int(header.c_seed, 16),
         beacon=digest_to_field(beacon),
-        slot=sampling_slot(opening.window, tenant.tenant),
-        name=KEPT,
+        slot=sampling_slot(header.window, tenant.tenant),
+        name=SAMPLE,
         bound=keep,
     )

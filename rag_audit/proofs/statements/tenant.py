@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_audit._internal.errors import SchemaError, WitnessError
-from rag_audit.mechanisms.base import KEPT
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import Manifest, StaticTable
 from rag_audit.models.policy import Policy
@@ -45,7 +45,7 @@ class TenantPublic:
     """The published values of one tenant that its proofs use.
 
     :param tenant: the tenant's id
-    :param opening: digest of the window header, 64 hexadecimal digits
+    :param header: digest of the window header, 64 hexadecimal digits
     :param c_idx: the index commitment in the window header, 64 hexadecimal digits
     :param points: the list of points with digest c_idx; empty for systems without points, and for a verifier until
         `RecordProofs.open` has found them in the window file
@@ -55,7 +55,7 @@ class TenantPublic:
     """
 
     tenant: str
-    opening: str
+    header: str
     c_idx: str
     constants: Constants
     artefacts: Mapping[str, str]
@@ -66,7 +66,7 @@ class TenantPublic:
     @property
     def kept(self) -> ColumnCommitment | None:
         """The commitment to the sampled positions, once the ledger has it; None if every position is sampled."""
-        return self.columns.get(KEPT)
+        return self.columns.get(SAMPLE)
 
     def static_table(self) -> StaticTable:
         """The embedder's table.
@@ -109,7 +109,7 @@ def tenant_public(
     *,
     policy: Policy,
     manifest: Manifest,
-    opening_digest: str,
+    header_digest: str,
     points: bytes = b"",
     table: StaticTable | None = None,
     columns: Mapping[str, ColumnCommitment] | None = None,
@@ -124,11 +124,11 @@ def tenant_public(
     """
     tenant_policy = policy.tenant(entry.tenant)
     if tenant_policy is None:
-        raise SchemaError("the policy does not have this tenant", field="policy.tenants", found=entry.tenant)
+        raise SchemaError("the policy does not have this tenant", field="policy.tenants", actual=entry.tenant)
     artefacts = manifest["embedder"].get("artefacts")
     return TenantPublic(
         tenant=entry.tenant,
-        opening=opening_digest,
+        header=header_digest,
         c_idx=entry.c_idx,
         constants=proof_constants(policy, tenant_policy, manifest),
         artefacts=artefacts if isinstance(artefacts, dict) else {},

@@ -1,5 +1,5 @@
 """The verifier as one page for a browser (docs/browser.md).
 
-`assets` fetches the parts of the page, `page` assembles them, `face/` is the visible part, `inside/` runs in the page's
-Python.
+`assets` fetches the parts of the page, `page` assembles them, `frontend/` is the visible part, `inside/` runs in the
+page's Python.
 """

@@ -118,6 +118,6 @@ def _download(command: Sequence[str], folder: Path, path: str, lock: str) -> Non
         raise SetupError(
             "the locked parts of the page cannot be downloaded",
             field=str(LOCKED / lock),
-            found=last_lines(done.stderr or done.stdout),
+            actual=last_lines(done.stderr or done.stdout),
             hint="repeat the command on a machine with a network connection; a finished page needs no network",
         )

@@ -42,13 +42,13 @@ def make_page() -> bytes:
     parts["native.wasm"] = native_module()
     parts["generators.bin"] = _native.scan_generators()
     parts["site.zip"] = _site(folder / "packages")
-    style, worker = _face("desk.css"), _face("worker.js")
-    script = '"use strict";\n' + _face("roles.js") + _face("desk.js")
+    style, worker = _asset("page.css"), _asset("worker.js")
+    script = '"use strict";\n' + _asset("roles.js") + _asset("page.js")
     for name, value in (("MAX_CAPACITY", MAX_CAPACITY), ("MAX_BYTES", MAX_BYTES)):
         script = script.replace(f"/*{name}*/ 0", str(value))
     parts["worker.js"] = worker.encode()
     return (
-        Template(_face("desk.html"))
+        Template(_asset("page.html"))
         .substitute(
             policy=_policy(style, script),
             version=escape(__version__),
@@ -82,8 +82,8 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _face(name: str) -> str:
-    return (files("rag_audit.report.browser") / "face" / name).read_text(encoding="utf-8")
+def _asset(name: str) -> str:
+    return (files("rag_audit.report.browser") / "frontend" / name).read_text(encoding="utf-8")
 
 
 def _packed(data: bytes) -> str:
@@ -110,7 +110,7 @@ def _site(wheels: Path) -> bytes:
 def _own() -> Iterator[tuple[str, bytes]]:
     package = Path(__file__).parents[2]
     browser, example = package / "report" / "browser", package / "cli" / "example"
-    found = [
+    result = [
         path
         for name in _PACKAGES
         for path in (package / name).rglob("*")
@@ -119,13 +119,13 @@ def _own() -> Iterator[tuple[str, bytes]]:
         and not path.is_relative_to(example)
         and (not path.is_relative_to(browser) or path.is_relative_to(browser / "inside"))
     ]
-    found += [
+    result += [
         package / "__init__.py",
         package / "errors.py",
         package / "lab/__init__.py",
         browser / "__init__.py",
     ]
-    for path in found:
+    for path in result:
         yield f"rag_audit/{path.relative_to(package).as_posix()}", path.read_bytes()
     # By this the package knows its version there.
     yield f"ragaudit_zk-{__version__}.dist-info/METADATA", _METADATA.format(__version__).encode()

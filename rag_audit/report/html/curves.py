@@ -19,7 +19,7 @@ from rag_audit.report.model import Report, TenantReport
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, *(i / 20 for i in range(2, 20)), 0.97, 0.99)
 """False-positive rates of the computed points of a curve."""
 T = TypeVar("T")
-MOST_POINTS = 9
+MAX_POINTS = 9
 MANY_QUERIES = 1_000_000
 """Minimum number of compositions of a curve with only its named points, because each point takes a second."""
 
@@ -45,11 +45,13 @@ def protections(report: Report) -> list[Protection]:
     """The window's mechanisms, the one with the largest epsilon first."""
     groups: dict[tuple[object, ...], list[TenantReport]] = {}
     for t in report.tenants:
-        groups.setdefault((t.mechanism, *t.gains, t.lattice, t.keep_coin, t.chance_coin), []).append(t)
-    found = [
+        groups.setdefault(
+            (t.mechanism, *t.gains, t.lattice, t.keep_over_range, t.flip_over_range), []
+        ).append(t)
+    result = [
         Protection(tuple(t.tenant for t in g), g[0], max(t.accounts_max for t in g)) for g in groups.values()
     ]
-    return sorted(found, key=lambda p: -math.inf if p.first.eps is None else -float(p.first.eps))
+    return sorted(result, key=lambda p: -math.inf if p.first.eps is None else -float(p.first.eps))
 
 
 def named_sizes(report: Report, protection: Protection) -> list[int]:
@@ -64,10 +66,10 @@ def epsilon_curve(report: Report, protection: Protection) -> list[tuple[int, flo
     own = _or_none(partial(kind.from_facts, protection.first))
     if own is None:
         return []
-    found = [
+    result = [
         (k, _or_none(partial(kind.epsilon_at, own, k, f.n, f.delta))) for k in _sizes(report, protection)
     ]
-    return [(k, eps) for k, eps in found if eps is not None and math.isfinite(eps)]
+    return [(k, eps) for k, eps in result if eps is not None and math.isfinite(eps)]
 
 
 def tests_of(report: Report, protection: Protection) -> list[Ceiling]:
@@ -82,16 +84,16 @@ def tests_of(report: Report, protection: Protection) -> list[Ceiling]:
     if own is None:
         return []
     sizes = [f.k_max] if kind.any_coalition else named_sizes(report, protection)
-    found = [_or_none(partial(kind.ceiling, own, k, f.n, RATES)) for k in sizes]
-    return [ceiling for ceiling in found if ceiling is not None]
+    result = [_or_none(partial(kind.ceiling, own, k, f.n, RATES)) for k in sizes]
+    return [ceiling for ceiling in result if ceiling is not None]
 
 
 def _sizes(report: Report, protection: Protection) -> list[int]:
     named = named_sizes(report, protection)
-    most = named[-1]
-    if most * report.figures.n > MANY_QUERIES:
+    maximum = named[-1]
+    if maximum * report.figures.n > MANY_QUERIES:
         return named
-    between = {round(most ** (i / (MOST_POINTS - 1))) for i in range(MOST_POINTS)}
+    between = {round(maximum ** (i / (MAX_POINTS - 1))) for i in range(MAX_POINTS)}
     return sorted({*named, *between})
 
 

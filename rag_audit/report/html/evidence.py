@@ -12,7 +12,7 @@ from rag_audit.report.model import CheckLine, Report
 from rag_audit.report.policy_text import COVERS
 
 GROUPS = {
-    "opening": "commitment and opening",
+    "header": "window header",
     "ledger": "ledger",
     "proof": "proofs",
     "receipt": "receipts",
@@ -21,10 +21,10 @@ GROUPS = {
     "trust": "requirements",
 }
 """The first parts of checks' ids, in the order of a verification."""
-MOST_PASSED, MOST_OTHERS = 60_000, 90_000
+MAX_PASSED, MAX_OTHERS = 60_000, 90_000
 """Maximum letters of markup for the rows of the table of checks, because a window with many tenants can have any
 number."""
-MOST_FILES = 30
+MAX_FILES = 30
 
 
 def fitting(checks: Sequence[CheckLine], row: Callable[[CheckLine], str]) -> list[str]:
@@ -34,7 +34,7 @@ def fitting(checks: Sequence[CheckLine], row: Callable[[CheckLine], str]) -> lis
     """
     others = [c for c in checks if c.outcome != "pass"]
     passed = [c for c in checks if c.outcome == "pass"]
-    rows = {**_rows(others, MOST_OTHERS, row), **_rows(passed, MOST_PASSED, row)}
+    rows = {**_rows(others, MAX_OTHERS, row), **_rows(passed, MAX_PASSED, row)}
     return [rows[id(c)] for c in checks if id(c) in rows]
 
 
@@ -124,7 +124,7 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
         "Correctness of the implementation",
         (
             f"integer arithmetic and a published noise table; proofs: {f.proofs}; keys: {f.setup}; query"
-            f" vectors: {f.a1}; document vectors: {f.d1}"
+            f" vectors: {f.query_embedding}; document vectors: {f.document_embedding}"
         ),
     )
     yield (

@@ -67,27 +67,27 @@ def render(report: Report | ShortReport) -> str:
 @cache
 def environment() -> Environment:
     """The environment that compiles the templates, with the functions that they may call."""
-    made = Environment(
+    result = Environment(
         loader=PackageLoader("rag_audit.report"),
         extensions=[Compact],
         autoescape=True,
         undefined=StrictUndefined,
         finalize=escaped,
     )
-    made.filters |= {
+    result.filters |= {
         "clip": words.clip,
         "sentence": words.sentence,
         "number": charts.number,
         "breakable": breakable,
         "nowrap": nowrap,
     }
-    made.globals |= {
+    result.globals |= {
         "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of, "protection_words": protection_words,
         "counted": counted, "some": some, "day": day, "instant": instant, "words": words, "curves": curves,
         "study": study, "charts": charts, "verdict": verdict, "privacy": privacy, "record": record,
         "evidence": evidence,
     }  # fmt: skip
-    return made
+    return result
 
 
 def escaped(value: str | int | Undefined | None) -> Markup | Undefined:

@@ -13,7 +13,7 @@ from rag_audit.report.html.charts import Axis, Chart, Line, Mark, Rule
 from rag_audit.report.html.curves import Protection
 from rag_audit.report.model import Report
 
-MOST_CHARTS = 4
+MAX_CHARTS = 4
 """Maximum mechanisms with separate charts; a window may have one mechanism for each tenant."""
 
 
@@ -103,13 +103,13 @@ def _chosen(report: Report, p: Protection, tests: list[Ceiling]) -> list[tuple[s
     if p.kind.any_coalition:
         return [("any number of accounts", tests[0])]
     named = {report.figures.k_max: "k_max", p.accounts_max: "all", 1: ""}
-    found = []
+    result = []
     for test in tests:
         label = named.get(test.accounts, "")
         if test.accounts == report.figures.k_max:
             label = "k_max"
-        found.append((counted(test.accounts, "account") + (f" ({label})" if label else ""), test))
-    return sorted(found, key=lambda item: "k_max" not in item[0])
+        result.append((counted(test.accounts, "account") + (f" ({label})" if label else ""), test))
+    return sorted(result, key=lambda item: "k_max" not in item[0])
 
 
 def _at(test: Ceiling, rate: float) -> float:
@@ -126,9 +126,9 @@ def _at(test: Ceiling, rate: float) -> float:
 def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
     """The share of questions that find their passage, or None if no measurement can be placed in this window."""
     lines = [
-        Line(c.name, style, [(q.x, q.found) for q in found], marked=True)
+        Line(c.name, style, [(q.x, q.actual) for q in result], marked=True)
         for style, c in enumerate(study.study().collections, start=1)
-        if (found := study.points(report, p, c))
+        if (result := study.points(report, p, c))
     ]
     if not lines:
         return None
@@ -144,15 +144,15 @@ def retrieval(report: Report, p: Protection, index: int) -> Curve | None:
     )
     x = charts.decades(label, max(min(ends), 1e-3), max(ends)) if by_epsilon else charts.percent_axis(label)
     rules = [] if own is None or own == "inf" else [Rule(float(own), "this window")]
-    y, title = charts.percent_axis("found"), "Questions that find their passage"
+    y, title = charts.percent_axis("actual"), "Questions that find their passage"
     return Curve(Chart(f"retrieval-{index}", title, where(p), x, y, lines, (), rules), lines, [])
 
 
 def measurements(p: Protection) -> Iterator[tuple[str, list[str]]]:
     """Each measured setting of a mechanism, with the result in each collection."""
     for s in study.settings_of(p.kind):
-        found = [s.found[c.name] for c in study.study().collections]
-        yield study.name_of(s), [f"{share} ± {error} %" for share, error in found]
+        result = [s.actual[c.name] for c in study.study().collections]
+        yield study.name_of(s), [f"{share} ± {error} %" for share, error in result]
 
 
 def exact_shares() -> list[str]:
@@ -191,5 +191,5 @@ def where(p: Protection) -> str:
 
 
 def _spans(setting: study.Setting) -> str:
-    found = sorted(float(share) for share, _ in setting.found.values())
-    return f"{found[0]:g} %" if found[0] == found[-1] else f"{found[0]:g} to {found[-1]:g} %"
+    result = sorted(float(share) for share, _ in setting.actual.values())
+    return f"{result[0]:g} %" if result[0] == result[-1] else f"{result[0]:g} to {result[-1]:g} %"

@@ -12,9 +12,9 @@ from rag_audit.report.html import charts, words
 from rag_audit.report.html.charts import Axis, Chart, Rule
 from rag_audit.report.model import Event, Report, Requirement
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 """Maximum rows of a table, because a window file can have any number."""
-MOST_PARTS = 12
+MAX_PARTS = 12
 ROUNDED = "final-quorum"
 """The kind of event with a time rounded down to a second. Other events of that second may precede it."""
 
@@ -32,7 +32,7 @@ def instants(report: Report) -> list[tuple[str, str, str]]:
     """The events with their times, and the time since the previous event."""
     rows = []
     before: int | None = None
-    for event in in_order(report.timeline.events)[:MOST_ROWS]:
+    for event in in_order(report.timeline.events)[:MAX_ROWS]:
         after = "" if event.at is None or before is None else _elapsed(event.at - before)
         if event.kind == ROUNDED and event.at is not None and before is not None and event.at <= before:
             after = "in the same second"
@@ -91,12 +91,12 @@ def activity(report: Report) -> Activity | None:
         if count
     ]
     chart = Chart("window", "Queries over the window's time", sentence, x, y, rules=rules, bars=bars)
-    return Activity(chart, name, rows[:MOST_ROWS])
+    return Activity(chart, name, rows[:MAX_ROWS])
 
 
 def _parts(counts: list[int]) -> list[int]:
     """Counts in few parts, because each part with queries takes a line of the table."""
-    width = math.ceil(len(counts) / MOST_PARTS)
+    width = math.ceil(len(counts) / MAX_PARTS)
     return [sum(counts[i : i + width]) for i in range(0, len(counts), width)]
 
 
@@ -113,9 +113,9 @@ def keys(report: Report) -> Iterator[tuple[str, str, str, str | None]]:
     if signed != "signed the ledger" and report.outcome in ("FAIL", "UNDECIDED"):
         signed = "this report draws no conclusion from its signatures"
     yield "provider", v.provider.name, signed, v.provider.fingerprint
-    for w in v.witnesses[:MOST_ROWS]:
+    for w in v.witnesses[:MAX_ROWS]:
         parts = (
-            ("cosigned the header", w.opening),
+            ("cosigned the header", w.header),
             ("cosigned the end", w.end),
             ("contributed a random value", w.beacon),
         )
@@ -125,7 +125,7 @@ def keys(report: Report) -> Iterator[tuple[str, str, str, str | None]]:
             ", ".join(act for act, done in parts if done) or "gave no signature",
             w.fingerprint,
         )
-    for k in v.verifiers[:MOST_ROWS]:
+    for k in v.verifiers[:MAX_ROWS]:
         yield "verifier", k.name, "may draw the records to prove", k.fingerprint
 
 

@@ -45,7 +45,7 @@ class Setting(Model):
     gains: Sequence[Positive] = ()
     lattice: Count = 0
     keep: DecimalText | None = None
-    found: dict[str, Annotated[list[DecimalText], Field(min_length=2, max_length=2)]]
+    actual: dict[str, Annotated[list[DecimalText], Field(min_length=2, max_length=2)]]
     """by collection: per cent that find their passage, and the standard error"""
 
 
@@ -74,7 +74,7 @@ class Point:
     setting: str
     x: float
     strength: float
-    found: float
+    actual: float
     error: float
 
 
@@ -105,13 +105,13 @@ def points(report: Report, protection: Protection, collection: CollectionFacts) 
     """A collection's measurements of a mechanism, each with the epsilon of its setting in a window with this window's
     coalition, queries and delta. Measurements without an epsilon are omitted.
     """
-    made = []
+    result = []
     for setting in settings_of(protection.kind):
-        share, error = map(float, setting.found[collection.name])
+        share, error = map(float, setting.actual[collection.name])
         x = _x(report, setting, collection)
         if math.isfinite(x):
-            made.append(Point(name_of(setting), x, strength(setting), share / 100, error / 100))
-    return sorted(made, key=lambda p: p.x)
+            result.append(Point(name_of(setting), x, strength(setting), share / 100, error / 100))
+    return sorted(result, key=lambda p: p.x)
 
 
 def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:

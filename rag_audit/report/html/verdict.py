@@ -49,10 +49,10 @@ OPEN = {
     "UNPROVEN": "the evidence is incomplete.",
 }
 """The reason why no claim counts as proved, by outcome."""
-MOST_SHOWN, MOST_EXPLAINED = 12, 4
+MAX_SHOWN, MAX_EXPLAINED = 12, 4
 """Maximum checks that are shown one by one, and maximum explained ones among them; equal checks of several tenants
 count once."""
-MOST_MECHANISMS = 4
+MAX_MECHANISMS = 4
 
 
 class Decided(NamedTuple):
@@ -73,15 +73,15 @@ def decided(report: Report) -> Decided:
     """The checks that did not pass, with the deciding checks first. The first check of each kind is explained."""
     wrong = sorted((c for c in report.checks if c.outcome != "pass"), key=lambda c: not c.decides)
     first = {check.base: check for check in reversed(wrong)}
-    explained = [first[base] for base in [*dict.fromkeys(c.base for c in wrong)][:MOST_EXPLAINED]]
-    shown = [(check, any(check is e for e in explained)) for check in wrong[:MOST_SHOWN]]
-    return Decided(shown, len(wrong) - MOST_SHOWN)
+    explained = [first[base] for base in [*dict.fromkeys(c.base for c in wrong)][:MAX_EXPLAINED]]
+    shown = [(check, any(check is e for e in explained)) for check in wrong[:MAX_SHOWN]]
+    return Decided(shown, len(wrong) - MAX_SHOWN)
 
 
 def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
     """The lines about a check that did not pass."""
     e = check.explanation if explained else None
-    lines = [("expected", check.expected), ("found", check.found), ("at", check.at)]
+    lines = [("expected", check.expected), ("actual", check.actual), ("at", check.at)]
     if e is not None:
         lines = [
             ("passes if", e.means),
@@ -96,14 +96,14 @@ def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
 
 def unused(report: ShortReport) -> list[tuple[str, str]]:
     """The input that a run could not use."""
-    found = report.malformed
-    if found is None:
+    result = report.malformed
+    if result is None:
         return []
     lines = [
-        ("Object", found.object),
-        ("Expected", found.expected),
-        ("Actual", found.actual),
-        ("Next step", found.next_step),
+        ("Object", result.object),
+        ("Expected", result.expected),
+        ("Actual", result.actual),
+        ("Next step", result.next_step),
     ]
     return [(name, text) for name, text in lines if text is not None]
 
@@ -111,7 +111,7 @@ def unused(report: ShortReport) -> list[tuple[str, str]]:
 def not_passed(report: ShortReport) -> list[tuple[str, str]]:
     """The checks of a short report that did not pass."""
     return [
-        (c.id, f"{c.outcome}: found {c.found}, expected {c.expected}")
+        (c.id, f"{c.outcome}: actual {c.actual}, expected {c.expected}")
         for c in report.checks
         if c.outcome != "pass"
     ]
@@ -126,7 +126,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
     """The verdict's figures: name, value, meaning. Different mechanisms have separate figures."""
     f = report.figures
     groups = protections(report)
-    shown = groups[:MOST_MECHANISMS]
+    shown = groups[:MAX_MECHANISMS]
     if f.eps is None:
         yield "Epsilon (ε)", "not computed", "because an earlier check could not be decided."
     elif len(groups) == 1 and f.eps != "inf":
@@ -139,13 +139,13 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
     if f.eps is not None and any(p.kind.mechanism.uses_delta and p.first.eps != "inf" for p in shown):
         chance = f"at most {words.one_in(float(f.delta))}"
         yield "Delta (δ)", chance, "is the additive slack in probability that the bound with epsilon leaves."
-    if f.odds_unlisted is not None:
+    if f.exclusion_factor is not None:
         yield (
             f"A document that was not received{_of_tenants(report)}",
-            f"factor {f.odds_unlisted}",
+            f"factor {f.exclusion_factor}",
             f"is the maximum factor by which the absence of a document becomes more likely for"
             f" {counted(f.k_max, 'account')} that never received it; for all accounts of a tenant the factor is"
-            f" {f.odds_unlisted_all_accounts}. Both figures assume"
+            f" {f.exclusion_factor_all_accounts}. Both figures assume"
             f" {counted(f.positions_per_document or 1, 'position')} for each document: a document of s positions has at"
             " least the s-th power of the factor. The presence of a document that an account asks for has no"
             " protection.",
@@ -160,7 +160,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
 
 def _of_tenants(report: Report) -> str:
     """The tenants that determine the window's factor, if other tenants have a smaller factor or none."""
-    whose = [t.tenant for t in report.tenants if t.odds_unlisted == report.figures.odds_unlisted]
+    whose = [t.tenant for t in report.tenants if t.exclusion_factor == report.figures.exclusion_factor]
     return "" if len(whose) == len(report.tenants) else f" ({some([words.clip(t, 60) for t in whose], 3)})"
 
 
@@ -213,12 +213,12 @@ def not_proved(report: Report) -> Iterator[str]:
         yield f"Each single answer: the draw covers {drawn} answers, and it can miss a few false ones."
     if f.setup == "unsafe":
         yield "That no proof is forged: one party made the keys of the proofs and could forge them (a one-party setup)."
-    if f.d1 != "proved":
+    if f.document_embedding != "proved":
         yield (
             "That the index represents the documents: the provider's word is the only evidence for the vectors of"
             " texts."
         )
-    if f.a1 != "proved":
+    if f.query_embedding != "proved":
         yield "That the vectors of questions do not depend on the index, as epsilon assumes."
     if f.coalition != "checked":
         yield (

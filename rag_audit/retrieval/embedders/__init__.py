@@ -54,8 +54,8 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
     :raises SetupError: the embedder is unknown, or its place is missing
     """
     if name in OF_A_PLACE:
-        found = get_embedder(name, folder=model)
-        return PublishedConstants(found.dimension, found.scale, None)
+        result = get_embedder(name, folder=model)
+        return PublishedConstants(result.dimension, result.scale, None)
     from rag_audit.retrieval.embedders.onnx import MODELS
     from rag_audit.retrieval.embedders.quantise import published_scale
     from rag_audit.retrieval.embedders.wordllama import DIMENSION, NAME, SCALE
@@ -63,7 +63,7 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
     if name == NAME:
         return PublishedConstants(DIMENSION, SCALE, NORM_FACTOR)
     if name not in MODELS:
-        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), found=name)
+        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), actual=name)
     known = MODELS[name]
     return PublishedConstants(
         known.dimension, Fraction(known.scale or published_scale(known.dimension)), None
@@ -79,7 +79,7 @@ def public_artefacts(name: str) -> dict[str, str]:
 
     if name != NAME:
         raise SetupError(
-            "no artefacts of this embedder are known", field="embedder", expected=NAME, found=name
+            "no artefacts of this embedder are known", field="embedder", expected=NAME, actual=name
         )
     return dict(ARTEFACTS)
 
@@ -92,7 +92,9 @@ def public_manifest(name: str) -> dict[str, Json]:
     from rag_audit.retrieval.embedders.wordllama import NAME, manifest
 
     if name != NAME:
-        raise SetupError("no manifest of this embedder is known", field="embedder", expected=NAME, found=name)
+        raise SetupError(
+            "no manifest of this embedder is known", field="embedder", expected=NAME, actual=name
+        )
     return without_limits(manifest(1, 1))
 
 
@@ -134,7 +136,7 @@ def get_embedder(
 
         return EndpointEmbedder(place, **limits)
     if name not in MODELS:
-        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), found=name)
+        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), actual=name)
     if place is None:
         raise SetupError(f"the {name} embedder needs its files", field="--model", expected="a local folder")
     return OnnxEmbedder(MODELS[name], place, **limits)

@@ -45,7 +45,9 @@ class TokenLimits:
 
     def __post_init__(self) -> None:
         if self.query < 1 or self.document < 1:
-            raise EncodingError("a token limit is below 1", field="tokens", found=(self.query, self.document))
+            raise EncodingError(
+                "a token limit is below 1", field="tokens", actual=(self.query, self.document)
+            )
 
 
 @dataclass(frozen=True)
@@ -131,5 +133,5 @@ def check_text(text: str, *, field: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as exc:
         raise EncodingError(
-            "the text is not Unicode", field=field, found=f"lone surrogate at {exc.start}"
+            "the text is not Unicode", field=field, actual=f"lone surrogate at {exc.start}"
         ) from exc

@@ -58,10 +58,10 @@ class DeclaredEmbedder(ABC):
     ) -> None:
         if cut is not None and cut > dimension:
             raise SetupError("the vectors have fewer components than are to be used", field="cut",
-                             expected=f"1..{dimension}", found=cut)  # fmt: skip
+                             expected=f"1..{dimension}", actual=cut)  # fmt: skip
         if (cut or dimension) > MAX_DIMENSION:
             raise SetupError("the vectors have more components than an index may have", field="dimension",
-                             expected=f"1..{MAX_DIMENSION}", found=dimension,
+                             expected=f"1..{MAX_DIMENSION}", actual=dimension,
                              hint="cut = .. uses the first ones of a model that was trained for it")  # fmt: skip
         self.name = name
         self.raw_dimension = dimension
@@ -80,7 +80,7 @@ class DeclaredEmbedder(ABC):
         """
 
     def manifest(self) -> EmbedderManifest:
-        made: EmbedderManifest = {
+        result: EmbedderManifest = {
             "kind": self.name,
             "artefacts": self._artefacts,
             "dimension": self.dimension,
@@ -90,10 +90,10 @@ class DeclaredEmbedder(ABC):
             "tokens": {"document": self.limits.document, "query": self.limits.query},
         }
         if self._model is not None:
-            made["model"] = self._model
+            result["model"] = self._model
         if self.dimension != self.raw_dimension:
-            made["cut_from"] = self.raw_dimension
-        return made
+            result["cut_from"] = self.raw_dimension
+        return result
 
     def tokenize(self, text: str) -> list[int]:
         """The text, cut at the query limit, by eight characters an integer."""
@@ -121,9 +121,9 @@ class DeclaredEmbedder(ABC):
             _check(text, field=f"documents[{number}]")
         out = np.zeros((len(texts), self.dimension), np.int8)
         if texts:
-            most = CHARACTERS * self.limits.document
+            maximum = CHARACTERS * self.limits.document
             try:
-                vectors = self._vectors([self.template.document + text[:most] for text in texts])
+                vectors = self._vectors([self.template.document + text[:maximum] for text in texts])
             except DocumentRefused as exc:
                 exc.field = f"documents[{first + (document_number(exc) or 0)}]"
                 raise

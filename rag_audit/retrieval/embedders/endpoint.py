@@ -81,10 +81,10 @@ class EndpointEmbedder(DeclaredEmbedder):
             sleep=self._sleep,
             option=f"{FILE}.url",
         )
-        made: list[Floats] = []
+        result: list[Floats] = []
         for first in range(0, len(texts), settings.batch):
-            made.append(self._embedded(caller, texts[first : first + settings.batch], first))
-        return np.concatenate(made)
+            result.append(self._embedded(caller, texts[first : first + settings.batch], first))
+        return np.concatenate(result)
 
     def _embedded(self, caller: Caller, batch: Sequence[str], first: int) -> Floats:
         """The vectors of one request. If the endpoint refuses a request, the method sends it in halves, so that the
@@ -104,7 +104,7 @@ class EndpointEmbedder(DeclaredEmbedder):
                 if not self._answers(caller):
                     raise
                 raise DocumentRefused("the embedding endpoint refuses a text", field=f"documents[{first}]",
-                                      expected="status 200, as for other texts", found=exc.found,
+                                      expected="status 200, as for other texts", actual=exc.actual,
                                       hint="shorten the text, or leave it out: --skip-unreadable") from exc  # fmt: skip
         half = len(batch) // 2
         return np.concatenate(
@@ -112,8 +112,8 @@ class EndpointEmbedder(DeclaredEmbedder):
         )
 
     def _ask(self, caller: Caller, batch: Sequence[str]) -> Floats:
-        asked = {"model": self._settings.model, "input": list(batch), "encoding_format": "float"}
-        return caller.post("embeddings", asked, partial(self._read, count=len(batch)))
+        requested = {"model": self._settings.model, "input": list(batch), "encoding_format": "float"}
+        return caller.post("embeddings", requested, partial(self._read, count=len(batch)))
 
     def _answers(self, caller: Caller) -> bool:
         """Whether the endpoint embeds a plain word, so that a refusal is about a text and not about the settings."""
@@ -125,8 +125,8 @@ class EndpointEmbedder(DeclaredEmbedder):
 
     def _read(self, response: httpx.Response, *, count: int) -> Floats:
         """The vectors of one answer, in the order of the texts."""
-        most = (1 << 20) + count * self.raw_dimension * _NUMBER_BYTES
-        data = read_object(response, most).get("data")
+        maximum = (1 << 20) + count * self.raw_dimension * _NUMBER_BYTES
+        data = read_object(response, maximum).get("data")
         if not isinstance(data, list) or len(data) != count:
             raise Again("nonsense: not one embedding for each text")
         out, seen = np.zeros((count, self.raw_dimension)), set()
@@ -143,19 +143,19 @@ class EndpointEmbedder(DeclaredEmbedder):
             raise Again("nonsense: an embedding is no list of numbers")
         if len(vector) != self.raw_dimension:
             raise EndpointError("the endpoint answers with vectors of another dimension", field=self._url,
-                                expected=self.raw_dimension, found=len(vector),
+                                expected=self.raw_dimension, actual=len(vector),
                                 hint="its model has changed, or is not the one in the settings; vectors of two models"
                                 " do not belong into one index")  # fmt: skip
         try:
-            made = np.array(vector, np.float64)
+            result = np.array(vector, np.float64)
         except OverflowError:
-            made = np.array([np.inf])
-        if not np.isfinite(made).all():
+            result = np.array([np.inf])
+        if not np.isfinite(result).all():
             raise DocumentRefused("the endpoint's answer contains a value that is not a finite"
                                   " number", field=f"documents[{number}]",
                                   expected="finite components",
                                   hint="shorten the text, or leave it out: --skip-unreadable")  # fmt: skip
-        return made
+        return result
 
 
 def _checked_url(settings: EmbedderSettings) -> str:
@@ -167,7 +167,7 @@ def _checked_url(settings: EmbedderSettings) -> str:
         raise SetupError("the address holds more than a place", field=place, expected="https://host/v1",
                          hint="the key comes from the environment: key_env")  # fmt: skip
     if settings.key_env is not None and parts.scheme == "http" and not _here(parts.hostname or ""):
-        raise SetupError("the key would be sent unencrypted", field=place, expected="https://", found=url)
+        raise SetupError("the key would be sent unencrypted", field=place, expected="https://", actual=url)
     return url
 
 

@@ -83,7 +83,7 @@ def model_of(place: Path | None) -> tuple[SentenceModel, Path]:
     settings, folder = load_settings(place, name=GENERAL, unknown=ENDPOINT)
     filled = with_published(settings, folder)
     assert filled.pooling is not None and filled.max_tokens is not None
-    made = SentenceModel(
+    result = SentenceModel(
         GENERAL,
         filled.pooling,
         filled.max_tokens,
@@ -92,7 +92,7 @@ def model_of(place: Path | None) -> tuple[SentenceModel, Path]:
         document_prompt=filled.document_prompt or "",
         cut=filled.cut,
     )
-    return made, folder
+    return result, folder
 
 
 class OnnxEmbedder:
@@ -137,7 +137,7 @@ class OnnxEmbedder:
                 weights, sess_options=options, providers=["CPUExecutionProvider"]
             )
         except Exception as exc:  # both libraries raise bare Exception subclasses of their own
-            raise SetupError("an embedder file cannot be loaded", field=str(folder), found=str(exc)) from exc
+            raise SetupError("an embedder file cannot be loaded", field=str(folder), actual=str(exc)) from exc
         for each in (self._plain, self._query, self._document):
             each.no_padding()
         self._plain.no_truncation()
@@ -149,12 +149,12 @@ class OnnxEmbedder:
                 "the model is not a token encoder",
                 field=str(folder),
                 expected="a first output of shape (batch, tokens, dimension)",
-                found=shape,
+                actual=shape,
             )
         self._raw_dimension: int = shape[2]
         if model.cut is not None and model.cut > self._raw_dimension:
             raise SetupError("the vectors have fewer components than are to be used", field="cut",
-                             expected=f"1..{self._raw_dimension}", found=model.cut)  # fmt: skip
+                             expected=f"1..{self._raw_dimension}", actual=model.cut)  # fmt: skip
         self.dimension: int = model.cut or self._raw_dimension
         self._turn = model.scale is None
         self._scale = model.scale or published_scale(self.dimension)
@@ -164,7 +164,7 @@ class OnnxEmbedder:
         quantiser: Quantiser = {"bits": 4, "scale": self._scale}
         if self._turn:
             quantiser["turn"] = TURN
-        made: EmbedderManifest = {
+        result: EmbedderManifest = {
             "kind": self.name,
             "artefacts": self._artefacts,
             "dimension": self.dimension,
@@ -175,8 +175,8 @@ class OnnxEmbedder:
             "tokens": {"document": self.limits.document, "query": self.limits.query},
         }
         if self.dimension != self._raw_dimension:
-            made["cut_from"] = self._raw_dimension
-        return made
+            result["cut_from"] = self._raw_dimension
+        return result
 
     def tokenize(self, text: str) -> list[int]:
         return self._tokens(self._query, self.template.query, text, field="query")
@@ -228,7 +228,7 @@ class OnnxEmbedder:
         unknown = [name for name in wanted if name not in offered]
         if unknown:
             raise SetupError(
-                "the model asks for inputs that are unknown here", expected=list(offered), found=unknown
+                "the model asks for inputs that are unknown here", expected=list(offered), actual=unknown
             )
         hidden = self._session.run(None, {name: offered[name] for name in wanted})[0][0]
         pooled = hidden[0] if self._model.pooling == "cls" else hidden.astype(np.float64).mean(axis=0)

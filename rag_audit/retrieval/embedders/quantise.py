@@ -55,15 +55,15 @@ def _public(dimension: int) -> tuple[tuple[Floats, npt.NDArray[np.intp], Floats]
     """Signs, permutation and further signs of each round: the lowest bit, the order and the next bit of 64-bit words of
     SHAKE-256.
     """
-    made: list[tuple[Floats, npt.NDArray[np.intp], Floats]] = []
+    result: list[tuple[Floats, npt.NDArray[np.intp], Floats]] = []
     for number in range(_ROUNDS):
         stream = hashlib.shake_256(f"rag-audit/{TURN}/{dimension}/{number}".encode()).digest(
             _WORD * dimension
         )
         words = np.frombuffer(stream, ">u8")
         signs, further = (np.where(words & bit, -1.0, 1.0) for bit in (1, 2))
-        made.append((signs, np.argsort(words, kind="stable"), further))
-    return tuple(made)
+        result.append((signs, np.argsort(words, kind="stable"), further))
+    return tuple(result)
 
 
 def _hadamard(x: Floats) -> Floats:
@@ -90,7 +90,7 @@ def quantise_unit(
     norm = float(np.linalg.norm(wide))
     if norm == 0 or not np.isfinite(norm):
         raise NothingToEmbed(
-            "the text has no token to embed", expected="a vector with a direction", found=f"norm {norm}"
+            "the text has no token to embed", expected="a vector with a direction", actual=f"norm {norm}"
         )
     unit = wide / norm
     steps = np.rint(MAX_COMPONENT * (turned(unit) if turn else unit) / float(scale))

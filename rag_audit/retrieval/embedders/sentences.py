@@ -48,9 +48,9 @@ class SentenceEmbedder(DeclaredEmbedder):
             )
             dimension = loaded.get_sentence_embedding_dimension()
         except Exception as exc:  # torch, safetensors and the tokenizers raise classes of their own
-            raise SetupError("the model cannot be loaded", field=str(folder), found=str(exc)) from exc
+            raise SetupError("the model cannot be loaded", field=str(folder), actual=str(exc)) from exc
         if not isinstance(dimension, int) or dimension < 1:
-            raise SetupError("the model does not say its dimension", field=str(folder), found=dimension)
+            raise SetupError("the model does not say its dimension", field=str(folder), actual=dimension)
         loaded.default_prompt_name = None  # prompts are put before texts here
         if settings.max_tokens is not None:
             loaded.max_seq_length = settings.max_tokens
@@ -68,24 +68,24 @@ class SentenceEmbedder(DeclaredEmbedder):
         self._folder = folder
 
     def _vectors(self, texts: Sequence[str]) -> Floats:
-        made = np.asarray(
+        result = np.asarray(
             self._loaded.encode(
                 list(texts), batch_size=_BATCH, convert_to_numpy=True, show_progress_bar=False
             ),
             np.float64,
         )
-        if made.shape != (len(texts), self.raw_dimension):
+        if result.shape != (len(texts), self.raw_dimension):
             raise SetupError("the model gives vectors of another shape", field=str(self._folder),
-                             expected=(len(texts), self.raw_dimension), found=made.shape)  # fmt: skip
-        return made
+                             expected=(len(texts), self.raw_dimension), actual=result.shape)  # fmt: skip
+        return result
 
 
 def _files_digest(folder: Path) -> str:
     """SHA-256 over the names and digests of all files in a model's folder; hidden ones are a copy's own matter."""
-    found = {}
+    result = {}
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if path.is_file() and not any(part.startswith(".") for part in inside.parts):
             with open_regular(path.resolve()) as handle:
-                found[inside.as_posix()] = hashlib.file_digest(handle, "sha256").hexdigest()
-    return digest_hex(dict(found))
+                result[inside.as_posix()] = hashlib.file_digest(handle, "sha256").hexdigest()
+    return digest_hex(dict(result))

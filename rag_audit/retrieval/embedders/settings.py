@@ -94,24 +94,26 @@ def with_published(settings: EmbedderSettings, folder: Path) -> EmbedderSettings
 
     :raises SetupError: such a file is not well-formed, or needs an unsupported feature
     """
-    made = settings.model_dump()
+    created = settings.model_dump()
     if settings.pooling is None:
         pooling = _published(folder, _POOLING)
-        asked = [key for key, value in pooling.items() if key.startswith("pooling_mode_") and value is True]
+        requested = [
+            key for key, value in pooling.items() if key.startswith("pooling_mode_") and value is True
+        ]
         known = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-        if asked and (len(asked) > 1 or asked[0] not in known):
+        if requested and (len(requested) > 1 or requested[0] not in known):
             raise SetupError("the model asks for a pooling that is unknown here", field=str(folder / _POOLING),
-                             expected="mean or cls", found=", ".join(asked))  # fmt: skip
-        made["pooling"] = known[asked[0]] if asked else "mean"
+                             expected="mean or cls", actual=", ".join(requested))  # fmt: skip
+        created["pooling"] = known[requested[0]] if requested else "mean"
     if settings.max_tokens is None:
-        most = _published(folder, Path("sentence_bert_config.json")).get("max_seq_length")
-        made["max_tokens"] = most if isinstance(most, int) and most >= 1 else 512
+        maximum = _published(folder, Path("sentence_bert_config.json")).get("max_seq_length")
+        created["max_tokens"] = maximum if isinstance(maximum, int) and maximum >= 1 else 512
     prompts = _published(folder, Path("config_sentence_transformers.json")).get("prompts")
     for role, names in (("query", ("query",)), ("document", ("document", "passage"))):
-        if made[f"{role}_prompt"] is None:
-            found = [prompts[n] for n in names if n in prompts] if isinstance(prompts, dict) else []
-            made[f"{role}_prompt"] = found[0] if found and isinstance(found[0], str) else ""
-    return EmbedderSettings.parse(made, field=FILE)
+        if created[f"{role}_prompt"] is None:
+            result = [prompts[n] for n in names if n in prompts] if isinstance(prompts, dict) else []
+            created[f"{role}_prompt"] = result[0] if result and isinstance(result[0], str) else ""
+    return EmbedderSettings.parse(created, field=FILE)
 
 
 def _published(folder: Path, name: Path) -> dict[str, object]:
@@ -121,5 +123,5 @@ def _published(folder: Path, name: Path) -> dict[str, object]:
     try:
         value = parse_json(read_bytes(path, max_bytes=MAX_SETTINGS_BYTES), source=name.name)
     except RagAuditError as exc:
-        raise SetupError("a file of the model cannot be read", field=str(path), found=str(exc)) from exc
+        raise SetupError("a file of the model cannot be read", field=str(path), actual=str(exc)) from exc
     return dict(value) if isinstance(value, dict) else {}

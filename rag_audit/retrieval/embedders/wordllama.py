@@ -97,13 +97,13 @@ def _package_data(part: Path, digest: str) -> bytes:
         data = path.read_bytes()
     except OSError as exc:
         raise SetupError.of_os_error(exc, "an embedder file cannot be read", field=path, hint=_HINT) from exc
-    found = hashlib.sha256(data).hexdigest()
-    if found != digest:
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != digest:
         raise SetupError(
             "an embedder file is not the pinned one",
             field=str(path),
             expected=digest,
-            found=found,
+            actual=actual,
             hint=_HINT,
         )
     return data
@@ -127,9 +127,9 @@ def int4_table() -> Vectors:
     )
     steps = np.clip(np.rint(halves / float(ENTRY_CLIP) * MAX_COMPONENT), -MAX_COMPONENT, MAX_COMPONENT)
     table = steps.astype(np.int8)[entries].reshape(tensor["shape"])
-    found = hashlib.sha256(table.data).hexdigest()
-    if found != TABLE_SHA256:
-        raise SetupError("the int4 table is not the pinned one", expected=TABLE_SHA256, found=found)
+    actual = hashlib.sha256(table.data).hexdigest()
+    if actual != TABLE_SHA256:
+        raise SetupError("the int4 table is not the pinned one", expected=TABLE_SHA256, actual=actual)
     table.flags.writeable = False
     return table
 

@@ -40,12 +40,12 @@ def main(handle: int, seconds: int, memory: int) -> None:
     :param seconds: the processor time that one file may take
     :param memory: the bytes of address space that the process may have
     """
-    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0),
+    for kind, maximum in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0),
                        (resource.RLIMIT_NOFILE, 64)):  # fmt: skip
-        _limit(kind, most)
-    with socket.socket(fileno=handle) as asked:
+        _limit(kind, maximum)
+    with socket.socket(fileno=handle) as requested:
         while True:
-            request, handles, _, _ = socket.recv_fds(asked, REQUEST, 1)
+            request, handles, _, _ = socket.recv_fds(requested, REQUEST, 1)
             if len(request) < REQUEST or len(handles) != 1:
                 return
             used = resource.getrusage(resource.RUSAGE_SELF)
@@ -54,19 +54,19 @@ def main(handle: int, seconds: int, memory: int) -> None:
                 reply, usable = _answer(request.decode().strip(), file, memory)
             data = json.dumps({**reply, "usable": usable}, ensure_ascii=False)
             raw = _SURROGATES.sub("\ufffd", data).encode()
-            asked.sendall(len(raw).to_bytes(8, "big") + raw)
+            requested.sendall(len(raw).to_bytes(8, "big") + raw)
             if not usable:
                 return
 
 
-def _limit(kind: int, most: int, *, hard: bool = True) -> None:
+def _limit(kind: int, maximum: int, *, hard: bool = True) -> None:
     """Lower a limit. If a system does not support this kind of limit, as macOS for address space, the function
     changes nothing."""
     upper = resource.getrlimit(kind)[1]
     if upper != resource.RLIM_INFINITY:
-        most = min(most, upper)
+        maximum = min(maximum, upper)
     try:
-        resource.setrlimit(kind, (most, most if hard else upper))
+        resource.setrlimit(kind, (maximum, maximum if hard else upper))
     except (OSError, ValueError):
         print(f"limit {kind} is not known here", file=sys.stderr)
 
@@ -78,10 +78,10 @@ def _answer(suffix: str, file: BinaryIO, memory: int) -> tuple[dict[str, Any], b
         parse: Callable[[BinaryIO], ReadFile] = getattr(
             import_module(f"rag_audit.retrieval.parsing.{module}"), name
         )
-        found = parse(file)
+        result = parse(file)
         return {
-            "sections": [[s.text, dict(s.fields)] for s in found.sections],
-            "omitted": [[o.reason, o.page, o.part] for o in found.omitted],
+            "sections": [[s.text, dict(s.fields)] for s in result.sections],
+            "omitted": [[o.reason, o.page, o.part] for o in result.omitted],
         }, True
     except RagAuditError as exc:
         return _refusal(exc), True
@@ -96,9 +96,9 @@ def _answer(suffix: str, file: BinaryIO, memory: int) -> tuple[dict[str, Any], b
         )
         said = "" if internal else " ".join(str(exc).split())[:200]
         cause = said or "a damaged file, or one with a feature that its parser does not know"
-        return _refusal(DocumentsError("the file cannot be read", found=cause)), True
+        return _refusal(DocumentsError("the file cannot be read", actual=cause)), True
 
 
 def _refusal(exc: RagAuditError) -> dict[str, Any]:
-    parts = {"message": exc.message, "expected": exc.expected, "found": exc.found, "hint": exc.hint}
+    parts = {"message": exc.message, "expected": exc.expected, "actual": exc.actual, "hint": exc.hint}
     return {"error": exc.name, **{name: None if part is None else str(part) for name, part in parts.items()}}

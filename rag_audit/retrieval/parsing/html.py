@@ -103,14 +103,14 @@ def decode(data: bytes) -> tuple[str, str, int]:
 
 def decoded(data: bytes, name: str) -> tuple[str, str, int]:
     """Decode by an encoding of the Encoding Standard, with one of its labels as the name, as `decode` does."""
-    found = webencodings.lookup(name)
-    assert found is not None
-    text = str(found.codec_info.decode(data, "replace")[0])
+    result = webencodings.lookup(name)
+    assert result is not None
+    text = str(result.codec_info.decode(data, "replace")[0])
     try:
-        found.codec_info.decode(data, "strict")
+        result.codec_info.decode(data, "strict")
     except UnicodeError:
-        return text, found.name, max(1, text.count("\ufffd"))
-    return text, found.name, 0
+        return text, result.name, max(1, text.count("\ufffd"))
+    return text, result.name, 0
 
 
 def _declared(data: bytes) -> str | None:

@@ -65,7 +65,7 @@ def _text(part: EmailMessage, kind: str, omitted: list[Omission]) -> str:
     else:
         known = webencodings.lookup(label or "utf-8")
         if known is None:
-            raise DocumentsError("the message's encoding is not known", found=label,
+            raise DocumentsError("the message's encoding is not known", actual=label,
                                  expected="an encoding of the Encoding Standard")  # fmt: skip
         page, encoding, broken = html.decoded(data, known.name)
     if kind == "text/html":

@@ -33,7 +33,7 @@ def _archive(file: BinaryIO) -> None:
     archive."""
     if not zipfile.is_zipfile(file):
         raise DocumentsError("the file cannot be read", expected="an Office Open XML file",
-                             found="another format, a damaged file, or one with a password")  # fmt: skip
+                             actual="another format, a damaged file, or one with a password")  # fmt: skip
     file.seek(0)
 
 

@@ -41,10 +41,10 @@ def read(file: BinaryIO) -> ReadFile:
         document = pdfium.PdfDocument(file)
     except pdfium.PdfiumError as exc:
         cause = _CAUSES.get(getattr(exc, "err_code", None), "it is not a PDF file, or a damaged one")
-        raise DocumentsError("the PDF file cannot be read", found=cause) from exc
+        raise DocumentsError("the PDF file cannot be read", actual=cause) from exc
     count = len(document)
     if count > MAX_PAGES:
-        raise DocumentsError("the PDF file has too many pages", expected=f"at most {MAX_PAGES}", found=count)
+        raise DocumentsError("the PDF file has too many pages", expected=f"at most {MAX_PAGES}", actual=count)
     named = titled(_clean(document.get_metadata_value("Title")))
     sections: list[Section] = []
     omitted: list[Omission] = []
@@ -55,18 +55,18 @@ def read(file: BinaryIO) -> ReadFile:
         except pdfium.PdfiumError:
             omitted.append(Omission("cannot be read: it is damaged or missing", page=number))
             continue
-        found = sum(map(str.isalnum, text))
-        letters += found
-        if not found:
+        result = sum(map(str.isalnum, text))
+        letters += result
+        if not result:
             omitted.append(Omission("has no text (a scanned page?)", page=number))
             continue
-        if scanned and found < SPARSE_SCAN:
+        if scanned and result < SPARSE_SCAN:
             omitted.append(Omission("is a picture with almost no text (a scanned page?)", page=number))
-        if 10 * (unknown := text.count("\ufffd")) > found:
+        if 10 * (unknown := text.count("\ufffd")) > result:
             omitted.append(Omission(f"has {unknown} characters that its fonts give no meaning", page=number))
         sections.append(Section(text, {**named, "page": number}))
     if not sections:
-        raise NoTextError("the PDF file holds no text", expected="text, not pictures of it", found=f"{count} pages",
+        raise NoTextError("the PDF file holds no text", expected="text, not pictures of it", actual=f"{count} pages",
                           hint="make its text readable first (OCR), or leave it out: --skip-unreadable")  # fmt: skip
     if count > 1 and letters < SPARSE_TEXT * count:
         found_there = f"{letters} letters and digits on {count} pages"

@@ -18,5 +18,5 @@ def serving(mechanism: Mechanism) -> Serving:
     >>> serving(Exact(Tenant(capacity=64, top_k=5), Scores(0, 16384, 16384))).draws
     False
     """
-    kind: type[Serving] = import_module(f"{__name__}.{mechanism.name}").SERVING
+    kind: type[Serving] = import_module(f"{__name__}.{mechanism.name.replace('-', '_')}").SERVING
     return kind(mechanism)

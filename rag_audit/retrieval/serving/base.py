@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from rag_audit.mechanisms.base import KEPT, Mechanism
+from rag_audit.mechanisms.base import SAMPLE, Mechanism
 from rag_audit.retrieval.engine import Drawn, Int8Array, TenantIndex, no_noise, select_all
 
 Columns: TypeAlias = Mapping[str, Int8Array]
@@ -57,7 +57,7 @@ class Serving(ABC):
 
     @abstractmethod
     def select(
-        self, index: TenantIndex, asked: Sequence[Asked], columns: Columns
+        self, index: TenantIndex, requested: Sequence[Asked], columns: Columns
     ) -> list[list[int] | Exception]:
         """The listed positions of each answer, in the order of the record's commitment.
 
@@ -85,7 +85,7 @@ class Serving(ABC):
         :param columns: as for `select`; without a sample an answer returns every text
         :param documents: the positions that have a document
         """
-        kept = columns.get(KEPT)
+        kept = columns.get(SAMPLE)
         if kept is None:
             return frozenset()
         return frozenset(p for p in positions if not (kept[p] and p in documents))
@@ -95,9 +95,9 @@ class Ranking(Serving):
     """Lists of the first K positions by score, with the slot's noise where there is any (the paper's (2.1))."""
 
     def select(
-        self, index: TenantIndex, asked: Sequence[Asked], columns: Columns
+        self, index: TenantIndex, requested: Sequence[Asked], columns: Columns
     ) -> list[list[int] | Exception]:
         """See `Serving.select`: questions of one tenant share passes over its index."""
         silent, m = no_noise(index.capacity), self.mechanism
-        noised = [(one.vector, silent if one.drawn is None else one.drawn) for one in asked]
-        return select_all(index, noised, m.window, m.longest, columns.get(KEPT))
+        noised = [(one.vector, silent if one.drawn is None else one.drawn) for one in requested]
+        return select_all(index, noised, m.window, m.longest, columns.get(SAMPLE))

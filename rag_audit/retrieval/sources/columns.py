@@ -71,7 +71,7 @@ class Line:
 
 
 def documents(
-    found: Iterable[Row], columns: Columns, inventory: Inventory | None = None, *, skip: bool = False
+    actual: Iterable[Row], columns: Columns, inventory: Inventory | None = None, *, skip: bool = False
 ) -> Iterator[Line]:
     """The document of each row.
 
@@ -82,7 +82,7 @@ def documents(
     :raises SizeError: a row's metadata is too large
     """
     unkept: set[str] = set()
-    for row in found:
+    for row in actual:
         if columns.kept is not None:
             unkept |= row.values.keys() - {columns.text, columns.tenant, *columns.kept, *columns.dropped}
         try:
@@ -91,7 +91,7 @@ def documents(
             if not skip:
                 raise
             if inventory is not None:
-                inventory.omit(exc.field or row.place, exc.message, exc.found)
+                inventory.omit(exc.field or row.place, exc.message, exc.actual)
             continue
         yield line
     if inventory is not None:
@@ -110,7 +110,7 @@ def _document(row: Row, columns: Columns) -> Line:
     text = _value(row.values, columns.text, place)
     if not isinstance(text, str) or not has_text(text):
         raise DocumentsError("a row has no text", field=f"{place}.{columns.text}",
-                             expected="text with a visible character", found=_shown(text))  # fmt: skip
+                             expected="text with a visible character", actual=_shown(text))  # fmt: skip
     check_text(text, field=f"{place}.{columns.text}")
     tenant = None if columns.tenant is None else _tenant(row.values, columns.tenant, place)
     used = [columns.text, *columns.dropped, *([] if columns.tenant is None else [columns.tenant])]
@@ -137,11 +137,11 @@ def _tenant(values: Mapping[str, object], column: str, place: str) -> str:
     value = _value(values, column, place)
     field = f"{place}.{column}"
     if value is None or _is_nan(value) or (isinstance(value, str) and not has_text(value)):
-        raise DocumentsError("a row has no tenant", field=field, expected="the tenant's id", found=_shown(value),
+        raise DocumentsError("a row has no tenant", field=field, expected="the tenant's id", actual=_shown(value),
                              hint="fill in the column, or leave the row out of the source")  # fmt: skip
     if not isinstance(value, str | uuid.UUID) and not _is_whole(value):
         raise DocumentsError("a row's tenant is neither text nor a whole number", field=field,
-                             expected='text, such as "7", or a whole number, such as 7', found=_shown(value),
+                             expected='text, such as "7", or a whole number, such as 7', actual=_shown(value),
                              hint="write the column as text or as whole numbers in the source")  # fmt: skip
     return tenant_id(str(value), field)
 
@@ -162,14 +162,14 @@ def _is_whole(value: object) -> bool:
 
 def _value(values: Mapping[str, object], column: str, place: str) -> object:
     """A row's value of a column, or of a field of the objects in a column."""
-    found = list(_found(values, column))
-    if not found:
-        raise DocumentsError("a row lacks a column", field=place, expected=column, found=", ".join(map(str, values)),
+    actual = list(_found(values, column))
+    if not actual:
+        raise DocumentsError("a row lacks a column", field=place, expected=column, actual=", ".join(map(str, values)),
                              hint="--text-column, --tenant-column and --keep name columns")  # fmt: skip
-    if len(found) > 1:
+    if len(actual) > 1:
         raise DocumentsError("a column's name fits several fields of a row", field=place, expected="one field",
-                             found=f"{len(found)} fields {column}")  # fmt: skip
-    return found[0]
+                             actual=f"{len(actual)} fields {column}")  # fmt: skip
+    return actual[0]
 
 
 def _found(values: Mapping[str, object], column: str) -> Iterator[object]:

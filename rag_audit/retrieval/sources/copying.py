@@ -61,7 +61,7 @@ def copied(
                     "the source holds no documents",
                     field=source,
                     expected="a row with text",
-                    found="no row that can be used" if inventory.omitted else "no rows",
+                    actual="no row that can be used" if inventory.omitted else "no rows",
                     inventory=inventory,
                 )
             for file in files.values():
@@ -72,5 +72,5 @@ def copied(
         sync_directory(out)
     except OSError as exc:
         raise StoreError(
-            "the copy cannot be written", field=str(out), found=exc.strerror or str(exc)
+            "the copy cannot be written", field=str(out), actual=exc.strerror or str(exc)
         ) from exc

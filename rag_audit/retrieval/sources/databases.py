@@ -26,27 +26,29 @@ BATCH = 1024
 KEY_VARIABLE = "QDRANT_API_KEY"
 
 
-def postgresql(asked: Asked) -> Rows:
+def postgresql(requested: Asked) -> Rows:
     """The rows of an SQL statement, read through a cursor of a read-only transaction: a snapshot of one moment.
 
     libpq supplies the password (PGPASSWORD, ~/.pgpass), so that no command line contains it.
     """
-    if asked.query is None:
+    if requested.query is None:
         raise SetupError("a database has many tables", field="--query", expected="an SQL statement",
                          hint="--query 'SELECT id, text, source FROM documents ORDER BY id'")  # fmt: skip
     with needing("psycopg"):
         import psycopg
         from psycopg.rows import dict_row
     try:
-        with psycopg.connect(asked.place, row_factory=dict_row) as connection:
+        with psycopg.connect(requested.place, row_factory=dict_row) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             with connection.cursor(name="rag_audit") as cursor:
                 cursor.itersize = BATCH
-                cursor.execute(asked.query)  # the operator's own statement
+                cursor.execute(requested.query)  # the operator's own statement
                 described = cursor.description or []
                 check_names([column.name for column in described], "--query")
-                vectors = _vector_columns(connection, {c.name: c.type_code for c in described}, asked.without)
+                vectors = _vector_columns(
+                    connection, {c.name: c.type_code for c in described}, requested.without
+                )
                 for number, values in enumerate(cursor, 1):
                     if vectors:
                         raise SchemaError(
@@ -55,9 +57,9 @@ def postgresql(asked: Asked) -> Rows:
                         )  # fmt: skip
                     yield Row(f"row {number}", values)
     except psycopg.Error as exc:
-        shown = asked.shown
+        shown = requested.shown
         raise DocumentsError("the database does not answer with documents", field=shown,
-                             found=str(exc).replace(asked.place, shown).strip()[:300]) from exc  # fmt: skip
+                             actual=str(exc).replace(requested.place, shown).strip()[:300]) from exc  # fmt: skip
 
 
 def _vector_columns(
@@ -71,7 +73,7 @@ def _vector_columns(
     return [name for name, oid in types.items() if oid in known and name not in without]
 
 
-def qdrant(asked: Asked) -> Rows:
+def qdrant(requested: Asked) -> Rows:
     """The payloads of a Qdrant collection with their points' ids, at ``qdrant://host:port/collection``, with TLS at
     ``qdrants://..``, or in a local folder of the client, ``qdrant:FOLDER/collection``.
 
@@ -79,17 +81,21 @@ def qdrant(asked: Asked) -> Rows:
     """
     with needing("qdrant_client"):
         from qdrant_client import QdrantClient
-    place, _, name = asked.place.rpartition("/")
+    place, _, name = requested.place.rpartition("/")
     if not name or place in ("", "qdrant:", "qdrant:/"):
         raise SetupError("no collection is named", field="SOURCE", expected="qdrant://host:port/collection",
-                         found=without_userinfo(asked.place))  # fmt: skip
+                         actual=without_userinfo(requested.place))  # fmt: skip
     scheme, remote, host = place.partition("://")
     if remote:
         url = f"{'https' if scheme == 'qdrants' else 'http'}://{host}"
         address = address_of(url)
         if address is None:
-            raise SetupError("not a Qdrant server's address", field="SOURCE",
-                             expected="qdrant://host:port/collection", found=without_userinfo(asked.place))  # fmt: skip
+            raise SetupError(
+                "not a Qdrant server's address",
+                field="SOURCE",
+                expected="qdrant://host:port/collection",
+                actual=without_userinfo(requested.place),
+            )
         from rag_audit._internal.http import httpx_options  # httpx, which Qdrant's client needs too
 
         client = QdrantClient(
@@ -102,13 +108,13 @@ def qdrant(asked: Asked) -> Rows:
         try:
             client = QdrantClient(path=str(folder))
         except Exception as exc:  # another process may have locked the folder, or its files are damaged
-            raise DocumentsError("the Qdrant storage cannot be opened", field=str(folder), found=_said(exc, host),
+            raise DocumentsError("the Qdrant storage cannot be opened", field=str(folder), actual=_said(exc, host),
                                  expected="a storage that no other process has open") from exc  # fmt: skip
     try:
-        yield from _points(client, name, asked.without)
+        yield from _points(client, name, requested.without)
     except Exception as exc:  # the client has no common error: of HTTP, of its models, of its own storage
         raise DocumentsError(
-            "the collection cannot be read", field=without_userinfo(asked.place), found=_said(exc, host)
+            "the collection cannot be read", field=without_userinfo(requested.place), actual=_said(exc, host)
         ) from exc
     finally:
         client.close()

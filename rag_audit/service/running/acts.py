@@ -14,7 +14,7 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit.attest.window import Window
 from rag_audit.commit.preparing import open_prepared, prepare
-from rag_audit.commit.stored import forget
+from rag_audit.commit.stored import delete_secrets
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.place import choose
 from rag_audit.log.signing import SigningKey
@@ -22,7 +22,7 @@ from rag_audit.models.chain import ClosedWindow, Unanswered, outcome_of, referen
 from rag_audit.models.drand import QUICKNET
 from rag_audit.models.layout import Layout
 from rag_audit.models.passage import Passage
-from rag_audit.models.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
+from rag_audit.models.records import BeaconSource, DrandBeacon, PreviousWindow, WindowHeader, WindowTrailer
 from rag_audit.models.roster import load_roster
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.executors import open_executor
@@ -32,7 +32,7 @@ from rag_audit.retrieval.texts import load_directory
 from rag_audit.retrieval.vectors import CachedEmbedder
 from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.shelf import Place, Shelf
+from rag_audit.service.running.directory import Place, RunDirectory
 from rag_audit.service.running.witnesses import drop_used, find_beacon
 
 DRAND_LEAD_S = 61
@@ -48,9 +48,9 @@ class Acts:
     """
 
     def __init__(
-        self, config: RunConfig, shelf: Shelf, key: SigningKey, clock: Callable[[], int], say: Say
+        self, config: RunConfig, directory: RunDirectory, key: SigningKey, clock: Callable[[], int], say: Say
     ) -> None:
-        self.config, self.shelf, self.key, self._clock, self._say = config, shelf, key, clock, say
+        self.config, self.directory, self.key, self._clock, self._say = config, directory, key, clock, say
         self._noted: set[str] = set()
 
     @property
@@ -106,14 +106,14 @@ class Acts:
         place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(place.layout.settings, jcs(settings))
 
-    def open(self, place: Place, previous: PreviousWindow | None) -> Opening | list[str]:
+    def open(self, place: Place, previous: PreviousWindow | None) -> WindowHeader | list[str]:
         """Date, chain and publish a prepared window.
 
         :returns: the window header, or the names of the witnesses without a fresh nonce line
         """
         told = self.config.told
         opens_at = self._clock() + told.schedule.lead_ms
-        nonces, used = self.config.path(told.nonces), self.shelf.used_nonces()
+        nonces, used = self.config.path(told.nonces), self.directory.used_nonces()
         beacon: BeaconSource | None
         if told.beacon == "drand":
             round_ = -(-(opens_at // 1000 + DRAND_LEAD_S - QUICKNET.genesis) // QUICKNET.period) + 1
@@ -124,7 +124,7 @@ class Acts:
                 return missing
         try:
             choose(place.layout.ledger_place, told.store)
-            opening = open_prepared(
+            header = open_prepared(
                 place.folder,
                 key=self.key,
                 origin=self.origin,
@@ -138,8 +138,8 @@ class Acts:
         except PolicyError:  # policy or roster changed since then; the index is reused if it still fits
             place.layout.prepared.unlink(missing_ok=True)
             raise
-        drop_used(nonces, self.shelf.used_nonces())
-        return opening
+        drop_used(nonces, self.directory.used_nonces())
+        return header
 
     def once(self, line: str) -> None:
         """Report a repeated observation only the first time."""
@@ -164,15 +164,15 @@ class Acts:
     def prove(self, window: Window, check: Check) -> int:
         """Prove every record that is not proved, and publish the proofs."""
         with self._executor() as executor:
-            return window.prove(together=None, executor=executor, progress=check)
+            return window.prove(batch=None, executor=executor, progress=check)
 
     def answer(self, place: Place, note: Path, check: Check) -> int:
         """Prove the records that a verifier's challenge draws."""
         text = read_text(note, max_bytes=MAX_NOTE_BYTES)
         with self.resume(place) as window, self._executor() as executor:
-            made = window.answer_challenge(text, together=None, executor=executor, progress=check)
-        self.shelf.answered(digest_hex(text))
-        return made
+            result = window.answer_challenge(text, batch=None, executor=executor, progress=check)
+        self.directory.answered(digest_hex(text))
+        return result
 
     def _executor(self) -> AbstractContextManager[Executor | None]:
         proving = self.config.told.proving
@@ -182,16 +182,16 @@ class Acts:
 
     def forget(self, place: Place) -> None:
         """Delete a window's secrets on the date that its policy sets."""
-        forget(place.folder)
+        delete_secrets(place.folder)
 
 
 def previous_of(window: Window) -> PreviousWindow:
-    """The reference to a window that has ended, as its successor's opening carries it."""
-    state, opening = window.state, window.opening
-    if not isinstance(state.entries[-1], Closing):
-        raise SetupError("the window has not ended", field=opening.window)
-    counts = Unanswered.before(opening).after(outcome_of(state.entries))
-    return reference(window.opening_digest, state.tree.root(), counts)
+    """The reference to a window that has ended, as its successor's header carries it."""
+    state, header = window.state, window.header
+    if not isinstance(state.entries[-1], WindowTrailer):
+        raise SetupError("the window has not ended", field=header.window)
+    counts = Unanswered.before(header).after(outcome_of(state.entries))
+    return reference(window.header_digest, state.tree.root(), counts)
 
 
 def previous_on_disk(layout: Layout) -> PreviousWindow:

@@ -112,14 +112,14 @@ class Serve(Model):
 
     :param socket: a Unix socket, as `provider serve --socket`
     :param http: host and port, as `provider serve --http`
-    :param ahead: number of precomputed noise proofs for each account, as in `provider serve --ahead`
+    :param precompute: number of precomputed noise proofs for each account, as in `provider serve --precompute`
     :param low_memory: as `provider serve --low-memory`
     :param noise_mib: MiB of noise drawn ahead in each window, as `provider serve --noise-memory`
     """
 
     socket: Annotated[str, Field(min_length=1)] | None = None
     http: Annotated[str, Field(min_length=1)] | None = None
-    ahead: Count = 0
+    precompute: Count = 0
     low_memory: bool = False
     noise_mib: Annotated[int, Field(ge=1, le=1 << 20)] = READY_BYTES >> 20
 
@@ -329,12 +329,12 @@ class RunConfig:
         read = Policy.parse(read_json(path, max_bytes=MAX_PUBLICATION_BYTES), field=path.name)
         lasts = self.told.schedule.lasts_ms or read.closes_at - read.opens_at
         kept = read.delete_after - read.closes_at
-        made = read.model_copy(update={"window": window, "opens_at": opens_at, "closes_at": opens_at + lasts,
+        result = read.model_copy(update={"window": window, "opens_at": opens_at, "closes_at": opens_at + lasts,
                                        "delete_after": opens_at + lasts + kept})  # fmt: skip
-        check_policy(made, None)
+        check_policy(result, None)
         if lasts <= 0:
             raise PolicyError("the policy's window has no length", field=str(path))
-        return made
+        return result
 
 
 def line_of(text: str, place: Sequence[str | int]) -> int:
@@ -343,7 +343,7 @@ def line_of(text: str, place: Sequence[str | int]) -> int:
     :param place: keys, and the numbers of tables in a list
     """
     tables: dict[str, int] = {}
-    found, depth, where = 1, 0, ()
+    result, depth, where = 1, 0, ()
     wanted = tuple(place)
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
@@ -355,10 +355,10 @@ def line_of(text: str, place: Sequence[str | int]) -> int:
         elif match := re.match(r"[\"']?([\w.-]+)[\"']?\s*=", line):
             here = (*where, *match[1].split("."))
             if here == wanted[: len(here)] and len(here) > depth:
-                found, depth = number, len(here)
+                result, depth = number, len(here)
             continue
         else:
             continue
         if where == wanted[: len(where)] and len(where) > depth:
-            found, depth = number, len(where)
-    return found
+            result, depth = number, len(where)
+    return result

@@ -42,8 +42,8 @@ class Jobs:
     def ended(self) -> list[tuple[str, BaseException | None]]:
         """The jobs that ended since the last call, and how."""
         with self._lock:
-            found, self._ended = self._ended, []
-        return found
+            result, self._ended = self._ended, []
+        return result
 
     def check(self, *_: object) -> None:
         """A progress function that tells a job to end.

@@ -14,10 +14,10 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.models.beacon import members_of
 from rag_audit.models.records import WitnessBeacon
 from rag_audit.models.roster import RosterFile
-from rag_audit.service.enrolment_book import EnrolmentBook, Intake, Kept
+from rag_audit.service.enrolment_book import EnrolmentBook, Intake, StoredRequest
 from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.shelf import Shelf
+from rag_audit.service.running.directory import RunDirectory
 from rag_audit.service.running.witnesses import Submissions, drop_used, find_beacon, set_aside
 from rag_audit.service.windows import Windows
 
@@ -36,7 +36,7 @@ class Joining:
     def __init__(
         self,
         config: RunConfig,
-        shelf: Shelf,
+        directory: RunDirectory,
         served: Windows,
         asking: Submissions,
         say: Say,
@@ -45,8 +45,8 @@ class Joining:
         self._told = told = config.told.enrolment
         self.book = None if told is None else EnrolmentBook(config.path(told.requests))
         self._roster = RosterFile(config.path(config.told.roster))
-        self._shelf, self._served, self._asking = shelf, served, asking
-        self._lines, self._nonces = shelf.folder / "joining", config.path(config.told.nonces)
+        self._directory, self._served, self._asking = directory, served, asking
+        self._lines, self._nonces = directory.folder / "joining", config.path(config.told.nonces)
         self._say, self._once = say, once
         self._tidied: set[str] = set()
 
@@ -64,15 +64,15 @@ class Joining:
 
     def _open(self) -> str | None:
         window = self._served.newest
-        return None if window is None or window.state.ended else window.opening.window
+        return None if window is None or window.state.ended else window.header.window
 
     def _windows(self) -> list[str]:
         """The window that is published and has not ended, and the one after it."""
         if (name := self._open()) is None:
-            latest = self._shelf.latest()
-            return [self._shelf.place(1 if latest is None else latest.number + 1).window]
-        number = int(name.removeprefix(self._shelf.state.prefix))
-        return [name, self._shelf.place(number + 1).window]
+            latest = self._directory.latest()
+            return [self._directory.place(1 if latest is None else latest.number + 1).window]
+        number = int(name.removeprefix(self._directory.state.prefix))
+        return [name, self._directory.place(number + 1).window]
 
     def look(self, window: Window, now: int) -> str | None:
         """Take the next step for approved requests of an active window. A failure of the book never prevents a window
@@ -80,7 +80,7 @@ class Joining:
 
         :returns: a description of the step, or None
         """
-        if self.book is None or now < window.opening.opens_at:
+        if self.book is None or now < window.header.opens_at:
             return None
         try:
             return self._look(self.book, window, now)
@@ -91,14 +91,14 @@ class Joining:
             return None
 
     def _look(self, book: EnrolmentBook, window: Window, now: int) -> str | None:
-        name = window.opening.window
+        name = window.header.window
         if name not in self._tidied:  # lines that were used just before a crash
             self._tidied.add(name)
             drop_used(self._lines, _used(window))
         if window.state.waiting or not (due := book.due(name, MAX_BATCH)):
             return None
-        source = window.opening.beacon
-        if now > window.opening.closes_at or self._told is None or not self._told.into_open:
+        source = window.header.beacon
+        if now > window.header.closes_at or self._told is None or not self._told.into_open:
             return self._put_off(book, name, due, NEXT)
         if not isinstance(source, WitnessBeacon):
             return self._put_off(book, name, due, f"{NEXT}: the open window draws its beacon from drand")
@@ -115,18 +115,18 @@ class Joining:
                                " `rag-audit witness nonce` prints one")  # fmt: skip
             return self._asking.nonces(missing, name, self._lines)
         try:
-            made = window.enrol_all([kept.request.roster_entry() for kept in due], beacon)
+            result = window.enrol_all([kept.request.roster_entry() for kept in due], beacon)
         except (RequestRefused, WindowStateError):  # its time is over since
             return self._put_off(book, name, due, NEXT)
         drop_used(self._lines, _used(window))
-        book.enrolled((kept.request, entry.seq) for kept, entry in zip(due, made, strict=True))
+        book.enrolled((kept.request, entry.seq) for kept, entry in zip(due, result, strict=True))
         self._say(
-            f"{name}: {len(made)} accounts are enrolled; they can send queries after its witnesses have cosigned and"
+            f"{name}: {len(result)} accounts are enrolled; they can send queries after its witnesses have cosigned and"
             " revealed"
         )
-        return f"enrol {len(made)} in {name}"
+        return f"enrol {len(result)} in {name}"
 
-    def _settled(self, book: EnrolmentBook, window: Window, due: Sequence[Kept]) -> bool:
+    def _settled(self, book: EnrolmentBook, window: Window, due: Sequence[StoredRequest]) -> bool:
         """Record requests that already have an entry, as after a crash, and requests without a place in the window."""
         state = window.state
         lines = [kept.request.roster_entry() for kept in due]
@@ -148,7 +148,7 @@ class Joining:
             book.put_off(off)
         return bool(done or off)
 
-    def _put_off(self, book: EnrolmentBook, name: str, due: Sequence[Kept], reason: str) -> str:
+    def _put_off(self, book: EnrolmentBook, name: str, due: Sequence[StoredRequest], reason: str) -> str:
         book.put_off((kept.request, reason) for kept in due)
         return f"{len(due)} accounts are not enrolled in {name}"
 

@@ -19,13 +19,13 @@ from rag_audit.attest.window import Window
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.chain import Unanswered
-from rag_audit.models.records import Closing, DrandBeacon, Opening, PreviousWindow
-from rag_audit.service.process import Say, certifying
+from rag_audit.models.records import DrandBeacon, PreviousWindow, WindowHeader, WindowTrailer
+from rag_audit.service.process import Say, precomputing
 from rag_audit.service.running.acts import Acts, previous_of, previous_on_disk
 from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.directory import Place, RunDirectory, without_commands
 from rag_audit.service.running.jobs import Jobs, Stopped
 from rag_audit.service.running.joining import Joining
-from rag_audit.service.running.shelf import Place, Shelf, without_commands
 from rag_audit.service.running.witnesses import NoteWatcher, Submissions
 from rag_audit.service.windows import Windows
 
@@ -42,14 +42,14 @@ ROOM_BYTES = 1 << 20
 class Supervisor:
     """All windows of one configuration, in one process.
 
-    :param shelf: the run's folder, which the supervisor closes
+    :param directory: the run's folder, which the supervisor closes
     :param jobs: where long work runs
     """
 
     def __init__(
         self,
         config: RunConfig,
-        shelf: Shelf,
+        directory: RunDirectory,
         key: SigningKey,
         *,
         say: Say,
@@ -57,22 +57,22 @@ class Supervisor:
         jobs: Jobs | None = None,
     ) -> None:
         self.served = Windows()
-        self.shelf = shelf
+        self.directory = directory
         self.windows: dict[str, Window] = {}
         self._told = config.told
-        self._acts = Acts(config, shelf, key, clock, say)
+        self._acts = Acts(config, directory, key, clock, say)
         self._clock, self._say = clock, say
         self._jobs = jobs or Jobs()
         self._notes = NoteWatcher(say)
         self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
-        self._joining = Joining(config, shelf, self.served, self._asking, say, self._acts.once)
+        self._joining = Joining(config, directory, self.served, self._asking, say, self._acts.once)
         self.intake = self._joining.intake(key, self._acts.origin, clock)
         self._beside: dict[str, ExitStack] = {}
         self._later: dict[str, int] = {}
         self._waits: dict[str, tuple[str, int]] = {}
         self._proved: set[str] = set()
         self._tried: set[Path] = set()
-        self._last = shelf.state.seen
+        self._last = directory.state.seen
 
     @property
     def finished(self) -> bool:
@@ -103,28 +103,28 @@ class Supervisor:
             for name in list(self.windows):
                 self._shut(name)
             self._joining.close()
-            self.shelf.close()
+            self.directory.close()
         return ended
 
     # -- one window ------------------------------------------------------------------------------------------
 
     def _unfinished(self) -> list[Place]:
         """The opened windows with remaining work, in order."""
-        published = set(self.shelf.state.published)
-        return [p for p in self.shelf.places() if p.window not in published and p.opened]
+        published = set(self.directory.state.published)
+        return [p for p in self.directory.places() if p.window not in published and p.opened]
 
     def _tend(self, place: Place, now: int) -> str | None:
         """The next act for an opened window."""
         name = place.window
         if self._jobs.busy(f"close {name}") or self._jobs.busy(f"prove {name}"):
             return None
-        if now >= self.shelf.facts(place).delete_after:
+        if now >= self.directory.facts(place).delete_after:
             self._say(
                 f"{name} is not finished on its policy's date of deletion, so the run stops working on it"
             )
             if name in self.windows:
                 self._shut(name)
-            self.shelf.published(place)
+            self.directory.published(place)
             return f"done {name}"
         window = self.windows.get(name)
         if window is not None and (failure := window.state.store.failure) is not None:
@@ -140,53 +140,53 @@ class Supervisor:
             return f"resume {name}"
         if taken := self._notes.admit_new(window):
             return f"notes {name}: {', '.join(taken)}"
-        if (asked := self._asking.look(window)) is not None:
-            return asked
-        status, opening = window.status, window.opening
+        if (requested := self._asking.look(window)) is not None:
+            return requested
+        status, header = window.status, window.header
         if status == "committed":
             return self._not_yet_active(window, now)
         if status == "active":
             if (joined := self._joining.look(window, now)) is not None:
                 return joined
-            if now > opening.closes_at:
+            if now > header.closes_at:
                 self._quiet(name)
                 self._jobs.start(f"close {name}", lambda: self._acts.close(window, self._jobs.check))
                 return f"close {name}"
             self._wait(
-                name, f"queries from {local_time(opening.opens_at)} to {local_time(opening.closes_at)}", now
+                name, f"queries from {local_time(header.opens_at)} to {local_time(header.closes_at)}", now
             )
-            if name not in self._beside and self._told.serve.ahead:
+            if name not in self._beside and self._told.serve.precompute:
                 self._beside[name] = ExitStack()
-                self._beside[name].enter_context(certifying(window, self._told.serve.ahead, self._say))
+                self._beside[name].enter_context(precomputing(window, self._told.serve.precompute, self._say))
             if self.served.newest is window:
-                self.shelf.point(place)
+                self.directory.point(place)
             return None
         return self._ended(place, window, status, now)
 
     def _not_yet_active(self, window: Window, now: int) -> str | None:
-        name, opening = window.opening.window, window.opening
+        name, header = window.header.window, window.header
         cosigned = window.publisher.fully_cosigned(1)
-        if now > opening.closes_at or (now >= opening.opens_at and not cosigned):
+        if now > header.closes_at or (now >= header.opens_at and not cosigned):
             missing = missing_cosignatures(window.context.layout.public, 1, window.witnesses)
             reason = f"cosignatures of {', '.join(missing)}" if missing else "its beacon"
-            self._say(f"{name} lacks {reason} at {local_time(opening.opens_at)}, at its opening time: the run"
+            self._say(f"{name} lacks {reason} at {local_time(header.opens_at)}, at its opening time: the run"
                       " abandons it,"
                       " and opens another window. Verifiers count abandoned windows")  # fmt: skip
             window.close(abandoned=True)
             return f"abandon {name}"
-        if cosigned and isinstance(opening.beacon, DrandBeacon):
-            path = window.context.layout.public.notes / f"drand-{opening.beacon.round}.txt"
+        if cosigned and isinstance(header.beacon, DrandBeacon):
+            path = window.context.layout.public.notes / f"drand-{header.beacon.round}.txt"
             if path.exists():
                 window.admit_drand(read_text(path, max_bytes=MAX_NOTE_BYTES).split())
                 return f"beacon {name}"
         late = (
             ""
-            if now < opening.opens_at
-            else f"; it was to open at {local_time(opening.opens_at)}, and opens late"
+            if now < header.opens_at
+            else f"; it was to open at {local_time(header.opens_at)}, and opens late"
         )
         self._wait(
             name,
-            without_commands(waited_for(opening, window.context.layout.public, window.witnesses)) + late,
+            without_commands(waited_for(header, window.context.layout.public, window.witnesses)) + late,
             now,
         )
         return None
@@ -206,16 +206,16 @@ class Supervisor:
             return f"prove {name}"
         if self._followed(place):
             window.export()
-            self.shelf.published(place, abandoned=_abandoned(window))
+            self.directory.published(place, abandoned=_abandoned(window))
             self._shut(name)
             return f"done {name}"
         return None
 
     def _prove(self, window: Window) -> None:
-        name = window.opening.window
-        made = self._acts.prove(window, self._jobs.check)
+        name = window.header.window
+        result = self._acts.prove(window, self._jobs.check)
         self._proved.add(name)
-        self._say(f"{name}: {made} proofs made, {window.context.layout.public.window} is complete")
+        self._say(f"{name}: {result} proofs made, {window.context.layout.public.window} is complete")
 
     def _shut(self, name: str) -> None:
         window = self.windows.pop(name)
@@ -232,21 +232,21 @@ class Supervisor:
     # -- the next window -------------------------------------------------------------------------------------
 
     def _next(self, now: int) -> str | None:
-        schedule, latest = self._told.schedule, self.shelf.latest()
+        schedule, latest = self._told.schedule, self.directory.latest()
         if self._over():
             return None
-        place = self.shelf.place(1 if latest is None else latest.number + 1)
+        place = self.directory.place(1 if latest is None else latest.number + 1)
         job = f"prepare {place.window}"
         if self._jobs.busy(job):
             return None
         before = None if latest is None else self.windows.get(latest.window)
-        if latest is not None and before is None and latest.window not in self.shelf.state.published:
+        if latest is not None and before is None and latest.window not in self.directory.state.published:
             return None  # it is read back first
         if not place.prepared:
             if (
                 before is not None
                 and not before.state.ended
-                and now < before.opening.closes_at - schedule.prepare_ms
+                and now < before.header.closes_at - schedule.prepare_ms
             ):
                 return None
             self._jobs.start(job, lambda: self._acts.prepare(place, self._jobs.check))
@@ -254,9 +254,9 @@ class Supervisor:
         if before is not None and not (before.state.ended and self._settled(before)):
             return None
         opened = self._acts.open(place, self._previous())
-        if not isinstance(opened, Opening):
-            if (asked := self._asking.nonces(opened, place.window)) is not None:
-                return asked
+        if not isinstance(opened, WindowHeader):
+            if (requested := self._asking.nonces(opened, place.window)) is not None:
+                return requested
             self._wait(place.window, f"nonce lines of {', '.join(opened)} in {self._told.nonces};"
                        " print one with `rag-audit witness nonce`", now)  # fmt: skip
             return None
@@ -270,15 +270,15 @@ class Supervisor:
 
     def _previous(self) -> PreviousWindow | None:
         """The last window that a witness knows. A window without a cosignature is in no witness's chain."""
-        for place in reversed([p for p in self.shelf.places() if p.opened]):
-            keys = self.shelf.facts(place).witnesses
+        for place in reversed([p for p in self.directory.places() if p.opened]):
+            keys = self.directory.facts(place).witnesses
             if len(missing_cosignatures(place.layout.public, 1, keys)) < len(keys):
                 window = self.windows.get(place.window)
                 return previous_on_disk(place.layout) if window is None else previous_of(window)
         return None
 
     def _settled(self, window: Window) -> bool:
-        """Whether all witnesses that cosigned a window's opening cosigned its end."""
+        """Whether all witnesses that cosigned a window's header cosigned its end."""
         public, size = window.context.layout.public, len(window.state.entries)
         return set(missing_cosignatures(public, size, window.witnesses)) <= set(
             missing_cosignatures(public, 1, window.witnesses)
@@ -286,37 +286,37 @@ class Supervisor:
 
     def _followed(self, place: Place) -> bool:
         """Whether a later window has its beacon, or none will follow, so that no party asks this window any more."""
-        later = [p for p in self.shelf.places() if p.number > place.number and p.opened]
+        later = [p for p in self.directory.places() if p.number > place.number and p.opened]
         open_ = [self.windows[p.window] for p in later if p.window in self.windows]
         if any(not _abandoned(w) and w.status != "committed" for w in open_):
             return True
-        return any(p.window in self.shelf.state.published for p in later) or (not later and self._over())
+        return any(p.window in self.directory.state.published for p in later) or (not later and self._over())
 
     def _over(self) -> bool:
         """Whether the schedule asks for no further window."""
-        return 0 < self._told.schedule.windows <= sum(self._counts(p) for p in self.shelf.places())
+        return 0 < self._told.schedule.windows <= sum(self._counts(p) for p in self.directory.places())
 
     def _counts(self, place: Place) -> bool:
         """Whether a window counts for the schedule: it is opened and not abandoned."""
         window = self.windows.get(place.window)
         if window is not None:
             return not _abandoned(window)
-        return place.opened and place.window not in self.shelf.state.abandoned
+        return place.opened and place.window not in self.directory.state.abandoned
 
     # -- afterwards ------------------------------------------------------------------------------------------
 
     def _forget(self, now: int) -> str | None:
-        for name in self.shelf.state.published:
-            place = Place(0, self.shelf.windows / name)
-            if place.layout.secrets.exists() and now >= self.shelf.facts(place).delete_after:
+        for name in self.directory.state.published:
+            place = Place(0, self.directory.windows / name)
+            if place.layout.secrets.exists() and now >= self.directory.facts(place).delete_after:
                 self._acts.forget(place)
                 self._say(f"{name}: the seed and the stored queries are deleted on the policy's date")
                 return f"forget {name}"
         return None
 
     def _challenge(self) -> str | None:
-        for name in self.shelf.state.published:
-            place = Place(0, self.shelf.windows / name)
+        for name in self.directory.state.published:
+            place = Place(0, self.directory.windows / name)
             if not place.layout.secrets.exists():
                 continue
             for path in sorted(place.layout.public.notes.glob("challenge-*.txt")):
@@ -329,7 +329,7 @@ class Supervisor:
                     self._tried.add(path)
                     self._say(f"{name}: {path.name} is not answered: {exc}")
                     continue
-                if digest in self.shelf.state.answered:
+                if digest in self.directory.state.answered:
                     continue
                 self._tried.add(path)
                 self._jobs.start(job, lambda p=place, n=path: self._answer(p, n))  # type: ignore[misc]
@@ -338,14 +338,14 @@ class Supervisor:
 
     def _answer(self, place: Place, note: Path) -> None:
         try:
-            made = self._acts.answer(place, note, self._jobs.check)
+            result = self._acts.answer(place, note, self._jobs.check)
         except (SchemaError, EncodingError) as exc:
             self._say(f"{place.window}: {note.name} is not answered: {exc}")
             return
         except BaseException:
             self._tried.discard(note)
             raise
-        self._say(f"{place.window}: {made} proofs made for {note.name}")
+        self._say(f"{place.window}: {result} proofs made for {note.name}")
 
     # -- clock, failures, reports ---------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class Supervisor:
                       " tasks with a date wait")  # fmt: skip
             self._later.clear()
         self._last = now
-        self.shelf.saw(now, every=SEEN_MS)
+        self.directory.saw(now, every=SEEN_MS)
         return now
 
     def _ended_jobs(self, now: int) -> str | None:
@@ -407,4 +407,4 @@ def try_room(folder: Path) -> None:
 
 def _abandoned(window: Window) -> bool:
     last = window.state.entries[-1]
-    return isinstance(last, Closing) and last.abandoned
+    return isinstance(last, WindowTrailer) and last.abandoned

@@ -19,7 +19,7 @@ from rag_audit.attest.window import Window
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.signing import SigningKey
-from rag_audit.models.records import Enrolment, Opening, WitnessBeacon
+from rag_audit.models.records import Enrolment, WindowHeader, WitnessBeacon
 from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs
@@ -42,10 +42,10 @@ class NoteWatcher:
             if path.name.startswith(("challenge-", "drand-")):
                 continue
             try:
-                found = path.stat()
+                result = path.stat()
             except OSError:
                 continue
-            version = (found.st_mtime_ns, found.st_size)
+            version = (result.st_mtime_ns, result.st_size)
             if self._seen.get(path) != version:
                 self._seen[path] = version
                 fresh.append(path)
@@ -58,10 +58,10 @@ class NoteWatcher:
         # A reveal may arrive before the cosignatures that it needs, so each arrival retries all waiting notes.
         notes = window.context.layout.public.notes
         for size in sorted({p.name.split("-")[1] for p in notes.glob("beacon-*-*.txt")}):
-            together = sorted(notes.glob(f"beacon-{size}-*.txt"))
+            batch = sorted(notes.glob(f"beacon-{size}-*.txt"))
             waits = not size.isdigit() or int(size) - 1 not in window.state.beacons
-            if waits and len(together) >= _nonces(window, size) and self._admit(window, together):
-                taken += [p.name for p in together]
+            if waits and len(batch) >= _nonces(window, size) and self._admit(window, batch):
+                taken += [p.name for p in batch]
         return taken
 
     def _together(self, window: Window, paths: list[Path]) -> bool:
@@ -80,7 +80,7 @@ class NoteWatcher:
                 self._seen.pop(path, None)
             raise
         except RagAuditError as exc:
-            self._say(f"{window.opening.window}: {paths[0].name} is not accepted: {exc}")
+            self._say(f"{window.header.window}: {paths[0].name} is not accepted: {exc}")
             return False
         return True
 
@@ -90,7 +90,7 @@ def _nonces(window: Window, size: str) -> int:
     if not size.isdigit() or not 0 < int(size) <= len(window.state.entries):
         return len(window.witnesses)
     entry = window.state.entries[int(size) - 1]
-    beacon = entry.beacon if isinstance(entry, Opening | Enrolment) else None
+    beacon = entry.beacon if isinstance(entry, WindowHeader | Enrolment) else None
     return len(beacon.witnesses) if isinstance(beacon, WitnessBeacon) else len(window.witnesses)
 
 
@@ -128,7 +128,7 @@ def find_beacon(
     :param used: commitments that a window header already names
     :returns: the beacon, or None with the names of the witnesses without a fresh commitment
     """
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     known = {str(w): w.name for w in witnesses}
     for path in _lines(folder):
         try:
@@ -140,16 +140,16 @@ def find_beacon(
             say(f"{path.name} is not a nonce line: {exc}")
             continue
         if line.vkey in known and line.commitment not in used:
-            found.setdefault(known[line.vkey], line.model_dump())
-    missing = [w.name for w in witnesses if w.name not in found]
+            result.setdefault(known[line.vkey], line.model_dump())
+    missing = [w.name for w in witnesses if w.name not in result]
     if missing:
         return None, missing
-    lines = [found[w.name] for w in witnesses]
+    lines = [result[w.name] for w in witnesses]
     return WitnessBeacon.parse({"source": "witnesses", "witnesses": lines}, field=str(folder)), []
 
 
 def set_aside(folder: Path, target: Path, witness: VerifierKey, used: set[str]) -> bool:
-    """Move a witness's fresh nonce line to where no opening looks for one.
+    """Move a witness's fresh nonce line to where no window header looks for one.
 
     :returns: False if there is no such line
     """
@@ -163,7 +163,7 @@ def set_aside(folder: Path, target: Path, witness: VerifierKey, used: set[str]) 
 
 
 def drop_used(folder: Path, used: set[str]) -> None:
-    """Remove the files of commitments that openings name, which no other opening can."""
+    """Remove the files of commitments that window headers name, which no other header can."""
     for path in _lines(folder):
         try:
             value = read_json(path, max_bytes=MAX_LINE_BYTES)
@@ -214,7 +214,7 @@ class Submissions:
         """
         for remote in self._remotes:
             if self._free(remote) and self._lacks(window, remote):
-                return self._begin(remote, window.opening.window, lambda r=remote: self._both(window, r))  # type: ignore[misc]
+                return self._begin(remote, window.header.window, lambda r=remote: self._both(window, r))  # type: ignore[misc]
         return None
 
     def nonces(self, missing: Sequence[str], window: str, folder: Path | None = None) -> str | None:
@@ -280,9 +280,9 @@ class Submissions:
 
     def _both(self, window: Window, remote: Remote) -> None:
         public = window.context.layout.public.folder
-        asked = Submitting(public, self._key.verifier, window.witnesses, held=window.state)
-        if asked.cosign(remote) is None:
-            asked.reveal(remote, len(window.witnesses))
+        requested = Submitting(public, self._key.verifier, window.witnesses, held=window.state)
+        if requested.cosign(remote) is None:
+            requested.reveal(remote, len(window.witnesses))
 
     def _nonce(self, remote: Remote, window: str, folder: Path | None) -> Path:
         line = fetch_nonce(remote, self._origin, window, self._key).witnesses[0]

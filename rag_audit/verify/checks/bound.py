@@ -24,20 +24,20 @@ def check(case: Case) -> None:
     with case.guarding("bound.computed"):
         figures = policy.figures()
         eps = figures["eps_audit"]
-        found = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
+        result = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
         # If no epsilon bounds every outcome of a tenant, the policy states so; trust.toml decides.
         finite = Decimal(eps).is_finite() or figures["eps_audit_by"] == accounting.NO_BOUND
-        case.report("bound.computed", finite, "a finite bound, or tenants without one", found)
+        case.report("bound.computed", finite, "a finite bound, or tenants without one", result)
         case.figures = {**case.figures, **figures}
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for q in case.queries:
             counts[q.tenant][q.account] += 1
-        realised = [_realised(case, tenant, list(asked.values())) for tenant, asked in counts.items()]
+        realised = [_realised(case, tenant, list(requested.values())) for tenant, requested in counts.items()]
         case.figures["eps_realised"] = accounting.text(max(realised, default=0.0))
         case.figures["by_chance"] = {
             t.tenant: accounting.text(chance)
             for t in policy.tenants
-            if (chance := policy.mechanism(t).chance_alone(policy.n * policy.k_max)) is not None
+            if (chance := policy.mechanism(t).list_without_relevance(policy.n * policy.k_max)) is not None
         }
         case.figures["listable"] = {
             t.tenant: min(t.capacity, counts[t.tenant].total() * policy.mechanism(t).longest)
@@ -45,10 +45,10 @@ def check(case: Case) -> None:
         }
 
 
-def _realised(case: Case, tenant: str, asked: list[int]) -> float:
+def _realised(case: Case, tenant: str, requested: list[int]) -> float:
     """The epsilon for the accounts that asked: infinite if the tenant's mechanism bounds no epsilon."""
     policy = case.policy
     part = policy.tenant(tenant)
     if part is None:  # `ledger.accounts` fails in this case
         return math.inf
-    return policy.mechanism(part).realised(asked, n=policy.n, k=policy.k_max, delta=policy.delta_policy)
+    return policy.mechanism(part).realised(requested, n=policy.n, k=policy.k_max, delta=policy.delta_policy)

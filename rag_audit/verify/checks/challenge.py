@@ -52,17 +52,17 @@ def required_records(case: Case) -> set[int] | None:
         return set(every)
     beta, eta = decimal(require.beta), decimal(require.eta)
     if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
-        found = ", ".join(
+        result = ", ".join(
             f"{name} {'absent' if v is None else v}" for name, v in (("beta", beta), ("eta", eta))
         )
-        case.require("proof.challenge", False, "beta and eta in (0, 1) in trust.toml", found)
+        case.require("proof.challenge", False, "beta and eta in (0, 1) in trust.toml", result)
         return None
     needed = sample_size(beta, eta, len(every))
     own = [len(_drawn(case, named.challenge, every) or ()) for named in case.challenges]
-    published, found = _published(case, every)
+    published, result = _published(case, every)
     largest = max(own if own else map(len, published), default=0)
     if own and over:
-        found = f"the verifier's own challenge of {largest} records"
+        result = f"the verifier's own challenge of {largest} records"
     positions.update(*published)
     enough = over and largest >= needed and (largest > 0 or not every)
     drawn_by = "a challenge by this verifier" if own else "a signed challenge"
@@ -70,7 +70,7 @@ def required_records(case: Case) -> set[int] | None:
         "proof.challenge",
         Status.PASS if enough else Status.UNDECIDED,
         f"{drawn_by} of at least {needed} records",
-        found,
+        result,
     ):
         return None
     case.figures["sampled"] = len(positions)
@@ -81,7 +81,7 @@ def required_records(case: Case) -> set[int] | None:
 def _drawn(case: Case, challenge: Challenge, every: list[int]) -> list[int] | None:
     """The records that a challenge draws, or None if it is over another ledger."""
     named = (challenge.origin, challenge.window, challenge.size, challenge.root)
-    if named != (case.opening.origin, case.opening.window, case.final.size, case.final.root):
+    if named != (case.header.origin, case.header.window, case.final.size, case.final.root):
         return None
     return challenge.positions(every)
 
@@ -89,18 +89,18 @@ def _drawn(case: Case, challenge: Challenge, every: list[int]) -> list[int] | No
 def _published(case: Case, every: list[int]) -> tuple[list[list[int]], str]:
     """The draws of the window file that count, and their description for the report."""
     draws: list[list[int]] = []
-    found = "no challenge by a key in trust.toml"
+    result = "no challenge by a key in trust.toml"
     for number, text in enumerate(case.file.challenges):
         with case.guarding("proof.challenge"):
             try:
                 challenge = open_challenge(text, case.trust, field=f"challenges[{number}]")
             except SignatureError as exc:
-                found = str(exc)
+                result = str(exc)
                 continue
             drawn = _drawn(case, challenge, every)
             if drawn is None:
-                found = "a challenge over another ledger"
+                result = "a challenge over another ledger"
                 continue
             draws.append(drawn)
-            found = f"a challenge of {max(map(len, draws))} records"
-    return draws, found
+            result = f"a challenge of {max(map(len, draws))} records"
+    return draws, result

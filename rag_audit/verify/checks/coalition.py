@@ -16,8 +16,8 @@ def check(case: Case) -> None:
     """Run the group. Even a declared estimate can fail a window, but only a coalition proof makes it `checked`."""
     if case.partial:
         return  # the estimate is about every record
-    closing = case.closing
-    declared = None if closing is None else closing.coalition
+    trailer = case.trailer
+    declared = None if trailer is None else trailer.coalition
     case.figures["coalition"] = "not-checked"
     if declared is None:
         _certificate(case, None)
@@ -26,9 +26,9 @@ def check(case: Case) -> None:
     c, c_tenant = declared.c, declared.c_tenant
     case.figures["c"] = {"all": c, "tenant": c_tenant}
     estimator = policy.estimator
-    asked = _parameters(estimator.theta, estimator.tau, estimator.tau_unit)
-    found = _parameters(declared.theta, declared.tau, declared.tau_unit)
-    right = case.report("coalition.parameters", found == asked, asked, found)
+    requested = _parameters(estimator.theta, estimator.tau, estimator.tau_unit)
+    result = _parameters(declared.theta, declared.tau, declared.tau_unit)
+    right = case.report("coalition.parameters", result == requested, requested, result)
     right &= case.report(
         "coalition.count",
         min(1, asking) <= c_tenant <= c <= asking,
@@ -48,22 +48,22 @@ def _parameters(theta: list[int], tau: int, unit: str) -> str:
 
 def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     """Whether the window's coalition proof proves the declared estimate."""
-    required, present = case.policy.estimator.certificate, case.file.certificate
-    named = None if declared is None else declared.certificate
+    required, present = case.policy.estimator.coalition_proof, case.file.coalition_proof
+    named = None if declared is None else declared.coalition_proof
     if required is None or not case.queries:
         if present is not None or named is not None:
             why = "the window has no query" if required else "the policy requires none"
             case.record(
-                "coalition.certificate",
+                "coalition.proof",
                 Status.UNDECIDED,
                 f"no coalition proof: {why}",
                 "the trailer names a coalition proof",
             )
         return False
     if declared is None or present is None or named is None:
-        where = "window" if present is None else "closing record"
+        where = "window" if present is None else "window trailer"
         case.record(
-            "coalition.certificate",
+            "coalition.proof",
             Status.UNDECIDED,
             f"a coalition proof by {required.system}",
             f"no coalition proof in the {where}",
@@ -72,7 +72,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     digest = digest_hex(present)
     if digest != named:
         return case.report(
-            "coalition.certificate", False, f"the proof that the window trailer names, {named}", digest
+            "coalition.proof", False, f"the proof that the window trailer names, {named}", digest
         )
     with case.guarding("coalition.circuit"):
         p, q = case.policy.estimator.theta
@@ -86,24 +86,24 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
         # false.
         status = Status.PASS if circuit == required.circuit else Status.UNDECIDED
         if not case.record(
-            "coalition.circuit", status, circuit, required.circuit, "policy.estimator.certificate"
+            "coalition.circuit", status, circuit, required.circuit, "policy.estimator.coalition_proof"
         ):
             return False
         with case.guarding("coalition.key"):
             key = proofs.open(size, case.file.verification_keys, case.trust.pins, engine=case.engine)
             case.report("coalition.key", True, key.digest, key.digest)
             case.setups.add(key.setup or "transparent")
-            with case.guarding("coalition.certificate"):
+            with case.guarding("coalition.proof"):
                 entries = len(case.entries) - 1
                 statement = coalition_statement(
                     case.queries,
                     declared,
-                    opening_digest=case.opening_digest,
-                    head=Checkpoint(case.opening.log, entries, case.tree.root(entries)),
+                    header_digest=case.header_digest,
+                    head=Checkpoint(case.header.log, entries, case.tree.root(entries)),
                     dimension=dimension,
                     capacity=required.records,
                 )
                 key.verify(statement, present)
                 proved = f"c = {declared.c}, in one tenant {declared.c_tenant}"
-                return case.report("coalition.certificate", True, f"a proof of {proved}", "a valid proof")
+                return case.report("coalition.proof", True, f"a proof of {proved}", "a valid proof")
     return False

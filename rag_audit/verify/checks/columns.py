@@ -1,4 +1,4 @@
-"""`proof.kept.*`: the sampled positions of a tenant are the Bernoulli bits of the committed seed and the beacon. The
+"""`proof.sample.*`: the sampled positions of a tenant are the Bernoulli bits of the committed seed and the beacon. The
 same holds for every other column that a window commits to, by the column's name (`mechanisms.COLUMNS`)."""
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ def check(case: Case) -> dict[str, dict[str, ColumnCommitment]]:
 
     :returns: the accepted commitments of each tenant by column
     """
-    found: dict[str, dict[str, ColumnCommitment]] = {}
+    result: dict[str, dict[str, ColumnCommitment]] = {}
     for part in case.policy.tenants:
         if part.system not in SYSTEMS:
             continue
         opened = {name: _open(case, part.tenant, name) for name in case.policy.mechanism(part).columns}
-        found[part.tenant] = {name: made for name, made in opened.items() if made is not None}
-    return found
+        result[part.tenant] = {name: column for name, column in opened.items() if column is not None}
+    return result
 
 
 def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
@@ -33,8 +33,8 @@ def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
     place = f"proofs.{entry.seq}.{name}"
     value = case.proofs_of(str(entry.seq))
     if not isinstance(value, dict) or set(value) != {name}:
-        found = "no proof" if value is None else "another value"
-        case.record(check_id, Status.UNDECIDED, f"a proof of the {name} positions", found, place)
+        result = "no proof" if value is None else "another value"
+        case.record(check_id, Status.UNDECIDED, f"a proof of the {name} positions", result, place)
         return None
     part, beacon = case.policy.tenant(owner), case.beacons().get(0)
     assert part is not None
@@ -44,12 +44,12 @@ def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
     try:
         system = proof_system(part.system)
         tenant = tenant_public(case.tenants[owner], policy=case.policy, manifest=case.manifest,
-                               opening_digest=case.opening_digest)  # fmt: skip
+                               header_digest=case.header_digest)  # fmt: skip
         named, circuit = part.circuits.get(name), system.circuits(tenant.constants).get(name)
         if named != circuit:
             case.record(check_id, Status.UNDECIDED, circuit, named, "policy.tenants")
             return None
-        public = COLUMNS[name](tenant, case.policy, opening=case.opening, beacon=bytes.fromhex(beacon.value))
+        public = COLUMNS[name](tenant, case.policy, header=case.header, beacon=bytes.fromhex(beacon.value))
         opened = system.column(name).open(
             public, entry.commitment, FileProof(value[name], place), case.file.verification_keys, case.trust.pins,
             engine=case.engine,

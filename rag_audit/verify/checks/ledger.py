@@ -18,17 +18,17 @@ from rag_audit.mechanisms import COLUMNS
 from rag_audit.models.models import repeated
 from rag_audit.models.records import (
     BeaconEntry,
-    Closing,
     ColumnEntry,
     Enrolment,
     Entry,
-    Opening,
     QueryRecord,
+    WindowHeader,
+    WindowTrailer,
     request_message,
     verifies,
 )
 from rag_audit.verify.case import Case, first
-from rag_audit.verify.checks.opening import check_beacon
+from rag_audit.verify.checks.header import check_beacon
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
 
 
@@ -39,7 +39,7 @@ def check(case: Case) -> None:
     >>> from rag_audit.verify.verifier import open_window
     >>> case = open_window(Path("docs/examples"), trust=Path("docs/examples/trust.toml"))
     >>> check(case)
-    >>> len(case.checks), {found.status.value for found in case.checks}
+    >>> len(case.checks), {check.status.value for check in case.checks}
     (15, {'pass'})
     """
     with case.guarding("ledger.checkpoint"):
@@ -55,7 +55,7 @@ def check(case: Case) -> None:
     if not case.partial:
         for name in COLUMNS:
             _column(case, name)
-    _held(case)
+    _disclosed_set(case)
     _requests(case)
     _slots(case)
 
@@ -71,21 +71,24 @@ def _checkpoint(case: Case) -> None:
     m, n = 1, case.tree.size
     path = case.tree.consistency_path(m, n)
     consistent = n >= m and verify_consistency(m, n, path, case.tree.root(m), root)
-    case.report("ledger.consistency", consistent, "the final tree extends the tree of the opening",
+    case.report("ledger.consistency", consistent, "the final tree extends the tree of the window header",
                 "the final tree extends it" if consistent else "the final tree does not extend it")  # fmt: skip
 
 
 def _sequence(case: Case) -> None:
     def wrong() -> Iterator[str]:
         for index, entry in enumerate(case.entries):
-            if isinstance(entry, Opening):
+            if isinstance(entry, WindowHeader):
                 if index:
                     yield f"a second window header at index {index}"
             elif entry.seq != index:
                 yield f"entry {index} has seq {entry.seq}"
-            if isinstance(entry, Closing) and index != len(case.entries) - 1:
+            if isinstance(entry, WindowTrailer) and index != len(case.entries) - 1:
                 yield f"the window trailer at index {index} is not the last entry"
-            if isinstance(entry, QueryRecord | ColumnEntry | Closing) and entry.window != case.opening.window:
+            if (
+                isinstance(entry, QueryRecord | ColumnEntry | WindowTrailer)
+                and entry.window != case.header.window
+            ):
                 yield f"entry {index} belongs to window {entry.window}"
 
     case.report(
@@ -98,22 +101,22 @@ def _sequence(case: Case) -> None:
 
 
 def _closing(case: Case) -> None:
-    closing = case.closing
-    if closing is None:
+    trailer = case.trailer
+    if trailer is None:
         case.report(
-            "ledger.closing", False, "a window trailer", "no window trailer: the window is not closed"
+            "ledger.trailer", False, "a window trailer", "no window trailer: the window is not closed"
         )
         return
     enrolments = len(case.enrolments)
-    found = f"{counted(closing.queries, 'query', 'queries')}, {counted(closing.enrolments, 'enrolment')}"
+    result = f"{counted(trailer.queries, 'query', 'queries')}, {counted(trailer.enrolments, 'enrolment')}"
     expected = f"{counted(len(case.queries), 'query', 'queries')}, {counted(enrolments, 'enrolment')}"
-    case.report("ledger.closing", found == expected and not closing.abandoned, expected,
-                found + (", abandoned" if closing.abandoned else ""))  # fmt: skip
+    case.report("ledger.trailer", result == expected and not trailer.abandoned, expected,
+                result + (", abandoned" if trailer.abandoned else ""))  # fmt: skip
     case.figures["enrolments"] = enrolments
 
 
 def _timestamps(case: Case) -> None:
-    opens, closes = case.opening.opens_at, case.opening.closes_at
+    opens, closes = case.header.opens_at, case.header.closes_at
 
     def wrong() -> Iterator[str]:
         last = opens
@@ -124,7 +127,7 @@ def _timestamps(case: Case) -> None:
                 if entry.ts < last:
                     yield f"entry {entry.seq} is earlier than the previous entry"
                 last = max(last, entry.ts)
-            if isinstance(entry, Closing) and entry.ts < last:
+            if isinstance(entry, WindowTrailer) and entry.ts < last:
                 yield f"window trailer at {instant(entry.ts)}"
 
     bad = first(wrong())
@@ -184,12 +187,12 @@ def _clock(case: Case) -> None:
     )
 
 
-def _following(entries: Sequence[Entry]) -> list[QueryRecord | Enrolment | Closing | None]:
+def _following(entries: Sequence[Entry]) -> list[QueryRecord | Enrolment | WindowTrailer | None]:
     """For each index, and for the one after the last, the first entry from there on that has a time."""
-    found: list[QueryRecord | Enrolment | Closing | None] = [None]
+    result: list[QueryRecord | Enrolment | WindowTrailer | None] = [None]
     for entry in reversed(entries):
-        found.append(entry if isinstance(entry, QueryRecord | Enrolment | Closing) else found[-1])
-    return found[::-1]
+        result.append(entry if isinstance(entry, QueryRecord | Enrolment | WindowTrailer) else result[-1])
+    return result[::-1]
 
 
 def _witnessed(case: Case) -> list[_Witnessed]:
@@ -197,14 +200,14 @@ def _witnessed(case: Case) -> list[_Witnessed]:
     time, and other checks decide whether they are allowed.
     """
     end = len(case.entries)
-    texts = [("the opening", case.file.opening_checkpoint, min(2, end))]
+    texts = [("the window header", case.file.header_checkpoint, min(2, end))]
     texts += [
         (f"size {e.entry + 1}", e.checkpoint, place + 1)
         for place, e in enumerate(case.entries)
         if isinstance(e, BeaconEntry) and e.entry
     ]
     texts.append(("the end", case.file.final_checkpoint, end))
-    found, opened = [], dict[str, SignedCheckpoint]()
+    result, opened = [], dict[str, SignedCheckpoint]()
     for name, text, before in texts:
         with suppress(RagAuditError):
             # Accounts that were enrolled in one batch share a checkpoint; its signatures are verified once.
@@ -212,8 +215,8 @@ def _witnessed(case: Case) -> list[_Witnessed]:
             head = signed.checkpoint
             at = 1000 * signed.quorum_time(case.trust.quorum)
             if 0 < head.size <= end and case.tree.root(head.size) == head.root:
-                found.append(_Witnessed(name, head.size, at, before))
-    return sorted(found, key=lambda stand: stand.size)
+                result.append(_Witnessed(name, head.size, at, before))
+    return sorted(result, key=lambda stand: stand.size)
 
 
 def _accounts(case: Case) -> None:
@@ -263,7 +266,7 @@ def _enrolment_beacons(case: Case) -> None:
     case.report(
         "ledger.beacons",
         not extra,
-        "one beacon for each opening or enrolment",
+        "one beacon for each window header or enrolment",
         extra or counted(entries.total(), "beacon"),
     )
 
@@ -293,18 +296,20 @@ def _column(case: Case, name: str) -> None:
                 bad or f"{len(entries)} tenants", bad and "entries")  # fmt: skip
 
 
-def _held(case: Case) -> None:
+def _disclosed_set(case: Case) -> None:
     """Check that exactly the records of tenants with randomized response commit to their accounts' disclosed sets."""
-    listing = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
-    if not listing and not any(q.held is not None for q in case.queries):
+    tenants = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
+    if not tenants and not any(q.disclosed_set is not None for q in case.queries):
         return
     wrong = (
-        f"record {q.seq} of {q.tenant}" for q in case.queries if (q.held is not None) != (q.tenant in listing)
+        f"record {q.seq} of {q.tenant}"
+        for q in case.queries
+        if (q.disclosed_set is not None) != (q.tenant in tenants)
     )
     bad = first(wrong)
-    case.report("ledger.held", bad is None, "a disclosed set in records with randomized response, and in no other"
-                                            " record",
-                bad or f"{len(listing)} tenants with randomized response", bad)  # fmt: skip
+    case.report("ledger.disclosed_set", bad is None,
+                "a disclosed set in records with randomized response, and in no other record",
+                bad or f"{len(tenants)} tenants with randomized response", bad)  # fmt: skip
 
 
 def _requests(case: Case) -> None:
@@ -313,9 +318,7 @@ def _requests(case: Case) -> None:
     def wrong() -> Iterator[str]:
         for q in case.queries:
             account = accounts.get(q.account)
-            message = request_message(
-                case.opening.origin, case.opening_digest, q.tenant, q.account, q.i, q.hq
-            )
+            message = request_message(case.header.origin, case.header_digest, q.tenant, q.account, q.i, q.hq)
             if account is None or not verifies(bytes.fromhex(account.key), message, q.sig):
                 yield f"record {q.seq}"
 
@@ -342,8 +345,8 @@ def _slots(case: Case) -> None:
         "the queries of each account have i = 1, 2, ..",
         order[0] if order else "no gap and no repetition",
     )
-    most = max(counts.values(), default=0)
+    maximum = max(counts.values(), default=0)
     case.report(
-        "ledger.limit", most <= case.policy.n, f"at most {case.policy.n} queries of each account", most
+        "ledger.limit", maximum <= case.policy.n, f"at most {case.policy.n} queries of each account", maximum
     )
     case.figures["counts"] = dict(sorted(counts.items()))

@@ -27,13 +27,13 @@ def check(case: Case) -> None:
     """Run the group. It reads the proofs twice: once for their subjects, and a second time to verify them, because
     the proofs of a large window do not fit into memory."""
     case.figures["proofs"] = "none"
-    asked = required_records(case)
+    requested = required_records(case)
     given, unknown, unpinned = _given(case)
-    if asked is not None:
-        case.required = frozenset(asked)
-        case.tallies["asked"] = len(asked)
-        _present(case, asked, given)
-    strangers = unknown + _strangers(case, given)
+    if requested is not None:
+        case.required = frozenset(requested)
+        case.tallies["requested"] = len(requested)
+        _present(case, requested, given)
+    strangers = unknown + _unknown_entries(case, given)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
                 "only proofs of query records, for their tenants' statements",
                 ", ".join(strangers[:3]) or "each proof has its record")  # fmt: skip
@@ -47,8 +47,8 @@ def check(case: Case) -> None:
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
     case.figures["proofs"] = "+".join(sorted(systems)) or "none"
     case.figures["proved"] = len(proved)
-    if asked is not None:
-        _a1(case, asked, valid)
+    if requested is not None:
+        _query_embedding(case, requested, valid)
 
 
 def _given(case: Case) -> tuple[Given, list[str], list[int]]:
@@ -70,8 +70,8 @@ def _given(case: Case) -> tuple[Given, list[str], list[int]]:
         if record.proof is not None and digest_hex(value) != record.proof:
             unpinned.append(record.seq)
         if isinstance(value, dict):
-            found = tuple((n, places(n, p)) for n, p in value.items())
-            given[record.seq] = same.setdefault(found, dict(found))
+            result = tuple((n, places(n, p)) for n, p in value.items())
+            given[record.seq] = same.setdefault(result, dict(result))
     return given, sorted(unknown), sorted(unpinned)
 
 
@@ -81,11 +81,11 @@ def _system(case: Case, tenant: str) -> ProofSystem | None:
     return None if part is None or part.system not in SYSTEMS else proof_system(part.system)
 
 
-def _present(case: Case, asked: Set[int], given: Given) -> None:
+def _present(case: Case, requested: Set[int], given: Given) -> None:
     missing = [
         (q.seq, name)
         for q in case.queries
-        if q.seq in asked
+        if q.seq in requested
         for name in _statements(case, q.tenant)
         if name not in given.get(q.seq, ())
     ]
@@ -93,8 +93,8 @@ def _present(case: Case, asked: Set[int], given: Given) -> None:
     case.record(
         "proof.present",
         Status.UNDECIDED if missing else Status.PASS,
-        f"proofs of every statement for each of {len(asked)} records",
-        f"{len(asked) - len(short)} of {len(asked)}",
+        f"proofs of every statement for each of {len(requested)} records",
+        f"{len(requested) - len(short)} of {len(requested)}",
         f"record {missing[0][0]} has no {missing[0][1]} proof" if missing else None,
     )
 
@@ -102,14 +102,14 @@ def _present(case: Case, asked: Set[int], given: Given) -> None:
 def _chains(case: Case) -> None:
     """Check that every record of a tenant with randomized response has to be proved. One unproved record could claim
     that its account's disclosed set is empty, and list every document a second time."""
-    listing = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
-    asked = sorted({q.tenant for q in case.queries} & listing)
-    if not asked:
+    remembering = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
+    requested = sorted({q.tenant for q in case.queries} & remembering)
+    if not requested:
         return
     whole = case.trust.require.mode == "full"
     case.record("proof.chain", Status.PASS if whole else Status.UNDECIDED,
                 "full mode for tenants with randomized response",
-                "full mode" if whole else f"sampled mode, {', '.join(asked)}")  # fmt: skip
+                "full mode" if whole else f"sampled mode, {', '.join(requested)}")  # fmt: skip
 
 
 def _statements(case: Case, tenant: str) -> list[str]:
@@ -118,7 +118,7 @@ def _statements(case: Case, tenant: str) -> list[str]:
     return [name for name in STATEMENTS if part is None or name in part.circuits]
 
 
-def _strangers(case: Case, given: Given) -> list[str]:
+def _unknown_entries(case: Case, given: Given) -> list[str]:
     """The proofs for names that are no statement of their record's tenant."""
     return [
         f"{q.seq}.{name}"
@@ -128,16 +128,16 @@ def _strangers(case: Case, given: Given) -> list[str]:
     ]
 
 
-def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
+def _query_embedding(case: Case, requested: Set[int], valid: set[tuple[int, str]]) -> None:
     """Raise the level of A1 where every record that needs proofs has a valid proof of `embed`."""
-    if not asked or any((seq, "embed") not in valid for seq in asked):
+    if not requested or any((seq, "embed") not in valid for seq in requested):
         return
     artefacts = case.manifest["embedder"]["artefacts"]
-    tenants = {q.tenant for q in case.queries if q.seq in asked}
+    tenants = {q.tenant for q in case.queries if q.seq in requested}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
     tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
     pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
-    case.figures["a1"] = "proved" if pinned and known_manifest(case) else "proved(unpinned)"
+    case.figures["query_embedding"] = "proved" if pinned and known_manifest(case) else "proved(unpinned)"
 
 
 def known_manifest(case: Case) -> bool:
@@ -196,7 +196,7 @@ def _verify(
     system = proof_system(part.system)
     with case.guarding(f"{prefix}.circuit.{tenant}"):
         public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.manifest,
-                               opening_digest=case.opening_digest, columns=columns)  # fmt: skip
+                               header_digest=case.header_digest, columns=columns)  # fmt: skip
         named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
         # Another digest may belong to the circuit of an older or newer release, which is unknown here and not proven
         # false.
@@ -239,18 +239,18 @@ def _verify_kind(
     """`_verify` for the proofs under one key, which are all for the same number of records."""
 
     def public(record: QueryRecord) -> RecordPublic:
-        made = case.publics.get(record.seq)
-        if made is None:
+        public = case.publics.get(record.seq)
+        if public is None:
             beacon = case.beacon_of(record.account) or b""
-            made = record_public(
-                record, tenant, opening=case.opening, beacon=beacon, before=case.before(record)
+            public = record_public(
+                record, tenant, header=case.header, beacon=beacon, before=case.before(record)
             )
-            case.publics[record.seq] = made
-        return made
+            case.publics[record.seq] = public
+        return public
 
     def proof(record: QueryRecord) -> FileProof:
-        made = case.file.proofs[str(record.seq)]
-        return FileProof(made[name] if isinstance(made, dict) else None, f"proofs.{record.seq}.{name}")
+        proofs = case.file.proofs[str(record.seq)]
+        return FileProof(proofs[name] if isinstance(proofs, dict) else None, f"proofs.{record.seq}.{name}")
 
     keys, pins = case.file.verification_keys, case.trust.pins
     with case.guarding(f"{prefix}.key.{tenant.tenant}"):
@@ -267,15 +267,15 @@ def _verify_kind(
                     Lazy(len(every), lambda i: public(every[i])),
                     check=case.checking,
                 )
-            found, at, status = f"{len(proved)} valid", None, Status.PASS
+            result, at, status = f"{len(proved)} valid", None, Status.PASS
             if bad:
                 first, reason = _refusal(bad)
-                found = f"{len(bad)} invalid: {refusal(reason)}"
+                result = f"{len(bad)} invalid: {refusal(reason)}"
                 at = f"record {proved[first].seq}"
                 if reason.field is not None and reason.field.startswith("proofs."):
                     at += f", {reason.field}"
                 status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
-            case.record(f"{prefix}.valid.{tenant.tenant}", status, f"{len(proved)} valid proofs", found, at)
+            case.record(f"{prefix}.valid.{tenant.tenant}", status, f"{len(proved)} valid proofs", result, at)
             return {r.seq for i, r in enumerate(proved) if i not in bad}
     return set()
 

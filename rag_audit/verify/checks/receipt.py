@@ -22,7 +22,7 @@ def check(case: Case, reembed: Reembed | None) -> None:
     >>> folder = Path("docs/examples")
     >>> case = open_window(folder, trust=folder / "trust.toml", receipts=[folder / "receipts"])
     >>> check(case, None)
-    >>> len(case.checks), {found.status.value for found in case.checks}
+    >>> len(case.checks), {check.status.value for check in case.checks}
     (3, {'pass'})
 
     :param reembed: re-embeds disclosed questions, by the embedder with artefacts pinned in trust.toml
@@ -40,13 +40,13 @@ def check(case: Case, reembed: Reembed | None) -> None:
         "signatures of provider and account, for this window",
         _first_of(rejected) if rejected else counted(len(opened), "receipt"),
     )
-    found = [(item, text) for item, receipt in opened for text in _disagreements(case, receipt)]
+    result = [(item, text) for item, receipt in opened for text in _disagreements(case, receipt)]
     between = withheld_once([receipt for _, receipt in opened], case.policy)
-    found += [(opened[index][0], text) for index, text in between.items()]
-    wrong = [f"{item.name}: {text}" for item, text in found]
+    result += [(opened[index][0], text) for index, text in between.items()]
+    wrong = [f"{item.name}: {text}" for item, text in result]
     # A receipt counts once, however many files contain it.
     accepted = {receipt.record.seq for _, receipt in opened}
-    disagreeing = {id(item) for item, _ in found}
+    disagreeing = {id(item) for item, _ in result}
     case.tallies["receipts_repeated"] = len(opened) - len(accepted)
     case.tallies["receipts_accepted"] = len(accepted)
     case.tallies["receipts_agreeing"] = len(
@@ -59,9 +59,9 @@ def check(case: Case, reembed: Reembed | None) -> None:
     independent = sum(named.values())
     case.figures["receipts"] = independent
     case.figures["receipts_other"] = len(named) - independent
-    least = case.trust.require.min_receipts
-    wanted = "min_receipts (absent)" if least is None else least
-    case.require("receipt.independent", least is not None and independent >= least,
+    minimum = case.trust.require.min_receipts
+    wanted = "min_receipts (absent)" if minimum is None else minimum
+    case.require("receipt.independent", minimum is not None and independent >= minimum,
                  f"at least {wanted} from accounts in trust.toml", independent)  # fmt: skip
     _re_execute(case, opened, reembed)
 
@@ -75,15 +75,17 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
     receipt = item.receipt
     account = case.accounts().get(receipt.account)
     if account is None:
-        raise SetupError("the receipt's account is not on the roster", field=item.name, found=receipt.account)
+        raise SetupError(
+            "the receipt's account is not on the roster", field=item.name, actual=receipt.account
+        )
     if not verifies(bytes.fromhex(account.key), receipt.message(), receipt.sig):
         raise SetupError(
-            "the receipt is not countersigned by its account", field=item.name, found=receipt.account
+            "the receipt is not countersigned by its account", field=item.name, actual=receipt.account
         )
     opened = open_receipt(
         receipt.receipt,
-        origin=case.opening.origin,
-        opening_digest=case.opening_digest,
+        origin=case.header.origin,
+        header_digest=case.header_digest,
         log_key=provider_key(case),
         field=item.name,
     )
@@ -92,7 +94,7 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
             "the receipt belongs to another account",
             field=item.name,
             expected=receipt.account,
-            found=opened.record.account,
+            actual=opened.record.account,
         )
     return opened
 
@@ -133,7 +135,7 @@ def _re_execute(case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], ree
     total = len(case.queries)
     disclosed = [(i, r) for i, r in opened if i.receipt.disclosed is not None]
     if reembed is None or not disclosed:
-        case.figures.setdefault("a1", "declared")
+        case.figures.setdefault("query_embedding", "declared")
         return
     done: set[int] = set()
     vouched: set[int] = set()
@@ -151,9 +153,11 @@ def _re_execute(case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], ree
             done.add(receipt.record.seq)
             if _independent(case, item):
                 vouched.add(receipt.record.seq)
-    case.report("proof.a1", not wrong, "cq is the pinned embedder's vector of the query",
+    case.report("proof.query_embedding", not wrong, "cq is the pinned embedder's vector of the query",
                 wrong[0] if wrong else f"{len(done)} of {total} re-executed, {len(vouched)} of them for accounts"
                 " that trust.toml names")  # fmt: skip
     # Proofs are stronger evidence than the verifier's own execution, and they cover every record. The provider chooses
     # what its own accounts disclose, so their disclosures are no evidence about the others.
-    case.figures.setdefault("a1", f"re-executed({len(vouched)}/{total})" if vouched else "declared")
+    case.figures.setdefault(
+        "query_embedding", f"re-executed({len(vouched)}/{total})" if vouched else "declared"
+    )

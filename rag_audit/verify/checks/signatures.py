@@ -27,7 +27,7 @@ def open_trusted(case: Case, text: str, *, field: str, window: str | None = None
     """
     return open_checkpoint(
         text,
-        origin=log_origin(case.trust.provider.origin, window or case.opening.window),
+        origin=log_origin(case.trust.provider.origin, window or case.header.window),
         log_key=provider_key(case),
         witnesses=witness_keys(case),
         field=field,
@@ -36,7 +36,7 @@ def open_trusted(case: Case, text: str, *, field: str, window: str | None = None
 
 def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -> SignedCheckpoint | None:
     """Check that the provider signed a checkpoint for trust.toml's origin, and that a quorum cosigned it."""
-    origin = log_origin(case.trust.provider.origin, case.opening.window)
+    origin = log_origin(case.trust.provider.origin, case.header.window)
     try:
         signed = open_trusted(case, text, field=signature_id)
     except SignatureError as exc:

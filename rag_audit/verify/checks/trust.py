@@ -10,16 +10,16 @@ from rag_audit._internal.words import counted
 from rag_audit.mechanisms import named
 from rag_audit.models.manifest import EmbedderManifest, manifest_digest
 from rag_audit.models.trust import (
-    A1_LEVELS,
     CHALLENGE_LEVELS,
     COALITION_LEVELS,
-    D1_LEVELS,
+    DOCUMENT_EMBEDDING_LEVELS,
+    QUERY_EMBEDDING_LEVELS,
     at_least,
     decimal,
     tau_of,
 )
 from rag_audit.proofs.backends import SYSTEMS, proof_system
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.verify.case import Case, Findings, Status
 
 ABSENT = "set in trust.toml (absent)"
@@ -78,24 +78,31 @@ def check_policy(case: Findings) -> None:
         "a threshold" if width is None else width,
     )
     if any(m.sampled for m in mechanisms):
-        _least_keep(case, min(m.kept_share for m in mechanisms))
-    least = require.min_k_max
+        _least_keep(case, min(m.sampled_share for m in mechanisms))
+    minimum = require.min_k_max
     case.require(
         "trust.min_k_max",
-        least is not None and policy.k_max >= least,
-        _or_absent("at least", least),
+        minimum is not None and policy.k_max >= minimum,
+        _or_absent("at least", minimum),
         policy.k_max,
     )
     _minimal_tau(case)
-    case.figures["d1"] = "declared"
-    for name, order in (("a1", A1_LEVELS), ("d1", D1_LEVELS), ("coalition", COALITION_LEVELS)):
+    case.figures["document_embedding"] = "declared"
+    for name, order in (
+        ("query_embedding", QUERY_EMBEDDING_LEVELS),
+        ("document_embedding", DOCUMENT_EMBEDDING_LEVELS),
+        ("coalition", COALITION_LEVELS),
+    ):
         level = str(case.figures.get(name, order[0]))
-        asked = getattr(require, name)
-        case.require(f"trust.{name}", at_least(level, asked, order), f"{asked} or better", level)
+        requested = getattr(require, name)
+        case.require(f"trust.{name}", at_least(level, requested, order), f"{requested} or better", level)
     if (drawn_by := case.figures.get("challenge")) is not None:
-        case.require("trust.challenge", at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
-                     f"{require.challenge} or better (--challenge supplies the verifier's own"
-                     " draw)", drawn_by)  # fmt: skip
+        case.require(
+            "trust.challenge",
+            at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
+            f"{require.challenge} or better (--challenge supplies the verifier's own draw)",
+            drawn_by,
+        )
 
 
 def check_setup(case: Findings, kinds: Collection[str]) -> None:
@@ -111,8 +118,8 @@ def check_embedder(case: Findings, embedder: EmbedderManifest) -> None:
     _artefacts(case, embedder)
     pin = case.trust.pins.manifest
     if pin is not None:
-        found = manifest_digest(embedder)
-        case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
+        result = manifest_digest(embedder)
+        case.report("trust.manifest", result == pin, pin, result, "embedder.embedder")
 
 
 def _least_keep(case: Findings, keep: int) -> None:
@@ -120,33 +127,35 @@ def _least_keep(case: Findings, keep: int) -> None:
 
     :param keep: over 2^40, as in policies, so that a decimal share is compared exactly
     """
-    least = decimal(case.trust.require.min_keep)
-    met = least is not None and keep >= floor(least * COIN_RANGE)
-    case.require("trust.min_keep", met, _or_absent("at least", least), f"{keep / COIN_RANGE:.6g}")
+    minimum = decimal(case.trust.require.min_keep)
+    met = minimum is not None and keep >= floor(minimum * PROBABILITY_RANGE)
+    case.require("trust.min_keep", met, _or_absent("at least", minimum), f"{keep / PROBABILITY_RANGE:.6g}")
 
 
 def _mechanisms(case: Findings) -> None:
-    """Check each tenant's mechanism and promised figure: epsilon, or odds_unlisted if only sampling protects it."""
+    """Check each tenant's mechanism and promised figure: epsilon, or exclusion_factor if only sampling protects it."""
     require, policy = case.trust.require, case.policy
-    found = {t.tenant: policy.mechanism(t).name for t in policy.tenants}
-    strange = [f"{tenant}: {kind}" for tenant, kind in found.items() if kind not in require.mechanisms]
+    result = {t.tenant: policy.mechanism(t).name for t in policy.tenants}
+    strange = [f"{tenant}: {kind}" for tenant, kind in result.items() if kind not in require.mechanisms]
     case.require("trust.mechanisms", not strange, f"only {', '.join(require.mechanisms)}",
-                 "; ".join(strange) or ", ".join(sorted(set(found.values()))))  # fmt: skip
+                 "; ".join(strange) or ", ".join(sorted(set(result.values()))))  # fmt: skip
     tenants = case.figures.get("tenants", {})
     with_eps = [t["eps"] for t in tenants.values() if named(t["mechanism"]).limit == "max_epsilon"]
     if case.max_epsilon_asked:  # by an option, which speaks of the verdict's figure
         _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
     elif with_eps or not tenants:
-        most = max(with_eps, key=Decimal, default=None)
-        _maximum(case, "max_epsilon", decimal(require.max_epsilon), most)
+        maximum = max(with_eps, key=Decimal, default=None)
+        _maximum(case, "max_epsilon", decimal(require.max_epsilon), maximum)
     sampled = [
-        t["odds_unlisted"] for t in tenants.values() if named(t["mechanism"]).limit == "max_odds_unlisted"
+        t["exclusion_factor"]
+        for t in tenants.values()
+        if named(t["mechanism"]).limit == "max_exclusion_factor"
     ]
     if sampled:
         odds = max(Decimal(odds) for odds in sampled if odds is not None)
-        limit = decimal(require.max_odds_unlisted)
+        limit = decimal(require.max_exclusion_factor)
         met = limit is not None and odds <= limit
-        case.require("trust.max_odds_unlisted", met, _or_absent("at most", limit), odds)
+        case.require("trust.max_exclusion_factor", met, _or_absent("at most", limit), odds)
 
 
 def _minimal_tau(case: Findings) -> None:
@@ -156,11 +165,11 @@ def _minimal_tau(case: Findings) -> None:
     estimator, wanted = case.policy.estimator, case.trust.require.min_tau
     met = wanted is not None and estimator.tau == 0
     if wanted is not None and not met:
-        least, unit = tau_of(wanted)
-        met = 0 < least <= estimator.tau and unit == estimator.tau_unit
-    found = "whole window" if estimator.tau == 0 else f"{estimator.tau} {estimator.tau_unit}"
+        minimum, unit = tau_of(wanted)
+        met = 0 < minimum <= estimator.tau and unit == estimator.tau_unit
+    result = "whole window" if estimator.tau == 0 else f"{estimator.tau} {estimator.tau_unit}"
     case.require(
-        "trust.min_tau", met, _or_absent("at least", "the whole window" if wanted == 0 else wanted), found
+        "trust.min_tau", met, _or_absent("at least", "the whole window" if wanted == 0 else wanted), result
     )
 
 
@@ -169,28 +178,28 @@ def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
 
     The commitments that proofs of A1 use may stay unpinned, which only lowers the level of A1.
     """
-    found = embedder["artefacts"]
+    result = embedder["artefacts"]
     pins = case.trust.pins.embedder
     if not pins:
         case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
         return
-    rest = found
-    if isinstance(found, dict) and not found.keys() <= pins.keys():
+    rest = result
+    if isinstance(result, dict) and not result.keys() <= pins.keys():
         tables = {proof_system(name).TABLE_ARTEFACT for name in SYSTEMS}
-        rest = {k: v for k, v in found.items() if k in pins or k not in tables}
+        rest = {k: v for k, v in result.items() if k in pins or k not in tables}
     ok = rest == pins
     case.report("trust.embedder", ok, f"{counted(len(pins), 'artefact')} as pinned: {', '.join(sorted(pins))}",
                 f"{counted(len(pins), 'artefact')} as pinned" if ok else _difference(pins, rest))  # fmt: skip
 
 
-def _difference(pins: Mapping[str, str], found: object) -> str:
+def _difference(pins: Mapping[str, str], actual: object) -> str:
     """The first artefact that is not the pinned one, and how many others are not."""
-    if not isinstance(found, dict):
+    if not isinstance(actual, dict):
         return "no named artefacts"
-    other = [name for name in sorted({*pins, *found}) if pins.get(name) != found.get(name)]
+    other = [name for name in sorted({*pins, *actual}) if pins.get(name) != actual.get(name)]
     name = other[0]
     more = f" (and {len(other) - 1} more)" if len(other) > 1 else ""
-    return f"{name} is {found.get(name, 'missing')}, the pin is {pins.get(name, 'none')}{more}"
+    return f"{name} is {actual.get(name, 'missing')}, the pin is {pins.get(name, 'none')}{more}"
 
 
 def _maximum(case: Findings, name: str, limit: Decimal | None, value: Decimal | str | None) -> None:

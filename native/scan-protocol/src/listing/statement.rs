@@ -1,4 +1,4 @@
-//! The statement of the proof of a list, and the sizes that follow from it: `docs/scan/listing.md`.
+//! The statement of the proof of a list, and the sizes that follow from it: `docs/scan/randomized-response.md`.
 use crate::asked::SCORE;
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};

@@ -1,4 +1,4 @@
-//! The statement of a proof of answers, and the sizes that follow from it: `docs/scan/query.md`, `docs/scan/together.md`.
+//! The statement of a proof of answers, and the sizes that follow from it: `docs/scan/query.md`, `docs/scan/batch.md`.
 use ragaudit_relation::dgs::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
 use ragaudit_relation::window::{ScoreWindow, MAX_LATTICE};
 use ragaudit_relation::NIBBLES_PER_ELEMENT;

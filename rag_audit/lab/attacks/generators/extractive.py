@@ -56,10 +56,10 @@ class ExtractiveGenerator:
         lines = []
         for number in range(1, len(parts)):
             left, right = parts[number - 1][-_AROUND:], parts[number][:_AROUND]
-            least = min(_LEAST_MATCH, len(left) + len(right))
-            found = max((_gap(p, left, right, least) for p in passages), default=(0, ""))
-            if found[0] >= least:
-                lines.append(f"[Mask_{number}]: {found[1]}")
+            minimum = min(_LEAST_MATCH, len(left) + len(right))
+            result = max((_gap(p, left, right, minimum) for p in passages), default=(0, ""))
+            if result[0] >= minimum:
+                lines.append(f"[Mask_{number}]: {result[1]}")
         return "\n".join(lines) or _UNKNOWN
 
     def _decide(self, task: YesNo, passages: Sequence[Passage]) -> str:
@@ -69,12 +69,12 @@ class ExtractiveGenerator:
             wanted = grams(words(task.statement), 3)
             share = max((len(wanted & p.triples) / max(1, len(wanted)) for p in passages), default=0.0)
             return "Yes" if share >= 0.5 else "No"
-        asked = words(task.statement)
-        told = {w for w in asked if w not in STOP_WORDS}
+        requested = words(task.statement)
+        told = {w for w in requested if w not in STOP_WORDS}
         covering = [p for p in passages if told and len(told & p.counts.keys()) / len(told) >= 0.7]
         if not covering:
             return _UNKNOWN
-        wanted = grams(asked, 2)
+        wanted = grams(requested, 2)
         share = max(len(wanted & p.pairs) / max(1, len(wanted)) for p in covering)
         return "Yes" if share >= 0.999 else "No"
 
@@ -82,7 +82,7 @@ class ExtractiveGenerator:
         before = words(task.retrieval)[-_LONGEST:]
         length, passage, place = max(
             ((*_longest(p, before), n) for n, p in enumerate(passages)),
-            key=lambda found: (found[0], -found[2]),
+            key=lambda actual: (actual[0], -actual[2]),
             default=(0, 0, -1),
         )
         if place < 0:
@@ -90,14 +90,14 @@ class ExtractiveGenerator:
         source = passages[place]
         if self._guarded:
             told = [w for w in source.words if w not in STOP_WORDS and len(w) > 2]
-            text = "In short: " + ", ".join(dict.fromkeys(told[: task.most // 2]))
+            text = "In short: " + ", ".join(dict.fromkeys(told[: task.maximum // 2]))
         elif length >= 2:
-            text = " ".join(source.words[passage : passage + task.most])
+            text = " ".join(source.words[passage : passage + task.maximum])
         else:
-            text = " ".join(" ".join(sentences(source.text)).split()[: task.most])
+            text = " ".join(" ".join(sentences(source.text)).split()[: task.maximum])
         if not task.probabilities:
             return Reply(text or _UNKNOWN)
-        written = words(text)[: task.most]
+        written = words(text)[: task.maximum]
         context = [*before, *written]
         logs = tuple(
             math.log(self._probability(w, context[max(0, len(before) + i - 4) : len(before) + i], passages))
@@ -138,36 +138,36 @@ def _match(of: Sequence[str], place: int, before: Sequence[str]) -> int:
 
 def _longest(passage: Passage, before: Sequence[str]) -> tuple[int, int]:
     """The longest match of the last words in a passage, and the place after it."""
-    found = [
+    result = [
         (_match(passage.words, place, before), place + 1)
         for place in (passage.places.get(before[-1], ()) if before else ())
     ]
-    return max(found, default=(0, 0))
+    return max(result, default=(0, 0))
 
 
-def _gap(passage: Passage, left: Sequence[str], right: Sequence[str], least: int) -> tuple[int, str]:
+def _gap(passage: Passage, left: Sequence[str], right: Sequence[str], minimum: int) -> tuple[int, str]:
     """The word, or the two or three of a fragmented one, between words like those around a mask, and the number of
     agreeing words.
 
-    :param least: minimum number of agreeing words; with fewer the result is either such a word or empty
+    :param minimum: minimum number of agreeing words; with fewer the result is either such a word or empty
     """
     w, best = passage.words, (0, "")
     size, reach = len(w), len(right)
     starts = {p + 1 for p in (passage.places.get(left[-1], ()) if left else ())}
     for first in starts:
         length = _match(w, first - 1, left)
-        if length + reach < least:
+        if length + reach < minimum:
             continue
         for last in range(first, min(first + 3, size)):
             follows = reach and last + 1 < size and w[last + 1] == right[0]
             agree = length + (_ahead(w, last + 1, right) if follows else 0)
             if agree > best[0]:
                 best = (agree, "-".join(w[first : last + 1]))
-    if reach < max(1, least):
+    if reach < max(1, minimum):
         return best
     # Elsewhere the word before the mask is another one, so only those behind it agree.
     for last in {p - 1 for p in passage.places.get(right[0], ())} - starts:
-        if last < 0 or last + least >= size or w[last + least] != right[least - 1]:
+        if last < 0 or last + minimum >= size or w[last + minimum] != right[minimum - 1]:
             continue
         agree = _ahead(w, last + 1, right)
         if agree > best[0]:

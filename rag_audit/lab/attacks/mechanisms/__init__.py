@@ -14,16 +14,19 @@ from rag_audit.relation.scores import ScoreWindow
 __all__ = ["ALL", "FORMS", "Attacked", "Defence", "Ranking", "kind", "parse"]
 
 
-def _attacked(name: str) -> type[Attacked]:
-    """`ATTACKED` of the file that has the mechanism's name."""
-    found: type[Attacked] = import_module(f"{__name__}.{name}").ATTACKED
-    return found
+def _attacked(name: str) -> type[Attacked] | None:
+    """`ATTACKED` of the file that has the mechanism's name; None without such a file."""
+    module = f"{__name__}.{name.replace('-', '_')}"
+    if find_spec(module) is None:
+        return None
+    result: type[Attacked] = import_module(module).ATTACKED
+    return result
 
 
 ALL = tuple(
-    _attacked(mechanism.name)
+    attacked
     for mechanism in sorted(MECHANISMS, key=lambda mechanism: mechanism.protects)
-    if find_spec(f"{__name__}.{mechanism.name}") is not None
+    if (attacked := _attacked(mechanism.name)) is not None
 )
 """Every mechanism that the reference engine has, those without protection first."""
 FORMS = ", ".join(attacked.form for attacked in ALL)
@@ -38,7 +41,9 @@ def kind(written: str) -> type[Attacked]:
     """
     name = written.partition(":")[0]
     if name not in _BY_NAME:
-        raise PolicyError("the option names no mechanism", field="--mechanism", expected=FORMS, found=written)
+        raise PolicyError(
+            "the option names no mechanism", field="--mechanism", expected=FORMS, actual=written
+        )
     return _BY_NAME[name]
 
 
@@ -46,8 +51,9 @@ def parse(written: str, window: ScoreWindow, capacity: int, dimension: int) -> A
     """Read a value of the option --mechanism.
 
     :param window: the embedder's score window; noise uses its range
-    :param capacity: number of positions, which determines the flip probability of `listing:KEEP`
-    :param dimension: components of the embedder's vectors; `listing:KEEP` needs an embedder with a known threshold
+    :param capacity: number of positions, which determines the flip probability of `randomized-response:KEEP`
+    :param dimension: components of the embedder's vectors; `randomized-response:KEEP` needs an embedder with a known
+        threshold
     :raises PolicyError: the text does not have the form, or a parameter is out of range
     """
     return kind(written).read(Written(written, window, capacity, dimension, FORMS))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rag_audit.mechanisms.base import Mechanism
 from rag_audit.mechanisms.descriptions import Description, chosen, description
 from rag_audit.models.attacks import AttackedMechanism
-from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.scores import ScoreWindow
 
 Ints: TypeAlias = npt.NDArray[np.int32]
@@ -189,7 +189,7 @@ class Window:
         capacity, mechanism = self.ranking.capacity, self.ranking.attacked.mechanism
         self.kept = np.ones(capacity, np.bool_)
         if mechanism.sampled:
-            self.kept = self.random.random(capacity) < mechanism.kept_share / COIN_RANGE
+            self.kept = self.random.random(capacity) < mechanism.sampled_share / PROBABILITY_RANGE
 
     def select(self, scores: Ints, account: int, read: Ints | None = None) -> Selected:
         """The positions that answer one query of an account.

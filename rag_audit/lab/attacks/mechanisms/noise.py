@@ -46,7 +46,7 @@ class AttackedNoise(Attacked):
                 "the option names no mechanism",
                 field="--mechanism",
                 expected=written.expected,
-                found=written.text,
+                actual=written.text,
             )
         gains = tuple(int(g) for g in form[1].split(","))
         check_gains(gains)

@@ -55,7 +55,7 @@ def chosen(names: list[str]) -> list[Attack]:
     for name in wanted:
         if name not in ATTACKS:
             raise AttackError(
-                "no attack has this name", field="NAMES", expected=", ".join(ATTACKS), found=name
+                "no attack has this name", field="NAMES", expected=", ".join(ATTACKS), actual=name
             )
     if CLASSIFYING.intersection(wanted) and importlib.util.find_spec("sklearn") is None:
         raise missing("sklearn", ", or omit the attacks that train a classifier with scikit-learn: "

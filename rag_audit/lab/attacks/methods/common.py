@@ -47,7 +47,7 @@ def learn(features: Floats, labels: Floats, *, forest: bool) -> Scorer:
         else make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     )
     model.fit(features, labels)
-    return lambda found: np.asarray(model.predict_proba(found)[:, 1], np.float64)
+    return lambda actual: np.asarray(model.predict_proba(actual)[:, 1], np.float64)
 
 
 def logs_of(replies: Sequence[Reply]) -> list[float]:
@@ -55,13 +55,13 @@ def logs_of(replies: Sequence[Reply]) -> list[float]:
 
     :raises AttackError: the service gives none
     """
-    found: list[float] = []
+    result: list[float] = []
     for reply in replies:
         if reply.log_probabilities is None:
             raise AttackError("the service gives no log-probabilities", field="target",
                               hint="choose attacks that need none (`rag-audit lab attack list`)")  # fmt: skip
-        found += reply.log_probabilities
-    return found
+        result += reply.log_probabilities
+    return result
 
 
 def least_average(logs: Sequence[float], share: float) -> float:

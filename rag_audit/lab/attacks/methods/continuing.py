@@ -22,7 +22,7 @@ from rag_audit.lab.attacks.interface import (
 from rag_audit.lab.attacks.methods.common import FirstFeature, learn, least_average, logs_of
 from rag_audit.lab.attacks.text import halves
 
-MOST_WORDS = 60
+MAX_WORDS = 60
 LOWEST = 0.2
 """k of Min-k%: the paper takes the best of 1 to 20 %."""
 
@@ -37,7 +37,7 @@ class _Halves(FirstFeature):
         first, second = halves(text)
         if len(second.split()) < 3:
             raise AttackError("the document is too short to be halved", expected="six words")
-        return [Continue(first, min(MOST_WORDS, len(second.split())), probabilities=True)]
+        return [Continue(first, min(MAX_WORDS, len(second.split())), probabilities=True)]
 
 
 def similarity(text: str, replies: Sequence[Reply], tools: Tools) -> float:
@@ -100,7 +100,7 @@ class S2miaThreshold(_Halves):
                 right = float((said == (labels > 0)).mean())
                 if right > best:
                     best, chosen = right, (float(a), float(b))
-        return lambda found: np.min((found - np.array(chosen)) / spread, axis=1)
+        return lambda actual: np.min((actual - np.array(chosen)) / spread, axis=1)
 
 
 class S2miaModel(S2miaThreshold):

@@ -18,7 +18,7 @@ from rag_audit.lab.attacks.methods.common import FirstFeature
 
 MASKS = 10
 """M: the paper finds 5 to 15 best."""
-LEAST_MASKS = 3
+MIN_MASKS = 3
 SPACING = 8
 """Words of a document for each mask. Short documents get fewer than M masks, so that their remaining words still
 find them."""
@@ -35,7 +35,7 @@ class Mba(FirstFeature):
 
     def prepare(self, text: str, tools: Tools) -> list[Task]:
         """One masked text."""
-        count = min(MASKS, max(LEAST_MASKS, len(text.split()) // SPACING))
+        count = min(MASKS, max(MIN_MASKS, len(text.split()) // SPACING))
         masked = mask(text, count, tools.model, tools.speller, variant=self.variant, random=tools.random)
         if not masked.answers:
             raise AttackError("no word of the document can be masked", expected="words beyond the commonest")

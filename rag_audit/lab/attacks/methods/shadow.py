@@ -48,8 +48,8 @@ class ShadowAudit:
 
     def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """The share of probabilities in each interval."""
-        found = [min(INTERVALS - 1, int(INTERVALS * math.exp(min(0.0, x)))) for x in logs_of(replies)]
-        return [found.count(j) / len(found) for j in range(INTERVALS)]
+        result = [min(INTERVALS - 1, int(INTERVALS * math.exp(min(0.0, x)))) for x in logs_of(replies)]
+        return [result.count(j) / len(result) for j in range(INTERVALS)]
 
     def fit(self, features: Floats, labels: Floats) -> Scorer:
         """A random forest where the paper has AutoGluon."""

@@ -14,7 +14,7 @@ from rag_audit.lab.attacks.text import jaccard, words, words_of_document
 
 CUTS = (0.25, 0.5, 0.75)
 """Number of places of the document at which its continuation is requested."""
-MOST_WORDS = 60
+MAX_WORDS = 60
 BEST = 2
 """k: number of answers that are most similar to the document; their similarities are averaged."""
 _PAPER = "Canaries and data-based scores (paper 003)"
@@ -30,7 +30,7 @@ class _Continuations(FirstFeature):
         parts = text.split()
         if len(parts) < 8:
             raise AttackError("the document is too short to be continued", expected="eight words")
-        return [Continue(" ".join(parts[: int(cut * len(parts))]), MOST_WORDS) for cut in CUTS]
+        return [Continue(" ".join(parts[: int(cut * len(parts))]), MAX_WORDS) for cut in CUTS]
 
 
 def ngram_score(text: str, replies: Sequence[Reply]) -> float:
@@ -91,8 +91,8 @@ class Rmia(_Continuations):
 
     def features(self, text: str, tasks: Tasks, replies: Replies, tools: Tools) -> list[float]:
         """ln of the ratio to the average over the reference services; without them the n-gram score itself."""
-        found, others = ngram_score(text, replies), tools.reference.get(text)
-        return [found - math.log(sum(map(math.exp, others)) / len(others)) if others else found]
+        result, others = ngram_score(text, replies), tools.reference.get(text)
+        return [result - math.log(sum(map(math.exp, others)) / len(others)) if others else result]
 
 
 def _mean_of_best(values: Sequence[float]) -> float:

@@ -66,8 +66,8 @@ class Corpus:
                 part = new[start : start + _EMBEDDED]
                 self._vectors.update(zip(part, embed_all(self.embedder, part), strict=True))
         vectors = np.stack([self._vectors[text] for text in texts]).astype(np.float32)
-        found: npt.NDArray[np.int32] = (vectors @ self.rows).astype(np.int32)  # whole numbers below 2^24
-        return found
+        result: npt.NDArray[np.int32] = (vectors @ self.rows).astype(np.int32)  # whole numbers below 2^24
+        return result
 
     def forget(self) -> None:
         """Drop the cached vectors of questions."""
@@ -144,12 +144,12 @@ class Engine:
         nothing = [self.corpus.positions[document] for document in sorted(self.empty)]
         rows, window = self._scores(probes), None
         for document, group in groupby(probes, key=lambda probe: probe.document):
-            asked = list(group)
+            requested = list(group)
             if not (self.one_window and window):
-                window = ranking.window(document, int(absent), _digest(asked))
+                window = ranking.window(document, int(absent), _digest(requested))
             home = self.corpus.positions[document] if document < len(self.corpus.positions) else None
             known: dict[tuple[Task, tuple[int, ...]], Reply] = {}
-            for probe in asked:
+            for probe in requested:
                 read = row = next(rows)
                 silent = [*nothing, home] if absent and home is not None else nothing
                 if silent:
@@ -167,9 +167,9 @@ class Engine:
         for start in range(0, len(probes), run):
             texts = [p.task.retrieval for p in probes[start : start + run]]
             places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # accounts ask the same
-            found = self.corpus.scores([self._query(text) for text in places])
+            result = self.corpus.scores([self._query(text) for text in places])
             for text in texts:
-                yield found[places[text]]
+                yield result[places[text]]
 
     def _query(self, text: str) -> str:
         return self.rewrite(text) if self.rewrite is not None else text

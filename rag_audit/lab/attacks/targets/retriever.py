@@ -15,7 +15,7 @@ class Retriever:
 
     >>> from rag_audit.lab.attacks.interface import Continue, Probe
     >>> target = Retriever(lambda question: ["the quick brown fox", "jumps over"])
-    >>> [answer] = target.ask([Probe(0, 0, 0, Continue("the quick", most=3))])
+    >>> [answer] = target.ask([Probe(0, 0, 0, Continue("the quick", maximum=3))])
     >>> answer.reply.text
     'the quick brown fox\\njumps over'
 

@@ -37,7 +37,7 @@ class WindowService:
     ) -> None:
         if not accounts or len({a.tenant for a in accounts}) > 1:
             raise AttackError("an attack on a window needs accounts of one tenant", field="--account",
-                              expected="at least one", found=", ".join(f"{a.account} of {a.tenant}" for a in accounts),
+                              expected="at least one", actual=", ".join(f"{a.account} of {a.tenant}" for a in accounts),
                               )  # fmt: skip
         window.check()
         self._accounts = list(accounts)
@@ -51,7 +51,7 @@ class WindowService:
         self._lists = self._policy.mechanism_of(accounts[0].tenant).remembers
         self._locks = [Lock() for _ in accounts]
 
-        self.name = f"{window.opening_digest()} {' '.join(a.account for a in accounts)}"
+        self.name = f"{window.header_digest()} {' '.join(a.account for a in accounts)}"
         self.label = f"window {self._policy.window}, answered by {generator.label}"
         self.probabilities = generator.probabilities
 
@@ -60,7 +60,7 @@ class WindowService:
         """The attacked window and tenant, and the certified bounds in words."""
         return {
             "certified": self.certified,
-            "opening": self._window.opening_digest(),
+            "header": self._window.header_digest(),
             "tenant": self._accounts[0].tenant,
         }
 
@@ -93,20 +93,22 @@ class WindowService:
                         "the account cannot send queries in this window", field=account.account,
                         expected="an account of the window's roster, or one enrolled since (`rag-audit provider"
                                  " enrol`)",
-                        found=exc.reason,
+                        actual=exc.reason,
                     ) from exc  # fmt: skip
                 if exc.reason in ("limit", "slot-used"):
                     raise AttackError(
                         "the account has used all queries of the window's policy", field=account.account,
-                        expected=f"at most {self._policy.n} queries", found=exc.reason,
+                        expected=f"at most {self._policy.n} queries", actual=exc.reason,
                         hint="attack fewer documents (--members), or use more accounts; finished answers are stored",
                     ) from exc  # fmt: skip
                 raise
             texts = [document.text for document in answer.documents]
             if self._lists:
-                held = account.holdings(self._window).best(question, self._embedder, self._policy.top_k)
+                held = account.disclosed_documents(self._window).best(
+                    question, self._embedder, self._policy.top_k
+                )
                 texts = [document.text for document in held]
         wanted = self._documents.get(probe.document)
         passages = [Passage(text) for text in texts if text]
-        found = None if wanted is None else any(same(text) in wanted for text in texts if text)
-        return Answer(self._generator.answer(probe.task, passages), found)
+        result = None if wanted is None else any(same(text) in wanted for text in texts if text)
+        return Answer(self._generator.answer(probe.task, passages), result)

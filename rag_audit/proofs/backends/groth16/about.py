@@ -7,6 +7,6 @@ DESCRIPTION = Description(
     use="groth16 is for small tenants, with short proofs",
     example="groth16:64",
     second="for Groth16 py_ecc",
-    batches="for groth16, `provider setup new --together` makes the key, and the default is 1",
+    batches="for groth16, `provider setup new --batch` makes the key, and the default is 1",
     keyed=True,
 )

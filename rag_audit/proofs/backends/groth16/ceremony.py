@@ -105,7 +105,7 @@ def contribute(old: Path, new: Path, name: str) -> Contribution:
             "the contributor's name is not valid",
             field="name",
             expected=f"1..{MAX_NAME_BYTES} bytes, printable",
-            found=ascii(name),
+            actual=ascii(name),
         )
     _refuse_existing(new)
     with named(old):
@@ -136,7 +136,7 @@ def check_key(
     with named(zkey, shown):
         fault = _native.zkey_fault(r1cs, ptau, zkey)
         if fault is not None:
-            raise CeremonyError("the key is false", field=str(shown), found=fault)
+            raise CeremonyError("the key is false", field=str(shown), actual=fault)
         phase2 = tuple(map(Contribution.of, _native.zkey_contributions(zkey)))
         text = _native.groth16_verification_key(zkey) if secret(phase2) else None
     return Ceremony(
@@ -202,7 +202,7 @@ def finalise(
         raise SetupError(
             "a key of this circuit is installed already",
             field=str(folder),
-            found=f"vk {load_keys(folder, digest).vk_digest}",
+            actual=f"vk {load_keys(folder, digest).vk_digest}",
             hint=f"windows that name it need it; if there are none: rm -r {folder}",
         )
 

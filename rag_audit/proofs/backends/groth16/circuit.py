@@ -80,9 +80,9 @@ def compile_circuit(instance: Instance, *, flags: Sequence[str] = COMPILER_FLAGS
     if tuple(flags) != COMPILER_FLAGS:
         key = digest_hex({"circuit": key, "flags": list(flags)})
     folder = build_once(cache_dir(FOLDER) / key, lambda folder: _compile(instance, folder, flags, key))
-    found = read_manifest(folder).get("circuit")
-    if found != key:
-        raise SetupError("the cached circuit is another one", field=str(folder), expected=key, found=found)
+    actual = read_manifest(folder).get("circuit")
+    if actual != key:
+        raise SetupError("the cached circuit is another one", field=str(folder), expected=key, actual=actual)
     return Circuit(folder)
 
 
@@ -123,7 +123,7 @@ def run_compiler(sources: Path, main: str, folder: Path, flags: Sequence[str]) -
     try:
         output = run_node(packages / "circom2" / "cli.js", arguments, cwd=work).decode()
     except NodeFailed as exc:
-        raise SetupError("the circuit does not compile", found=last_lines(exc.stdout + exc.stderr)) from exc
+        raise SetupError("the circuit does not compile", actual=last_lines(exc.stdout + exc.stderr)) from exc
     for path in (*work.glob("main.*"), work / "main_js"):
         path.rename(folder / path.name)
     shutil.rmtree(work)
@@ -150,10 +150,10 @@ def plan(circuit: Circuit) -> Path | None:
 
     folder = build_once(cache_dir(PLANS) / digest, build)
     manifest = read_manifest(folder)
-    found = manifest.get("code")
-    if found != digest:
+    actual = manifest.get("code")
+    if actual != digest:
         raise SetupError(
-            "the cached plan is of another circuit", field=str(folder), expected=digest, found=str(found)
+            "the cached plan is of another circuit", field=str(folder), expected=digest, actual=str(actual)
         )
     return folder / "plan" if manifest.get("reason") is None else None
 
@@ -171,7 +171,7 @@ def by_plan(circuit: Circuit, inputs: Inputs) -> _native.Groth16Witness | None:
     try:
         return _native.groth16_witness(path, encoded)
     except (ValueError, OSError) as exc:
-        raise SetupError("the plan cannot be used", field=str(path), found=str(exc)) from exc
+        raise SetupError("the plan cannot be used", field=str(path), actual=str(exc)) from exc
 
 
 def assign(circuit: Circuit, inputs: Inputs) -> bytes | _native.Groth16Witness:
@@ -187,7 +187,7 @@ def assign(circuit: Circuit, inputs: Inputs) -> bytes | _native.Groth16Witness:
 def compute_witness(circuit: Circuit, inputs: Inputs) -> bytes:
     """The assignment of all wires for some inputs by circom's own code, as the bytes of a .wtns file (snarkjs's).
 
-    :raises WitnessError: the inputs do not satisfy the circuit; `found` names template and line
+    :raises WitnessError: the inputs do not satisfy the circuit; `actual` names template and line
     :raises SetupError: node is missing or fails
     """
     text = json.dumps({name: _decimal(value) for name, value in inputs.items()})

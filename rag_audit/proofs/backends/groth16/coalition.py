@@ -62,14 +62,14 @@ class Groth16Coalition:
         :raises WitnessError: the claim is false, or there are more records than the circuit has places
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        ((_, certificate),) = run([(0, CoalitionJob.of(statement, private))])
+        ((_, coalition_proof),) = run([(0, CoalitionJob.of(statement, private))])
         run.report(1, 1)
-        return certificate
+        return coalition_proof
 
     def verify(
         self,
         statement: CoalitionStatement,
-        certificate: Json,
+        coalition_proof: Json,
         *,
         key: VerificationKey,
         engine: str = "native",
@@ -81,17 +81,17 @@ class Groth16Coalition:
         :raises SchemaError: the proof has other fields, or is of another system or circuit
         :raises WitnessError: the statement does not fit the circuit
         """
-        circuit, public = certificate_statement(statement)
-        proof = parse_proof(certificate, circuit, field="certificate")
+        circuit, public = coalition_circuit_statement(statement)
+        proof = parse_proof(coalition_proof, circuit, field="coalition_proof")
         if not verify_proof(key, proof, public, engine=engine):
-            raise InvalidProof("the coalition proof does not verify", field="certificate")
+            raise InvalidProof("the coalition proof does not verify", field="coalition_proof")
 
 
 SYSTEM = Coalition(Groth16Coalition())
 """The coalition proofs of this system (`Backend.coalition`)."""
 
 
-def certificate_statement(statement: CoalitionStatement) -> tuple[str, CoalitionDigest]:
+def coalition_circuit_statement(statement: CoalitionStatement) -> tuple[str, CoalitionDigest]:
     """The circuit's digest and the public value of a statement's coalition proof.
 
     :raises WitnessError: the statement does not fit the circuit
@@ -121,8 +121,8 @@ class Places:
         count = len(statement.cq)
         if not 0 < count <= circuit.records:
             raise WitnessError("the window does not fit the coalition proof's circuit", field="records",
-                               expected=f"1..{circuit.records}", found=count,
-                               hint="`rag-audit provider close --no-certificate` closes it without the"
+                               expected=f"1..{circuit.records}", actual=count,
+                               hint="`rag-audit provider close --no-coalition-proof` closes it without the"
                                     " proof")  # fmt: skip
         order = sorted(range(count), key=lambda record: (statement.account[record], record))
         return cls(circuit, statement, tuple(order))
@@ -197,9 +197,9 @@ class CoalitionJob:
             "salts": (len(private.salts), len(statement.cq)),
             "labels": (len(private.labels), len(statement.tenant)),
         }
-        for name, (found, expected) in sizes.items():
-            if found != expected:
-                raise WitnessError("does not fit the window", field=name, expected=expected, found=found)
+        for name, (actual, expected) in sizes.items():
+            if actual != expected:
+                raise WitnessError("does not fit the window", field=name, expected=expected, actual=actual)
         return cls(places, private)
 
     def inputs(self) -> Inputs:

@@ -45,7 +45,7 @@ class EmbedTable:
         try:
             return cls(rows, dimension, depth, _native.table_tree(rows, dimension, depth))
         except ValueError as exc:
-            raise EncodingError("the table does not fit its tree", found=str(exc)) from exc
+            raise EncodingError("the table does not fit its tree", actual=str(exc)) from exc
 
     @property
     def root(self) -> int:
@@ -134,10 +134,10 @@ class EmbedJob(Bound):
             "dimension": (table.dimension, instance.dimension),
             "depth": (table.depth, instance.depth),
         }
-        for name, (found, expected) in shapes.items():
-            if found != expected:
+        for name, (actual, expected) in shapes.items():
+            if actual != expected:
                 raise WitnessError(
-                    "the table does not fit the circuit", field=name, expected=expected, found=found
+                    "the table does not fit the circuit", field=name, expected=expected, actual=actual
                 )
         if any(table.row(instance.zero_row)):
             raise WitnessError("the table has no zero row where the circuit opens one", field="zero_row")
@@ -146,7 +146,7 @@ class EmbedJob(Bound):
                 "does not fit the circuit",
                 field="tokens",
                 expected=f"1..{instance.tokens} tokens",
-                found=len(tokens),
+                actual=len(tokens),
             )
         for number, token in enumerate(tokens):
             if not 0 <= token < table.tokens:

@@ -58,9 +58,9 @@ def parse_fields(value: Json, names: Sequence[str], *, field: str) -> dict[str, 
     :raises SchemaError: the value is not an object, or has other fields
     """
     if not isinstance(value, dict) or set(value) != set(names):
-        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
+        actual = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
         raise SchemaError(
-            "the fields do not match this format", field=field, expected=sorted(names), found=found
+            "the fields do not match this format", field=field, expected=sorted(names), actual=actual
         )
     return value
 
@@ -117,5 +117,5 @@ def _pair(value: Json, *, field: str) -> list[Json]:
 def _coordinate(text: Json, *, field: str) -> int:
     value = int.from_bytes(parse_hex(text, 32, field=field), "big")
     if value >= BASE_MODULUS:
-        raise EncodingError("a coordinate is not canonical", field=field, expected="below p", found=text)
+        raise EncodingError("a coordinate is not canonical", field=field, expected="below p", actual=text)
     return value

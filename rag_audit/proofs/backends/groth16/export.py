@@ -27,7 +27,7 @@ from rag_audit.models.records import (
 )
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import snarkjs
-from rag_audit.proofs.backends.groth16.coalition import certificate_statement
+from rag_audit.proofs.backends.groth16.coalition import coalition_circuit_statement
 from rag_audit.proofs.backends.groth16.shared import record_instance
 from rag_audit.proofs.backends.groth16.statements import joined
 from rag_audit.proofs.backends.groth16.system import SYSTEM
@@ -42,7 +42,7 @@ from rag_audit.proofs.interface import places
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.proofs.statements.retrieve import record_public
-from rag_audit.proofs.statements.sample import KeptStatement
+from rag_audit.proofs.statements.sample import SampleStatement
 from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues, TenantPublic, tenant_public
 from rag_audit.relation.field import from_hex
 
@@ -87,7 +87,7 @@ def write_snarkjs(file: WindowFile, directory: Path, coalition: CoalitionStateme
     if not proofs:
         raise SchemaError("the window has no Groth16 proof", field="proofs",
                           hint="snarkjs does not verify proofs of scan tenants")  # fmt: skip
-    keys = {made.circuit: made.files["key"] for made in proofs}
+    keys = {result.circuit: result.files["key"] for result in proofs}
     index: dict[str, Json] = {
         "window": digest_hex(file.entries[0]),
         "keys": {circuit: digest_hex(file.verification_keys[circuit]) for circuit in sorted(keys)},
@@ -108,9 +108,9 @@ def write_snarkjs(file: WindowFile, directory: Path, coalition: CoalitionStateme
     ]
     for circuit, text in keys.items():
         _write(directory / "keys" / f"{circuit}.json", text)
-    for made in proofs:
+    for result in proofs:
         for name in ("public", "proof"):
-            _write(directory / made.folder / f"{name}.json", made.files[name])
+            _write(directory / result.folder / f"{name}.json", result.files[name])
     _write(directory / "index.json", jcs(index).decode() + "\n")
     script = f'{_SCRIPT}S="${{SNARKJS:-npx --yes {SNARKJS}}}"\n' + "".join(f"{line}\n" for line in commands)
     _write(directory / "verify.sh", script)
@@ -133,7 +133,7 @@ def _proofs(file: WindowFile, coalition: CoalitionStatement | None) -> Iterator[
             continue
         own = {name: entry for (owner, name), entry in columns.items() if owner == tenant.tenant}
         public = tenant_public(
-            tenant, policy=policy, manifest=check_manifest(file.embedder), opening_digest=closed.digest,
+            tenant, policy=policy, manifest=check_manifest(file.embedder), header_digest=closed.digest,
             columns={name: ColumnCommitment(entry.commitment) for name, entry in own.items()},
         )  # fmt: skip
         for entry in own.values():
@@ -142,7 +142,7 @@ def _proofs(file: WindowFile, coalition: CoalitionStatement | None) -> Iterator[
             q.seq: record_public(
                 q,
                 public,
-                opening=closed.opening,
+                header=closed.header,
                 beacon=beacons.get(enrolled.get(q.account, 0), b""),
                 before=slots.get((q.account, q.i - 1)),
             )
@@ -152,15 +152,15 @@ def _proofs(file: WindowFile, coalition: CoalitionStatement | None) -> Iterator[
         for name in (n for n in STATEMENTS if n in part.circuits):
             stated = {seq: SYSTEM.statement(name, fact) for seq, fact in facts.items()}
             yield from _statements(file, public.constants, name, stated)
-    wanted = policy.estimator.certificate
+    wanted = policy.estimator.coalition_proof
     if (
         coalition is not None
-        and file.certificate is not None
+        and file.coalition_proof is not None
         and wanted is not None
         and wanted.system == "groth16"
     ):
-        circuit, values = certificate_statement(coalition)
-        proof = parse_proof(file.certificate, circuit, field="certificate")
+        circuit, values = coalition_circuit_statement(coalition)
+        proof = parse_proof(file.coalition_proof, circuit, field="coalition_proof")
         yield _exported(file, "coalition", "coalition", [q.seq for q in queries], circuit, values, proof)
 
 
@@ -178,8 +178,8 @@ def _column(
     if value is None:
         return
     circuit = SYSTEM.column(name).circuit(tenant.constants)
-    public = COLUMNS[name](tenant, policy, opening=closed.opening, beacon=beacon)
-    values = KeptStatement.of(public, from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
+    public = COLUMNS[name](tenant, policy, header=closed.header, beacon=beacon)
+    values = SampleStatement.of(public, from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
     proof = parse_proof(value, circuit, field=field)
     yield _exported(file, f"{name}-{entry.tenant}", name, [entry.seq], circuit, values, proof)
 
@@ -205,12 +205,12 @@ def _statements(
         many = parse_many_proof(value, shared, field=field)
         if unknown := next((d.hex() for d in many.records if d not in whose), None):
             raise SchemaError(
-                "the proof is also for a record that the ledger does not have", field=field, found=unknown
+                "the proof is also for a record that the ledger does not have", field=field, actual=unknown
             )
         own = [whose[d] for d in many.records]
-        together = joined([statement for _, statement in own], count)
+        batch = joined([statement for _, statement in own], count)
         records = sorted({number for number, _ in own})
-        yield _exported(file, f"records-{seq}-{name}", name, records, shared, together, many.proof)
+        yield _exported(file, f"records-{seq}-{name}", name, records, shared, batch, many.proof)
 
 
 def _exported(
@@ -230,13 +230,13 @@ def _exported(
 
 
 def _proof(file: WindowFile, seq: int, name: str) -> Json:
-    made = file.proofs.get(str(seq))
-    return made.get(name) if isinstance(made, dict) else None
+    result = file.proofs.get(str(seq))
+    return result.get(name) if isinstance(result, dict) else None
 
 
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        raise StoreError("cannot be made", field=str(path.parent), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be made", field=str(path.parent), actual=exc.strerror or str(exc)) from exc
     replace_file(path, text.encode())

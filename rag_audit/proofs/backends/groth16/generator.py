@@ -34,17 +34,17 @@ def generate(folder: Path, inputs: bytes) -> bytes:
 
     :param folder: folder of the compiled circuit
     :param inputs: one JSON object, from signal names to decimals or lists of decimals
-    :raises WitnessError: the inputs do not satisfy the circuit; `found` names template and line
+    :raises WitnessError: the inputs do not satisfy the circuit; `actual` names template and line
     :raises SetupError: node is missing or fails
     """
     key = (os.getpid(), folder)  # a forked child must not talk into its parent's pipes
     with _lock:
-        found = _kept.pop(key, None) or _Generator(folder)
+        actual = _kept.pop(key, None) or _Generator(folder)
         try:
-            status, answer = found.ask(inputs)
+            status, answer = actual.ask(inputs)
         except (OSError, EOFError) as exc:
-            raise SetupError("the witness generator failed", found=found.last_words()) from exc
-        _kept[key] = found
+            raise SetupError("the witness generator failed", actual=actual.last_words()) from exc
+        _kept[key] = actual
         while len(_kept) > KEPT:
             _, oldest = _kept.popitem(last=False)
             oldest.close()
@@ -52,8 +52,8 @@ def generate(folder: Path, inputs: bytes) -> bytes:
         return answer
     text = last_lines(answer.decode(errors="replace"))
     if status == _NO_WITNESS:
-        raise WitnessError("the private inputs do not satisfy the circuit", found=text)
-    raise SetupError("the witness generator failed", found=text)
+        raise WitnessError("the private inputs do not satisfy the circuit", actual=text)
+    raise SetupError("the witness generator failed", actual=text)
 
 
 class _Generator:

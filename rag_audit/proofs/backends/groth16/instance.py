@@ -36,11 +36,19 @@ MAX_QUERIES = 16
 """Maximum records of one proof."""
 COALITION_INPUTS = ("statement",)
 """The public input of `coalition`."""
-KEPT_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
+SAMPLE_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
 """The public inputs of the circuit `kept`."""
-LISTING_INPUTS = (*PUBLIC_INPUTS, "c_kept", "held_before", "held_after", "chance", "threshold", "most")
+RANDOMIZED_RESPONSE_INPUTS = (
+    *PUBLIC_INPUTS,
+    "c_kept",
+    "held_before",
+    "held_after",
+    "chance",
+    "threshold",
+    "most",
+)
 """The public inputs of `listing`."""
-MAX_LISTING = 256
+MAX_RANDOMIZED_RESPONSE = 256
 """Maximum positions of a tenant with randomized response: larger ones need the scan argument."""
 SAMPLED_INPUTS = (*PUBLIC_INPUTS, "c_kept")
 """The public inputs of `retrieve` of a sampled tenant."""
@@ -142,7 +150,7 @@ class RetrieveInstance:
 
 
 @dataclass(frozen=True)
-class KeptInstance:
+class SampleInstance:
     """`kept`: the sampled positions of a tenant that count in a window. The probability is a public input.
 
     :param capacity: N, positions of the index
@@ -162,11 +170,11 @@ class KeptInstance:
     @property
     def public_inputs(self) -> tuple[str, ...]:
         """The six public inputs, in order."""
-        return KEPT_INPUTS
+        return SAMPLE_INPUTS
 
     def main_source(self) -> str:
         """The circom file with the `main` component."""
-        return main_file("kept", KEPT_INPUTS, f"Kept({self.capacity})")
+        return main_file("kept", SAMPLE_INPUTS, f"Kept({self.capacity})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""
@@ -174,7 +182,7 @@ class KeptInstance:
 
 
 @dataclass(frozen=True)
-class ListingInstance:
+class RandomizedResponseInstance:
     """`listing`: successive lists of one account of a tenant with randomized response. The policy's parameters of lists
     are public inputs.
 
@@ -191,10 +199,10 @@ class ListingInstance:
     seeded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_capacity(self.capacity, MAX_LISTING)
+        _check_capacity(self.capacity, MAX_RANDOMIZED_RESPONSE)
         if not 1 <= self.dimension <= MAX_DIMENSION:
             raise PolicyError("dimension out of range", field="dimension", expected=f"1..{MAX_DIMENSION}",
-                              found=self.dimension)  # fmt: skip
+                              actual=self.dimension)  # fmt: skip
         _check_queries(self.queries)
 
     @property
@@ -206,12 +214,14 @@ class ListingInstance:
     @property
     def public_inputs(self) -> tuple[str, ...]:
         """The public inputs, in order. A name that differs between records denotes Q values."""
-        return LISTING_INPUTS
+        return RANDOMIZED_RESPONSE_INPUTS
 
     def main_source(self) -> str:
         """The circom file with the `main` component."""
         return main_file(
-            "listing", LISTING_INPUTS, f"Listing({self.queries}, {self.capacity}, {self.dimension})"
+            "listing",
+            RANDOMIZED_RESPONSE_INPUTS,
+            f"Listing({self.queries}, {self.capacity}, {self.dimension})",
         )
 
     def digest(self) -> str:
@@ -240,18 +250,18 @@ class EmbedInstance:
     def __post_init__(self) -> None:
         if not 1 <= self.tokens <= MAX_ROWS:
             raise PolicyError(
-                "the token limit does not fit the circuit", expected=f"1..{MAX_ROWS}", found=self.tokens
+                "the token limit does not fit the circuit", expected=f"1..{MAX_ROWS}", actual=self.tokens
             )
         if not 250 < self.dimension <= 256:
             raise PolicyError(
-                "the dimension does not fit the circuit", expected="251..256", found=self.dimension
+                "the dimension does not fit the circuit", expected="251..256", actual=self.dimension
             )
         if not 1 <= self.norm_factor <= MAX_NORM_FACTOR:
             raise PolicyError("the norm factor does not fit the circuit", field="norm_factor",
-                              expected=f"1..{MAX_NORM_FACTOR}", found=self.norm_factor)  # fmt: skip
+                              expected=f"1..{MAX_NORM_FACTOR}", actual=self.norm_factor)  # fmt: skip
         if not 1 <= self.depth <= 5 or not 0 <= self.zero_row < ARITY**self.depth:
             raise PolicyError(
-                "the table's tree does not fit the circuit", found=f"{self.depth}, {self.zero_row}"
+                "the table's tree does not fit the circuit", actual=f"{self.depth}, {self.zero_row}"
             )
 
     @property
@@ -290,16 +300,16 @@ class CoalitionInstance:
 
     def __post_init__(self) -> None:
         if not 4 <= self.records <= 64 or self.records % 4:
-            raise PolicyError("the number of records does not fit the circuit", field="certificate.records",
-                              expected="a multiple of 4, at most 64", found=self.records)  # fmt: skip
+            raise PolicyError("the number of records does not fit the circuit", field="coalition_proof.records",
+                              expected="a multiple of 4, at most 64", actual=self.records)  # fmt: skip
         if not 1 <= self.dimension <= 256:
             raise PolicyError(
-                "the dimension does not fit the circuit", expected="1..256", found=self.dimension
+                "the dimension does not fit the circuit", expected="1..256", actual=self.dimension
             )
         p, q = self.theta
         if not 0 < p < q <= 1000 or gcd(p, q) > 1:
             raise PolicyError("theta does not fit the circuit", expected="p/q in lowest terms, 0 < p < q <= 1000",
-                              found=f"{p}/{q}")  # fmt: skip
+                              actual=f"{p}/{q}")  # fmt: skip
 
     @property
     def norm_bits(self) -> int:
@@ -340,14 +350,14 @@ def _check_selection(
     window.check_reach(dimension)
     if window.hi - window.lo < 2:
         raise PolicyError("the score window is too narrow for the circuit", field="hi",
-                          expected=f"at least {window.lo + 2}", found=window.hi)  # fmt: skip
+                          expected=f"at least {window.lo + 2}", actual=window.hi)  # fmt: skip
     _check_capacity(capacity)
     if not 2 <= top_k <= capacity:
         raise PolicyError("K does not fit the circuit", field="top_k", expected=f"2..{capacity}",
-                          found=top_k)  # fmt: skip
+                          actual=top_k)  # fmt: skip
     span = (window.lattice + 2 * MAX_MAGNITUDE * sum(gains)).bit_length()
     if 8 * (span + 2 * top_k.bit_length() + 2) > 252:
-        raise PolicyError("noise or K are too large for the circuit", found=f"K {top_k}, gains {gains}")
+        raise PolicyError("noise or K are too large for the circuit", actual=f"K {top_k}, gains {gains}")
 
 
 def _check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
@@ -357,7 +367,7 @@ def _check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
     """
     if not 8 <= capacity <= most or capacity % 8:
         raise PolicyError("the capacity does not fit the circuit", field="capacity",
-                          expected=f"a multiple of 8, at most {most}", found=capacity)  # fmt: skip
+                          expected=f"a multiple of 8, at most {most}", actual=capacity)  # fmt: skip
 
 
 def _check_queries(queries: int) -> None:
@@ -367,7 +377,7 @@ def _check_queries(queries: int) -> None:
     """
     if not 1 <= queries <= MAX_QUERIES:
         raise PolicyError(
-            "the number of queries does not fit the circuit", expected=f"1..{MAX_QUERIES}", found=queries
+            "the number of queries does not fit the circuit", expected=f"1..{MAX_QUERIES}", actual=queries
         )
 
 
@@ -406,7 +416,7 @@ def included_sources(main: str) -> tuple[tuple[str, str], ...]:
 def _included(root: Path, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Like `included_sources`, from the includes of a main in `root`. The result is cached, because a verification
     asks for it dozens of times."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     waiting = [(root / "main", name) for name in names]
     while waiting:
         folder, name = waiting.pop()
@@ -414,11 +424,11 @@ def _included(root: Path, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]
         if not path.is_relative_to(root) or not path.is_file():
             continue
         key = path.relative_to(root).as_posix()
-        if key not in found:
+        if key not in result:
             digest, included = _source(path)
-            found[key] = digest
+            result[key] = digest
             waiting += [(path.parent, name) for name in included]
-    return tuple(sorted(found.items()))
+    return tuple(sorted(result.items()))
 
 
 @cache

@@ -11,21 +11,21 @@ from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError, WitnessError
 from rag_audit.proofs.backends.groth16.circuit import Inputs, assign, compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import (
-    KEPT_INPUTS,
+    SAMPLE_INPUTS,
     Instance,
-    KeptInstance,
-    ListingInstance,
+    RandomizedResponseInstance,
     RetrieveInstance,
+    SampleInstance,
 )
 from rag_audit.proofs.backends.groth16.keys import proving_key
-from rag_audit.proofs.backends.groth16.statements import ListingStatement, ManyStatement, joined
+from rag_audit.proofs.backends.groth16.statements import ManyStatement, RandomizedResponseStatement, joined
 from rag_audit.proofs.backends.groth16.verifiers import parse_key, proof_json, record_digest, verify
 from rag_audit.proofs.statements.private import CommittedColumn
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.proofs.statements.sample import KeptStatement
+from rag_audit.proofs.statements.sample import SampleStatement
 from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues
 from rag_audit.relation.field import to_bytes, to_hex
-from rag_audit.relation.native_secrets import kept_commitment, noise_key
+from rag_audit.relation.native_secrets import noise_key, sample_commitment
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
@@ -67,8 +67,8 @@ class RecordInputs:
     :param kept: for a tenant with a sample, one byte 0 or 1 for each position, and the salt of c_kept
     """
 
-    instance: RetrieveInstance | ListingInstance
-    statement: Statement | ListingStatement
+    instance: RetrieveInstance | RandomizedResponseInstance
+    statement: Statement | RandomizedResponseStatement
     s0: int | None = field(repr=False, default=None)
     s1: int | None = field(repr=False, default=None)
     index_salt: int = field(repr=False)
@@ -94,9 +94,9 @@ class RecordInputs:
         :raises WitnessError: an input has another size than the circuit's, or the seed is there and the proof does not
             need it, or the reverse
         """
-        for name, (found, expected) in self.sizes().items():
-            if found != expected:
-                raise WitnessError("does not fit the circuit", field=name, expected=expected, found=found)
+        for name, (actual, expected) in self.sizes().items():
+            if actual != expected:
+                raise WitnessError("does not fit the circuit", field=name, expected=expected, actual=actual)
         seed = {} if self.s0 is None or self.s1 is None else {"s0": self.s0, "s1": self.s1}
         kept: Inputs = {}
         if self.kept is not None:
@@ -165,7 +165,7 @@ class RetrieveInputs(RecordInputs):
             z = draws.draw(kappa, instance.capacity, instance.gains)
         if self.kept is not None:
             kept = [bool(bit) for bit in self.kept[0]]
-            given["c_kept"] = commitments.kept_commitment(self.kept[1], kept)
+            given["c_kept"] = commitments.sample_commitment(self.kept[1], kept)
         for name, value in given.items():
             if getattr(self.statement, name) != value:
                 return f".{name}"
@@ -175,7 +175,7 @@ class RetrieveInputs(RecordInputs):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListingInputs(RecordInputs):
+class RandomizedResponseInputs(RecordInputs):
     """`RecordInputs` for a tenant with randomized response.
 
     :param before: the account's disclosed set before the record, one byte 0 or 1 for each position, and the salt of its
@@ -183,8 +183,8 @@ class ListingInputs(RecordInputs):
     :param after_salt: salt of the commitment to the disclosed set after the record
     """
 
-    instance: ListingInstance
-    statement: ListingStatement
+    instance: RandomizedResponseInstance
+    statement: RandomizedResponseStatement
     before: tuple[bytes, int] = field(repr=False)
     after_salt: int = field(repr=False)
 
@@ -214,13 +214,13 @@ class RecordsJob(Bound):
     :param vk: see `prove`
     """
 
-    instance: RetrieveInstance | ListingInstance
+    instance: RetrieveInstance | RandomizedResponseInstance
     records: tuple[RecordInputs, ...]
     names: tuple[str, ...] = ()
     vk: str | None = None
 
     @property
-    def statement(self) -> ManyStatement | ListingStatement:
+    def statement(self) -> ManyStatement | RandomizedResponseStatement:
         """The public values.
 
         :raises SchemaError: there are no records or too many, or they cannot share a proof
@@ -288,7 +288,7 @@ class RecordsJob(Bound):
                     raise WitnessError(
                         "a record's private inputs do not satisfy its statement",
                         field=self._at(number) + misfit,
-                        found=exc.found,
+                        actual=exc.actual,
                     ) from exc
             raise
         if alone:
@@ -309,7 +309,7 @@ def _bits(flags: bytes) -> list[int]:
     return pack_bits(map(bool, flags))
 
 
-def kept_positions(
+def sampled_positions(
     capacity: int, *, s0: int, s1: int, beacon: int, slot: int, keep: int, salt: int
 ) -> tuple[bytes, int]:
     """The sampled positions of a seed, one byte 0 or 1 each, and the commitment to them.
@@ -320,7 +320,7 @@ def kept_positions(
     :param salt: the commitment's salt
     """
     kept = _native.draw_coins(to_bytes(noise_key(s0, s1, beacon, slot)), capacity, keep)
-    return kept, kept_commitment(salt, [bool(bit) for bit in kept])
+    return kept, sample_commitment(salt, [bool(bit) for bit in kept])
 
 
 @dataclass(frozen=True)
@@ -336,8 +336,8 @@ class ColumnJob(Bound):
     :param vk: see `prove`
     """
 
-    instance: KeptInstance
-    statement: KeptStatement
+    instance: SampleInstance
+    statement: SampleStatement
     s0: int = field(repr=False)
     s1: int = field(repr=False)
     salt: int = field(repr=False)
@@ -346,7 +346,7 @@ class ColumnJob(Bound):
     def inputs(self) -> Inputs:
         """The circuit's inputs by signal name."""
         return {
-            **{name: getattr(self.statement, name) for name in KEPT_INPUTS},
+            **{name: getattr(self.statement, name) for name in SAMPLE_INPUTS},
             "s0": self.s0,
             "s1": self.s1,
             "salt": self.salt,
@@ -380,7 +380,7 @@ def prove(
             "the key in the cache is another than the published one",
             field=str(keys.zkey.parent),
             expected=f"vk {vk}",
-            found=f"vk {keys.vk_digest}",
+            actual=f"vk {keys.vk_digest}",
             hint="copy the circuit's cache folder here from the machine that published the key",
         )
     circuit = compile_circuit(instance)
@@ -388,7 +388,7 @@ def prove(
     try:
         proof = _native.groth16_prove(str(keys.zkey), witness, circuit.r1cs)
     except (ValueError, OSError) as exc:
-        raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
+        raise SetupError("the prover failed", field=str(keys.zkey), actual=str(exc)) from exc
     # The proving key contains its own verification key, which may differ from the verifiers' key.
     if not verify(parse_key(keys.vk, field="verification key"), proof, statement):
         raise SetupError(

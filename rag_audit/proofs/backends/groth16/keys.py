@@ -92,7 +92,7 @@ class VerificationKey:
                 "the key is of another proof system",
                 field=f"{field}.system",
                 expected="groth16",
-                found=value["system"],
+                actual=value["system"],
             )
         parse_hex(value["circuit"], 32, field=f"{field}.circuit")
         parse_g1(value["alpha"], field=f"{field}.alpha")
@@ -235,7 +235,7 @@ def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: st
             else:
                 _native.groth16_setup(circuit.r1cs, ptau, folder / "key.zkey")
         except (ValueError, OSError) as exc:
-            raise SetupError("no keys could be made", field=instance.name, found=str(exc)) from exc
+            raise SetupError("no keys could be made", field=instance.name, actual=str(exc)) from exc
         write_keys(folder, instance, phase1=phase1, contributions=1, setup="unsafe")
 
     if ptau is not None or chosen.is_dir():
@@ -245,7 +245,7 @@ def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: st
                 "the installed key has other powers of tau",
                 field=str(chosen),
                 expected=phase1,
-                found=files.manifest["phase1"],
+                actual=files.manifest["phase1"],
                 hint=f"windows that name it need it; if there are none: rm -r {chosen}",
             )
         return files
@@ -270,7 +270,7 @@ def write_keys(
     try:
         text = _native.groth16_verification_key(str(folder / "key.zkey"))
     except (ValueError, OSError) as exc:
-        raise SetupError("no verification key", field=instance.name, found=str(exc)) from exc
+        raise SetupError("no verification key", field=instance.name, actual=str(exc)) from exc
     key = VerificationKey.from_snarkjs(text, circuit)
     manifest = {
         "circuit": circuit,
@@ -297,7 +297,7 @@ def load_keys(folder: Path, circuit: str) -> KeyFiles:
             "a cached key does not match its manifest",
             field=str(folder),
             expected=f"circuit {circuit}, vk {manifest.get('vk')}",
-            found=f"circuit {key.circuit}, vk {key.digest}",
+            actual=f"circuit {key.circuit}, vk {key.digest}",
             hint=f"remove it, and the next run recreates it: rm -r {folder}",
         )
     # `write_keys` wrote it, in a folder that only this user can write to.

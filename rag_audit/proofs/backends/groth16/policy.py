@@ -8,9 +8,9 @@ from rag_audit.proofs.backends.groth16.instance import (
     CoalitionInstance,
     EmbedInstance,
     Instance,
-    KeptInstance,
-    ListingInstance,
+    RandomizedResponseInstance,
     RetrieveInstance,
+    SampleInstance,
 )
 from rag_audit.proofs.backends.groth16.shared import record_instance
 from rag_audit.proofs.backends.groth16.system import instances
@@ -24,13 +24,13 @@ SHIPPED: tuple[Instance, ...] = (
     ),
     RetrieveInstance(1024, 256, 5, (1,), 101, 810, 64),
     RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128, queries=4),
-    *(KeptInstance(capacity) for capacity in (64, 256)),
+    *(SampleInstance(capacity) for capacity in (64, 256)),
     *(
         RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice, sampled)
         for capacity in (64, 256)
         for gains, lattice, sampled in (((), 64, True), ((1,), 64, True), ((), 64, False))
     ),
-    *(ListingInstance(capacity, 256) for capacity in (64, 256)),
+    *(RandomizedResponseInstance(capacity, 256) for capacity in (64, 256)),
     EmbedInstance(24),
     EmbedInstance(64),
     CoalitionInstance(16),
@@ -44,13 +44,13 @@ def policy_instances(
     dimension: int = 256,
     norm_factor: int | None = EmbedInstance.norm_factor,
     *,
-    together: int | None = None,
+    batch: int | None = None,
 ) -> list[Instance]:
     """The Groth16 circuits that the policy names, each once. Each of them needs keys.
 
     :param dimension: as `Policy.constants`
     :param norm_factor: as `Policy.constants`
-    :param together: add the tenants' circuits for batches of this many records
+    :param batch: add the tenants' circuits for batches of this many records
     :raises PolicyError: no circuit proves batches of that size
     """
     named = {
@@ -60,14 +60,14 @@ def policy_instances(
         for name, instance in instances(policy.constants(tenant, dimension, norm_factor)).items()
         if name in tenant.circuits
     }
-    if together is not None:
+    if batch is not None:
         for tenant in policy.tenants:
             if tenant.system == "groth16":
-                many = record_instance(policy.constants(tenant, dimension, norm_factor), together)
+                many = record_instance(policy.constants(tenant, dimension, norm_factor), batch)
                 named[many.digest()] = many
-    certificate = policy.estimator.certificate
-    if certificate is not None and certificate.system == "groth16":
+    coalition_proof = policy.estimator.coalition_proof
+    if coalition_proof is not None and coalition_proof.system == "groth16":
         p, q = policy.estimator.theta
-        made = coalition.instance(CoalitionSize(certificate.records, dimension, (p, q)))
-        named[made.digest()] = made
+        result = coalition.instance(CoalitionSize(coalition_proof.records, dimension, (p, q)))
+        named[result.digest()] = result
     return list(named.values())

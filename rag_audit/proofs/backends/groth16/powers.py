@@ -29,9 +29,9 @@ class Contribution:
     digest: str
 
     @classmethod
-    def of(cls, found: tuple[str, bytes | None, bytes]) -> Contribution:
+    def of(cls, actual: tuple[str, bytes | None, bytes]) -> Contribution:
         """A contribution as the native core returns it."""
-        name, beacon, digest = found
+        name, beacon, digest = actual
         # Others wrote the name, so none of it may control a terminal.
         printable = "".join(c if c.isprintable() else "?" for c in name)
         return cls(printable, None if beacon is None else beacon.hex(), digest.hex())
@@ -70,10 +70,10 @@ def check_powers(ptau: Path, *, digest: str | None = None) -> Powers:
         one and is not named, or no contribution used a secret
     :raises SetupError: the file is malformed or unreadable
     """
-    found = file_digest(ptau)
-    if digest is not None and found != digest:
+    actual = file_digest(ptau)
+    if digest is not None and actual != digest:
         raise CeremonyError(
-            "the powers of tau are not the named ones", field=str(ptau), expected=digest, found=found
+            "the powers of tau are not the named ones", field=str(ptau), expected=digest, actual=actual
         )
     with named(ptau):
         held, claimed = _native.ptau_powers(ptau)
@@ -82,18 +82,18 @@ def check_powers(ptau: Path, *, digest: str | None = None) -> Powers:
                 "the powers of tau claim a larger ceremony than they hold",
                 field=str(ptau),
                 expected=f"powers to 2^{claimed}",
-                found=f"powers to 2^{held}",
+                actual=f"powers to 2^{held}",
                 hint="if it is a public ceremony's own cut file, compare its digest with the published one and name it:"
-                f" --ptau-sha256 {found}",
+                f" --ptau-sha256 {actual}",
             )
         fault = _native.ptau_fault(ptau, part=digest is not None)
         if fault is not None:
-            raise CeremonyError("the powers of tau are false", field=str(ptau), found=fault)
+            raise CeremonyError("the powers of tau are false", field=str(ptau), actual=fault)
         contributions = tuple(map(Contribution.of, _native.ptau_contributions(ptau)))
     if secret(contributions) == 0:
         raise CeremonyError("no party contributed a secret to the powers of tau, so anybody can forge proofs with them",
                             field=str(ptau))  # fmt: skip
-    return Powers(found, contributions)
+    return Powers(actual, contributions)
 
 
 def file_digest(path: Path, *, what: str = "powers of tau") -> str:
@@ -105,7 +105,7 @@ def file_digest(path: Path, *, what: str = "powers of tau") -> str:
         with open_regular(path) as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as exc:
-        raise SetupError(f"{what} cannot be read", field=str(path), found=exc.strerror) from exc
+        raise SetupError(f"{what} cannot be read", field=str(path), actual=exc.strerror) from exc
 
 
 @contextmanager
@@ -116,5 +116,5 @@ def named(path: Path, shown: Path | None = None) -> Iterator[None]:
     except (ValueError, OSError) as exc:
         reason = str(exc).removeprefix(f"{path}: ")
         raise SetupError(
-            "the file is not a usable setup file", field=str(shown or path), found=reason
+            "the file is not a usable setup file", field=str(shown or path), actual=reason
         ) from exc

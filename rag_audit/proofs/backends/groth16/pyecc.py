@@ -109,7 +109,7 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
             "the number of public inputs is wrong",
             field="inputs",
             expected=f"{len(key.ic) - 1}",
-            found=f"{len(values)}",
+            actual=f"{len(values)}",
         )
     return Parsed(key, *_proof(proof), values)
 
@@ -129,7 +129,7 @@ def _key(vk_json: str) -> Key:
     key = _object(vk_json)
     if key["protocol"] != "groth16" or key["curve"] != "bn128":
         raise EncodingError(
-            "the key is not a Groth16 key over bn128", field="vk", found=f"{key['protocol']} {key['curve']}"
+            "the key is not a Groth16 key over bn128", field="vk", actual=f"{key['protocol']} {key['curve']}"
         )
     alpha = _g1_json(key["vk_alpha_1"], "vk.vk_alpha_1")
     beta, gamma, delta = (
@@ -145,7 +145,7 @@ def _key(vk_json: str) -> Key:
             "IC does not have one point more than there are inputs",
             field="vk.IC",
             expected=f"{key['nPublic'] + 1}",
-            found=f"{len(ic)}",
+            actual=f"{len(ic)}",
         )
     return Key(gamma, delta, ic, _pairing.pairing(beta, curve.neg(alpha), final_exponentiate=False))
 
@@ -166,10 +166,10 @@ def _object(text: str) -> dict[str, object]:
     try:
         value: object = json.loads(text, object_pairs_hook=pairs)
     except (json.JSONDecodeError, RecursionError) as exc:
-        raise EncodingError("not valid JSON", field="vk", found=str(exc)) from exc
+        raise EncodingError("not valid JSON", field="vk", actual=str(exc)) from exc
     if not isinstance(value, dict) or set(value) - {"vk_alphabeta_12"} != _KEYS:
-        found = sorted(value) if isinstance(value, dict) else kind_of(value)
-        raise EncodingError("the fields do not match a verification key", field="vk", found=found)
+        actual = sorted(value) if isinstance(value, dict) else kind_of(value)
+        raise EncodingError("the fields do not match a verification key", field="vk", actual=actual)
     return value
 
 
@@ -182,7 +182,7 @@ def _depth(text: str) -> int:
 def _proof(data: bytes) -> tuple[Point, Point, Point]:
     if len(data) != PROOF_BYTES:
         raise EncodingError(
-            "the proof has another size", field="proof", expected=PROOF_BYTES, found=len(data)
+            "the proof has another size", field="proof", expected=PROOF_BYTES, actual=len(data)
         )
     n = [int.from_bytes(data[i : i + 32], "big") for i in range(0, PROOF_BYTES, 32)]
     for i, value in enumerate(n):
@@ -197,7 +197,7 @@ def _proof(data: bytes) -> tuple[Point, Point, Point]:
 
 def _inputs(data: bytes) -> list[int]:
     if len(data) % 32:
-        raise EncodingError("the public inputs are not 32 bytes each", field="inputs", found=len(data))
+        raise EncodingError("the public inputs are not 32 bytes each", field="inputs", actual=len(data))
     values = [int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32)]
     for i, value in enumerate(values):
         if value >= R:
@@ -246,5 +246,5 @@ def _decimals(value: object, count: int, field: str) -> Iterator[int]:
         raise EncodingError(f"not a list of {count}", field=field)
     for text in value:
         if not isinstance(text, str) or not _DECIMAL.match(text) or int(text) >= P:
-            raise EncodingError("not a canonical decimal below p", field=field, found=text)
+            raise EncodingError("not a canonical decimal below p", field=field, actual=text)
         yield int(text)

@@ -11,16 +11,16 @@ from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.groth16.embed import EmbedJob
-from rag_audit.proofs.backends.groth16.instance import ListingInstance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.instance import RandomizedResponseInstance, RetrieveInstance
 from rag_audit.proofs.backends.groth16.job import (
     ColumnJob,
-    ListingInputs,
+    RandomizedResponseInputs,
     RecordInputs,
     RecordsJob,
     RetrieveInputs,
 )
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.statements import ListingStatement, joined
+from rag_audit.proofs.backends.groth16.statements import RandomizedResponseStatement, joined
 from rag_audit.proofs.backends.groth16.verifiers import (
     PAIRING,
     ManyProof,
@@ -28,7 +28,7 @@ from rag_audit.proofs.backends.groth16.verifiers import (
     parse_many_proof,
     record_digest,
 )
-from rag_audit.proofs.batch import Check, Lazy, Refusals, at_once
+from rag_audit.proofs.batch import Check, Failures, Lazy, at_once
 from rag_audit.proofs.chunks import narrowed
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import Group, OpenedKey, OwnProofs, verify_groups
@@ -36,22 +36,22 @@ from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import digest_to_field, from_hex
-from rag_audit.relation.native_secrets import held_commitment
+from rag_audit.relation.native_secrets import disclosed_commitment
 
 
-def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance | ListingInstance:
+def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance | RandomizedResponseInstance:
     """The circuit that proves a batch of this number of a tenant's records.
 
     :raises PolicyError: no circuit exists for this number of records or these constants
     """
-    if not c.listing:
+    if not c.uses_randomized_response:
         return RetrieveInstance(
             c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice, c.sampled, queries
         )
     if not 1 <= c.top_k <= c.capacity:
         raise PolicyError("the longest list does not fit the circuit", field="listed_max",
-                          expected=f"1..{c.capacity}", found=c.top_k)  # fmt: skip
-    return ListingInstance(c.capacity, c.dimension, queries)
+                          expected=f"1..{c.capacity}", actual=c.top_k)  # fmt: skip
+    return RandomizedResponseInstance(c.capacity, c.dimension, queries)
 
 
 def retrieve_statement(record: RecordPublic) -> Statement:
@@ -59,16 +59,18 @@ def retrieve_statement(record: RecordPublic) -> Statement:
     return record.retrieve(from_hex(record.tenant.c_idx, field="c_idx"))
 
 
-def listing_statement(record: RecordPublic) -> ListingStatement:
+def randomized_response_statement(record: RecordPublic) -> RandomizedResponseStatement:
     """The public values of a record of a tenant with randomized response.
 
     :raises SchemaError: the ledger has no commitment to the sampled positions
     """
     c, one = record.tenant.constants, retrieve_statement(record)
     # true for every tenant with randomized response
-    assert isinstance(one, ListedStatement) and c.chance is not None and c.threshold is not None
-    before = held_commitment(0, (), c.capacity) if one.before is None else from_hex(one.before, field="held")
-    return ListingStatement(
+    assert isinstance(one, ListedStatement) and c.flip_probability is not None and c.threshold is not None
+    before = (
+        disclosed_commitment(0, (), c.capacity) if one.before is None else from_hex(one.before, field="held")
+    )
+    return RandomizedResponseStatement(
         ctx=(one.ctx,),
         c_seed=one.c_seed,
         beacon=(one.beacon,),
@@ -79,15 +81,19 @@ def listing_statement(record: RecordPublic) -> ListingStatement:
         c_kept=one.c_kept,
         held_before=before,
         held_after=from_hex(one.after, field="held"),
-        chance=c.chance,
+        chance=c.flip_probability,
         threshold=c.threshold,
         most=c.top_k,
     )
 
 
-def record_statement(record: RecordPublic) -> Statement | ListingStatement:
+def record_statement(record: RecordPublic) -> Statement | RandomizedResponseStatement:
     """The public values of a record's proof of `retrieve`."""
-    return listing_statement(record) if record.tenant.constants.listing else retrieve_statement(record)
+    return (
+        randomized_response_statement(record)
+        if record.tenant.constants.uses_randomized_response
+        else retrieve_statement(record)
+    )
 
 
 def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
@@ -102,13 +108,13 @@ def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
             raise WitnessError("the sampled positions of the tenant are missing", field="kept")
         bits, opening = private.kept
         kept = (bits, int.from_bytes(opening, "big"))
-    if isinstance(instance, ListingInstance):
+    if isinstance(instance, RandomizedResponseInstance):
         if private.listing is None:
             raise WitnessError("the account's disclosed set is missing", field="record")
         before = private.listing.before
-        return ListingInputs(
+        return RandomizedResponseInputs(
             instance=instance,
-            statement=listing_statement(record),
+            statement=randomized_response_statement(record),
             s0=private.s0,
             s1=private.s1,
             index_salt=private.index_salt,
@@ -148,15 +154,15 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
         raise SetupError("the circuit has no pin in trust.toml", expected=f"a pin for circuit {circuit}")
     if circuit not in published:
         raise SetupError("the window has no verification key", field=place, expected=pin.vk)
-    found = digest_hex(published[circuit])
-    if found != pin.vk:
+    actual = digest_hex(published[circuit])
+    if actual != pin.vk:
         raise InvalidProof("the verification key is not the pinned one", field=place, expected=pin.vk,
-                           found=found)  # fmt: skip
+                           actual=actual)  # fmt: skip
     key = parse_key(published[circuit], field=place)
     if key.circuit != circuit:  # a pin can be wrong, and such a key proves another circuit's statements
         raise InvalidProof("the verification key is another circuit's", field=place, expected=circuit,
-                           found=key.circuit)  # fmt: skip
-    return OpenedKey(key, found, pin.setup)
+                           actual=key.circuit)  # fmt: skip
+    return OpenedKey(key, actual, pin.setup)
 
 
 BoundTo = TypeVar("BoundTo", RecordsJob, EmbedJob, ColumnJob)
@@ -173,12 +179,12 @@ class Shared:
     tenant's constants and the proof's number of places, and is accepted if its key is pinned.
     """
 
-    instance: RetrieveInstance | ListingInstance
+    instance: RetrieveInstance | RandomizedResponseInstance
 
     @property
     def chained(self) -> bool:
         """See `ManyRecords.chained`."""
-        return isinstance(self.instance, ListingInstance)
+        return isinstance(self.instance, RandomizedResponseInstance)
 
     def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> RecordsJob:
         """See `ManyRecords.job`."""
@@ -189,7 +195,7 @@ class Shared:
         """See `ManyRecords.carried`: a proof is short, and every record carries it."""
         return proof
 
-    def statement(self, record: RecordPublic) -> Statement | ListingStatement:
+    def statement(self, record: RecordPublic) -> Statement | RandomizedResponseStatement:
         """See `ManyRecords.statement`."""
         return record_statement(record)
 
@@ -214,16 +220,16 @@ class Shared:
         *,
         engine: str = "native",
         check: Check = at_once,
-    ) -> Refusals:
+    ) -> Failures:
         """See `ManyRecords.verify`. The names in a proof only select among statements rebuilt by the verifier, and the
         pairing check takes the values of these statements.
         """
         known = {record_digest(statement): statement for statement in every}
         after: Counter[int] = Counter()
-        if isinstance(self.instance, ListingInstance):
-            after.update(statement.held_after for statement in narrowed(ListingStatement, every))
+        if isinstance(self.instance, RandomizedResponseInstance):
+            after.update(statement.held_after for statement in narrowed(RandomizedResponseStatement, every))
             # Every account begins with an empty disclosed set.
-            after[held_commitment(0, (), self.instance.capacity)] += 2
+            after[disclosed_commitment(0, (), self.instance.capacity)] += 2
 
         def together(proof: Group, carried: Container[tuple[bytes, bytes]]) -> PublicValues:
             """The proof's public values.
@@ -235,7 +241,7 @@ class Shared:
                 if not all((digest, proof.digest) in carried for digest in proof.records):
                     raise InvalidProof("a record that the proof names has another proof")
                 # Which record comes next is told by this commitment.
-                if any(after[s.held_after] > 1 for s in narrowed(ListingStatement, records[:-1])):
+                if any(after[s.held_after] > 1 for s in narrowed(RandomizedResponseStatement, records[:-1])):
                     raise InvalidProof("two records say that an account holds the same after them")
             try:
                 return joined(records, len(records))
@@ -244,7 +250,7 @@ class Shared:
                     raise
                 raise InvalidProof(exc.message, field=exc.field) from exc
 
-        def proved(whole: Sequence[Group], carried: Container[tuple[bytes, bytes]]) -> Refusals:
+        def proved(whole: Sequence[Group], carried: Container[tuple[bytes, bytes]]) -> Failures:
             def pair(i: int) -> tuple[bytes, PublicValues]:
                 [part] = whole[i].parts or (b"",)
                 return part, together(whole[i], carried)

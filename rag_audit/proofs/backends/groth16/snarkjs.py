@@ -43,7 +43,7 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
                 return False
             raise _failed(exc) from exc
     if "OK!" not in out:
-        raise SetupError("snarkjs gave no verdict", field="snarkjs", found=last_lines(out))
+        raise SetupError("snarkjs gave no verdict", field="snarkjs", actual=last_lines(out))
     return True
 
 
@@ -99,7 +99,7 @@ def _run(arguments: list[str], cwd: Path, timeout: float) -> str:
 
 
 def _failed(exc: NodeFailed) -> SetupError:
-    return SetupError("snarkjs failed", field="snarkjs", found=last_lines(exc.stderr + "\n" + exc.stdout))
+    return SetupError("snarkjs failed", field="snarkjs", actual=last_lines(exc.stderr + "\n" + exc.stdout))
 
 
 def _proof_json(data: bytes) -> SnarkjsProof:

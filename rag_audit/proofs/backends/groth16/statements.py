@@ -38,7 +38,7 @@ class ManyStatement(PublicValues):
                 "the number of records does not fit the proof",
                 field="records",
                 expected=f"1..{places}",
-                found=len(records),
+                actual=len(records),
             )
         first = records[0]
         for name in ("c_seed", "c_idx", "c_kept"):
@@ -68,7 +68,7 @@ class ManySampledStatement(ManyStatement):
 
 
 @dataclass(frozen=True)
-class ListingStatement(PublicValues):
+class RandomizedResponseStatement(PublicValues):
     """The public values of one proof for successive lists of one account of a tenant with randomized response.
 
     :param ctx: digest of each record's context
@@ -101,7 +101,7 @@ class ListingStatement(PublicValues):
     most: int
 
     @staticmethod
-    def of(records: Sequence[ListingStatement], places: int) -> ListingStatement:
+    def of(records: Sequence[RandomizedResponseStatement], places: int) -> RandomizedResponseStatement:
         """The statement for successive records of an account, each given by its own statement.
 
         :raises SchemaError: their number differs from the number of places, they do not follow one another, or their
@@ -109,7 +109,7 @@ class ListingStatement(PublicValues):
         """
         if len(records) != places:
             raise SchemaError("the number of records does not fit the proof", field="records", expected=places,
-                              found=len(records))  # fmt: skip
+                              actual=len(records))  # fmt: skip
         first = records[0]
         for number, (one, after) in enumerate(pairwise(records)):
             if one.held_after != after.held_before:
@@ -141,11 +141,11 @@ class CoalitionDigest(PublicValues):
     statement: int
 
 
-def joined(records: Sequence[PublicValues], places: int) -> ManyStatement | ListingStatement:
+def joined(records: Sequence[PublicValues], places: int) -> ManyStatement | RandomizedResponseStatement:
     """The public values of one proof for records with these, in the proof's order.
 
     :raises SchemaError: the records cannot share a proof
     """
-    if records and isinstance(records[0], ListingStatement):
-        return ListingStatement.of(narrowed(ListingStatement, records), places)
+    if records and isinstance(records[0], RandomizedResponseStatement):
+        return RandomizedResponseStatement.of(narrowed(RandomizedResponseStatement, records), places)
     return ManyStatement.of(narrowed(Statement, records), places)

@@ -17,8 +17,8 @@ from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
 from rag_audit.proofs.backends.groth16.job import RecordsJob
-from rag_audit.proofs.backends.groth16.kept import CoinColumn
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.sample import BernoulliColumn
 from rag_audit.proofs.backends.groth16.shared import (
     Shared,
     bound,
@@ -27,8 +27,8 @@ from rag_audit.proofs.backends.groth16.shared import (
     record_instance,
     record_statement,
 )
-from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, refusals
-from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.backends.groth16.verifiers import ENGINES, failures, parse_proof
+from rag_audit.proofs.batch import Failures
 from rag_audit.proofs.interface import Pins, Setup
 from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordJob, RecordProofs
 from rag_audit.proofs.records import OpenedKey, Several, Single
@@ -37,7 +37,7 @@ from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
 from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field, from_hex, to_hex
-from rag_audit.relation.native_secrets import held_commitment
+from rag_audit.relation.native_secrets import disclosed_commitment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,12 +51,12 @@ def instances(constants: Constants) -> dict[str, Instance]:
 
     :raises PolicyError: `retrieve` cannot be built for the constants
     """
-    made: dict[str, Instance] = {"retrieve": record_instance(constants)}
-    made |= {name: _column(name).instance(constants) for name in constants.columns}
+    result: dict[str, Instance] = {"retrieve": record_instance(constants)}
+    result |= {name: _column(name).instance(constants) for name in constants.columns}
     # Other embedders and limits have no such circuit, so their A1 is not proved.
     with suppress(PolicyError):
-        made["embed"] = _embed(constants)
-    return made
+        result["embed"] = _embed(constants)
+    return result
 
 
 @dataclass(eq=False)
@@ -75,7 +75,7 @@ class Groth16:
             pin = pins.key(circuit)
             if pin is None:
                 raise SetupError("the circuit's key is not pinned", field="trust.pins.groth16", expected=circuit,
-                                 found="no pin")  # fmt: skip
+                                 actual="no pin")  # fmt: skip
             kinds.add(pin.setup)
         return kinds
 
@@ -142,13 +142,13 @@ class Groth16:
         inputs = record_inputs(record, private)
         return bound(RecordsJob(inputs.instance, (inputs,)))
 
-    def certificate_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
-        """See `Backend.certificate_job`: Groth16 has none."""
+    def slot_proof_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
+        """See `Backend.slot_proof_job`: Groth16 has none."""
 
-    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
+    def commit_disclosed(self, constants: Constants, held: bytes, secret: bytes) -> str:
         """See `Backend.hold`."""
         positions = [p for p, bit in enumerate(held) if bit]
-        return to_hex(held_commitment(digest_to_field(secret), positions, constants.capacity))
+        return to_hex(disclosed_commitment(digest_to_field(secret), positions, constants.capacity))
 
     def column(self, name: str) -> ColumnProofs:
         """See `Backend.column`."""
@@ -169,20 +169,20 @@ class Groth16:
         """See `OneRecord.parse_proof`."""
         return parse_proof(value, circuit, field=field)
 
-    def refusals(
+    def failures(
         self,
         key: VerificationKey,
         proofs: Sequence[bytes],
         statements: Sequence[PublicValues],
         *,
         engine: str = "native",
-    ) -> Refusals:
-        """See `OneRecord.refusals`."""
-        return refusals(key, proofs, statements, engine=engine)
+    ) -> Failures:
+        """See `OneRecord.failures`."""
+        return failures(key, proofs, statements, engine=engine)
 
 
-def _column(name: str) -> CoinColumn:
-    proofs: CoinColumn = column_module("groth16", name).COLUMN
+def _column(name: str) -> BernoulliColumn:
+    proofs: BernoulliColumn = column_module("groth16", name).COLUMN
     return proofs
 
 

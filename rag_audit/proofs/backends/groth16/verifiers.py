@@ -14,24 +14,24 @@ from rag_audit.proofs.backends.groth16.encoding import g1_json, g2_json, parse_f
 from rag_audit.proofs.backends.groth16.instance import (
     COALITION_INPUTS,
     EMBED_INPUTS,
-    KEPT_INPUTS,
-    LISTING_INPUTS,
     MAX_QUERIES,
     PUBLIC_INPUTS,
+    RANDOMIZED_RESPONSE_INPUTS,
+    SAMPLE_INPUTS,
     SAMPLED_INPUTS,
 )
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.statements import (
     CoalitionDigest,
-    ListingStatement,
     ManySampledStatement,
     ManyStatement,
+    RandomizedResponseStatement,
 )
-from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.batch import Failures
 from rag_audit.proofs.records import Group
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
-from rag_audit.proofs.statements.sample import KeptStatement
+from rag_audit.proofs.statements.sample import SampleStatement
 from rag_audit.proofs.statements.tenant import PublicValues
 
 ENGINES = ("native", "py_ecc", "snarkjs")
@@ -42,8 +42,8 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     ManySampledStatement: SAMPLED_INPUTS,
     EmbedStatement: EMBED_INPUTS,
     CoalitionDigest: COALITION_INPUTS,
-    KeptStatement: KEPT_INPUTS,
-    ListingStatement: LISTING_INPUTS,
+    SampleStatement: SAMPLE_INPUTS,
+    RandomizedResponseStatement: RANDOMIZED_RESPONSE_INPUTS,
 }
 """The names of a statement's public values, in the order of its circuit's verification key."""
 
@@ -72,14 +72,14 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
             "the proof is of another system",
             field=f"{field}.system",
             expected="groth16",
-            found=value["system"],
+            actual=value["system"],
         )
     if parse_hex(value["circuit"], 32, field=f"{field}.circuit").hex() != circuit:
         raise SchemaError(
             "the proof is of another circuit",
             field=f"{field}.circuit",
             expected=circuit,
-            found=value["circuit"],
+            actual=value["circuit"],
         )
     return (
         parse_g1(value["a"], field=f"{field}.a")
@@ -138,13 +138,14 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
     """Whether a proof verifies.
 
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for a key of a batch, an `EmbedStatement`
-        for `embed`, a `CoalitionDigest` for `coalition`, a `KeptStatement` for `kept`, a `ListingStatement` for
+        for `embed`, a `CoalitionDigest` for `coalition`, a `SampleStatement` for `kept`, a
+        `RandomizedResponseStatement` for
         `listing`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed
     """
-    reason = refusals(key, [proof], [statement], engine=engine).get(0)
+    reason = failures(key, [proof], [statement], engine=engine).get(0)
     if isinstance(reason, EncodingError):
         raise reason
     return reason is None
@@ -158,22 +159,22 @@ def verify_batch(
     engine: str = "native",
 ) -> list[int]:
     """The indices of the proofs that do not verify or are malformed, ascending."""
-    return list(refusals(key, proofs, statements, engine=engine))
+    return list(failures(key, proofs, statements, engine=engine))
 
 
-def refusals(
+def failures(
     key: VerificationKey,
     proofs: Sequence[bytes],
     statements: Sequence[PublicValues],
     *,
     engine: str = "native",
-) -> Refusals:
-    """See `OneRecord.refusals`. The native engine checks all proofs in one sum.
+) -> Failures:
+    """See `OneRecord.failures`. The native engine checks all proofs in one sum.
 
     :raises EncodingError: the key is malformed
     :raises SetupError: the engine is not installed
     """
-    bad: Refusals = {}
+    bad: Failures = {}
     places, read, inputs = [], [], []
     for i in range(len(statements)):
         try:
@@ -188,7 +189,7 @@ def refusals(
         if reason is None:
             bad[places[number]] = InvalidProof("the pairing equation does not hold")
         else:
-            bad[places[number]] = EncodingError("the verifier refuses it", field=engine, found=reason)
+            bad[places[number]] = EncodingError("the verifier refuses it", field=engine, actual=reason)
     return dict(sorted(bad.items()))
 
 
@@ -217,16 +218,16 @@ class Pairing:
 
     ENGINES: ClassVar[tuple[str, ...]] = ENGINES
 
-    def refusals(
+    def failures(
         self,
         key: VerificationKey,
         proofs: Sequence[bytes],
         statements: Sequence[PublicValues],
         *,
         engine: str = "native",
-    ) -> Refusals:
-        """See `refusals`."""
-        return refusals(key, proofs, statements, engine=engine)
+    ) -> Failures:
+        """See `failures`."""
+        return failures(key, proofs, statements, engine=engine)
 
 
 PAIRING = Pairing()
@@ -257,7 +258,7 @@ def _refused(
         try:
             return _native.groth16_verify_batch(key.snarkjs, list(proofs), list(inputs))
         except ValueError as exc:
-            raise EncodingError("the verifier refuses the key", field=engine, found=str(exc)) from exc
+            raise EncodingError("the verifier refuses the key", field=engine, actual=str(exc)) from exc
     check = _engine(engine)
     from rag_audit.proofs.backends.groth16.pyecc import check_key  # which every other engine's parser is
 
@@ -281,4 +282,4 @@ def _engine(name: str) -> Callable[[str, bytes, bytes], bool]:
         from rag_audit.proofs.backends.groth16 import snarkjs
 
         return snarkjs.verify
-    raise SetupError("the verifier is unknown", field="engine", expected=", ".join(ENGINES), found=name)
+    raise SetupError("the verifier is unknown", field="engine", expected=", ".join(ENGINES), actual=name)

@@ -1,4 +1,4 @@
-"""Closing a run: one proof of all of its claims (docs/scan/closing.md, index-commitment.md, together.md)."""
+"""Closing a run: one proof of all of its claims (docs/scan/closing.md, index-commitment.md, batch.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rag_audit._internal.errors import InvalidProof
 from rag_audit.proofs.backends.reference.extensions import HALF, Functional, dot, eq_table, log2, powers
 from rag_audit.proofs.backends.reference.group import G, H, Point, Q, Term, U
-from rag_audit.proofs.backends.reference.index import Link, Table
+from rag_audit.proofs.backends.reference.index import IndexLink, Table
 from rag_audit.proofs.backends.reference.session import MESSAGE_VALUES, Column, Expr, Session, total
 from rag_audit.relation.field import MODULUS
 
@@ -22,7 +22,7 @@ class Opening:
     value: Point
 
 
-def close(session: Session, link: Link | None = None, table: Table | None = None) -> None:
+def close(session: Session, link: IndexLink | None = None, table: Table | None = None) -> None:
     """Reads the end of a proof: the session then has all equations of the run."""
     openings = _columns(session, link, table) if session.claims else []
     factors = _products(session) if session.products else None
@@ -35,7 +35,7 @@ def close(session: Session, link: Link | None = None, table: Table | None = None
     session.reader.end()
 
 
-def _columns(session: Session, link: Link | None, table: Table | None) -> list[Opening]:
+def _columns(session: Session, link: IndexLink | None, table: Table | None) -> list[Opening]:
     """Steps 1 and 2: all column claims become one about one value at one point."""
     gamma = powers(session.challenge("column claims"), len(session.claims) + 1)
     groups: dict[Functional | None, dict[Column, int]] = {}
@@ -80,7 +80,7 @@ def _columns(session: Session, link: Link | None, table: Table | None) -> list[O
     return openings
 
 
-def _linked(session: Session, link: Link, rho: Sequence[int], apart: Sequence[Expr]) -> Opening:
+def _linked(session: Session, link: IndexLink, rho: Sequence[int], apart: Sequence[Expr]) -> Opening:
     """All queries, combined under powers of one challenge."""
     weights = powers(session.challenge("linked records"), len(link.queries))
     singles = []
@@ -95,7 +95,7 @@ def _linked(session: Session, link: Link, rho: Sequence[int], apart: Sequence[Ex
 
 
 def _link(
-    session: Session, link: Link, rho: Sequence[int], query: Sequence[Term], singles: Sequence[Point]
+    session: Session, link: IndexLink, rho: Sequence[int], query: Sequence[Term], singles: Sequence[Point]
 ) -> Point:
     """The query's commitment, the scores' row and the singles commit to one vector; returns the row's commitment."""
     reader, d = session.reader, link.index.dimension

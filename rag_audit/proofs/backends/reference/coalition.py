@@ -32,7 +32,7 @@ from rag_audit.relation.tags import TAG_LIST, TAG_VECTOR
 RUN, PAIRS = "coalition records", "coalition pairs"
 BOUNDS_TAG, DISTANCES_TAG = 2, 4
 SALT_LIMBS, SALT_BITS, BLOCK_BITS, PAIRS_A_RUN, REACH = 5, 52, 8, 63, 49
-MOST_RECORDS, MOST_DIMENSION, MOST_THETA, MOST_LABEL_BITS = 65_535, 882, 1000, 22
+MAX_RECORDS, MAX_DIMENSION, MAX_THETA, MAX_LABEL_BITS = 65_535, 882, 1000, 22
 
 
 def _variables(count: int) -> int:
@@ -58,18 +58,18 @@ class Coalition:
 
     def __post_init__(self) -> None:
         records, accounts = len(self.cq), len(self.tenants)
-        (p, q), most = self.theta, _variables(records)
+        (p, q), maximum = self.theta, _variables(records)
         rules = {
-            "records": 1 <= records <= MOST_RECORDS and len(self.accounts) == len(self.first) == records,
-            "dimension": 1 <= self.dimension <= MOST_DIMENSION,
+            "records": 1 <= records <= MAX_RECORDS and len(self.accounts) == len(self.first) == records,
+            "dimension": 1 <= self.dimension <= MAX_DIMENSION,
             "accounts": 1 <= accounts <= records
             and all(0 <= k < accounts for k in (*self.accounts, *self.tenants)),
             "first": all(0 <= i <= j for j, i in enumerate(self.first)),
-            "theta": 0 < p < q <= MOST_THETA,
+            "theta": 0 < p < q <= MAX_THETA,
             "largest": all(1 <= c <= accounts for c in self.largest),
-            "class_variables": min(most, 9) <= self.u <= min(most, 11),
+            "class_variables": min(maximum, 9) <= self.u <= min(maximum, 11),
         }
-        rules["tenants"] = rules["accounts"] and sum(self.sizes[2:]) <= MOST_LABEL_BITS
+        rules["tenants"] = rules["accounts"] and sum(self.sizes[2:]) <= MAX_LABEL_BITS
         require(**rules)
 
     @property
@@ -95,28 +95,28 @@ class Coalition:
     def blocks(self) -> list[tuple[int, int]]:
         """Pairs of blocks with compared records."""
         size = 1 << self.s
-        found = {(i, j // size) for j, first in enumerate(self.first) if first < j
+        result = {(i, j // size) for j, first in enumerate(self.first) if first < j
                  for i in range(first // size, (j - 1) // size + 1)}  # fmt: skip
-        return sorted(found, key=lambda pair: pair[::-1])
+        return sorted(result, key=lambda pair: pair[::-1])
 
     @property
     def runs(self) -> int:
         return -(-len(self.blocks) // PAIRS_A_RUN)
 
 
-def statement(reader: Reader, asked: Coalition) -> None:
+def statement(reader: Reader, claim: Coalition) -> None:
     said = reader.transcript
-    said.raw("context", asked.context)
-    (p, q), (largest, largest_in_tenant) = asked.theta, asked.largest
+    said.raw("context", claim.context)
+    (p, q), (largest, largest_in_tenant) = claim.theta, claim.largest
     said.integers(
-        ("dimension", asked.dimension), ("records", len(asked.cq)), ("accounts", len(asked.tenants))
+        ("dimension", claim.dimension), ("records", len(claim.cq)), ("accounts", len(claim.tenants))
     )
-    for cq, account, first in zip(asked.cq, asked.accounts, asked.first, strict=True):
+    for cq, account, first in zip(claim.cq, claim.accounts, claim.first, strict=True):
         said.scalar("cq", cq)
         said.integers(("account", account), ("first", first))
-    said.integers(*(("tenant", tenant) for tenant in asked.tenants), ("p", p), ("q", q))
+    said.integers(*(("tenant", tenant) for tenant in claim.tenants), ("p", p), ("q", q))
     said.integers(
-        ("largest", largest), ("largest in a tenant", largest_in_tenant), ("class variables", asked.u)
+        ("largest", largest), ("largest in a tenant", largest_in_tenant), ("class variables", claim.u)
     )
 
 
@@ -130,10 +130,10 @@ class Committed:
     labels: Sequence[Column]
 
 
-def read(asked: Coalition, reader: Reader) -> tuple[Session, Committed]:
-    statement(reader, asked)
-    session, (r, k, a, t), u = Session(reader, asked.row_bits), asked.sizes, asked.u
-    dots, count = log2(asked.reach + 1), len(asked.cq)
+def read(claim: Coalition, reader: Reader) -> tuple[Session, Committed]:
+    statement(reader, claim)
+    session, (r, k, a, t), u = Session(reader, claim.row_bits), claim.sizes, claim.u
+    dots, count = log2(claim.reach + 1), len(claim.cq)
     entries = [
         1 << r + k,
         1 << log2(SALT_LIMBS * count),
@@ -147,8 +147,8 @@ def read(asked: Coalition, reader: Reader) -> tuple[Session, Committed]:
     classes, labels, rest = rest[:u], rest[u : u + a], rest[u + a :]
     norms, thresholds, bounds, *slack = rest[:5]
     lack, lack_of_tenants, in_ranges, in_bounds, in_nibbles = rest[5:]
-    p, q = asked.theta
-    bound = [min((q * x) ** 2 // p**2 + 1, asked.reach**2 + 1) if x else 0 for x in range(1 << dots)]
+    p, q = claim.theta
+    bound = [min((q * x) ** 2 // p**2 + 1, claim.reach**2 + 1) if x else 0 for x in range(1 << dots)]
     look_up(
         session,
         [
@@ -168,29 +168,29 @@ def read(asked: Coalition, reader: Reader) -> tuple[Session, Committed]:
     session.claim(evaluation(y[:u]), [(norms, 1)], left)
     session.claim(evaluation(y[u:]), [(norms, 1)], right)
     session.claim(evaluation(y), [(bounds, 1), *limbs(slack)], both)
-    _norms(session, asked, vectors, norms, classes)
+    _norms(session, claim, vectors, norms, classes)
     y = session.challenges("counts", a + t)
     (x,) = session.send("counts", 1)
     session.claim(evaluation(y[:a]), [(lack, 1)], x)
     (x_of_tenants,) = session.send("counts", 1)
     session.claim(evaluation(y), [(lack_of_tenants, 1)], x_of_tenants)
-    c, c_tenant = asked.largest
+    c, c_tenant = claim.largest
     by_tenant = eq_table(y[a:])
     terms = [
-        ([1] * len(asked.tenants), y[:a], c - x),
-        ([by_tenant[tenant] for tenant in asked.tenants], y[:a], c_tenant - x_of_tenants),
+        ([1] * len(claim.tenants), y[:a], c - x),
+        ([by_tenant[tenant] for tenant in claim.tenants], y[:a], c_tenant - x_of_tenants),
     ]
     numbers(session, labels, a, terms, proved=True)
-    _openings(session, asked, vectors, salts)
+    _openings(session, claim, vectors, salts)
     close(session)
     return session, Committed(vectors, thresholds, classes, labels)
 
 
 def _norms(
-    session: Session, asked: Coalition, vectors: Column, norms: Column, classes: Sequence[Column]
+    session: Session, requested: Coalition, vectors: Column, norms: Column, classes: Sequence[Column]
 ) -> None:
     """The squares of a record's components sum to the norm of its class."""
-    r, k, *_ = asked.sizes
+    r, k, *_ = requested.sizes
     tau = session.challenges("norms", r)
     (whole,) = session.send("norms", 1)
     share = pow(HALF, k, MODULUS) * whole
@@ -199,15 +199,15 @@ def _norms(
     session.product("component", value, value, square)
     session.constraint("norms", claim - square)
     session.claim(evaluation(p), [(vectors, 1)], value)
-    p, (norm, found) = sum_of_products(session, "norms of classes", asked.u, whole)
+    p, (norm, result) = sum_of_products(session, "norms of classes", requested.u, whole)
     session.claim(evaluation(p), [(norms, 1)], norm)
-    numbers(session, classes, r, [(eq_table(tau, len(asked.cq)), p, found)], proved=True)
+    numbers(session, classes, r, [(eq_table(tau, len(requested.cq)), p, result)], proved=True)
 
 
-def _openings(session: Session, asked: Coalition, vectors: Column, salts: Column) -> None:
+def _openings(session: Session, claim: Coalition, vectors: Column, salts: Column) -> None:
     """cq are the hashes of salts and packed vectors."""
-    count, d = len(asked.cq), asked.dimension
-    p, words = known_outputs(session, asked.cq)
+    count, d = len(claim.cq), claim.dimension
+    p, words = known_outputs(session, claim.cq)
     elements, inside = -(-d // PACKED), below(p, count)
     session.constraint("hash padding", words[0])
     session.constraint(
@@ -218,7 +218,7 @@ def _openings(session: Session, asked: Coalition, vectors: Column, salts: Column
     strided = Functional(tuple(p), tuple(1 << SALT_BITS * x for x in range(SALT_LIMBS)), count)
     session.claim(strided, [(salts, 1)], words[2])
     eta = session.challenge("elements")
-    places = [range(i, min(i + PACKED, stop)) for start, stop in ((0, d), (d, 1 << asked.sizes[1]))
+    places = [range(i, min(i + PACKED, stop)) for start, stop in ((0, d), (d, 1 << claim.sizes[1]))
               for i in range(start, stop, PACKED)]  # fmt: skip
     weights = powers(eta, len(places))
     digits = tuple(
@@ -249,7 +249,7 @@ def numbers(
     n, z = len(terms), len(bits)
     chi = powers(session.challenge("numbers"), n + z)
     tau = session.challenges("bits", variables) if proved else []
-    value = total((c, found) for c, (_, _, found) in zip(chi, terms, strict=False))
+    value = total((c, result) for c, (_, _, result) in zip(chi, terms, strict=False))
     p, claim = session.plain("numbers", variables, value, max(z + 1, 3))
     sent = session.send("numbers", z * (1 + proved + n))
     held, sent = sent[:z], sent[z:]
@@ -273,17 +273,17 @@ def numbers(
 
 
 def read_pairs(
-    asked: Coalition, committed: Committed, records_digest: bytes, number: int, reader: Reader
+    requested: Coalition, committed: Committed, records_digest: bytes, number: int, reader: Reader
 ) -> Session:
     """One run over pairs, `number` from 0. It depends on the run over records, through the digest of that run's
     proof."""
-    statement(reader, asked)
+    statement(reader, requested)
     reader.transcript.raw("records", records_digest)
     reader.transcript.integer("run", number)
-    session, s, (r, k, a, _) = Session(reader, asked.row_bits), asked.s, asked.sizes
-    distances = 1 << log2(4 * asked.reach + 1)
+    session, s, (r, k, a, _) = Session(reader, requested.row_bits), requested.s, requested.sizes
+    distances = 1 << log2(4 * requested.reach + 1)
     (counted,) = session.commit("pairs", [distances])
-    pairs = asked.blocks[number * PAIRS_A_RUN : (number + 1) * PAIRS_A_RUN]
+    pairs = requested.blocks[number * PAIRS_A_RUN : (number + 1) * PAIRS_A_RUN]
     said = [Said(lambda session: session.send("derived entry", 1)[0]) for _ in pairs]
     looked_up = [Segment(DISTANCES_TAG, [entry], 1 << 2 * s) for entry in said]
     look_up(session, [Segment(DISTANCES_TAG, [range(distances)], distances, counted), *looked_up])
@@ -291,10 +291,10 @@ def read_pairs(
     rho = powers(session.challenge("blocks"), len(pairs))
     of_thresholds, of_products, of_labels = session.send("pairs", 3)
     outside = [
-        (weight, entry.value - asked.reach * (1 - _compared(asked, *pair, earlier, later)))
+        (weight, entry.value - requested.reach * (1 - _compared(requested, *pair, earlier, later)))
         for weight, pair, entry in zip(rho, pairs, said, strict=True)
     ]
-    session.constraint("pairs", of_thresholds - of_products + asked.reach * of_labels - total(outside))
+    session.constraint("pairs", of_thresholds - of_products + requested.reach * of_labels - total(outside))
 
     def bilinear(inner: int, value: Expr) -> tuple[Sequence[int], list[tuple[list[int], Expr]]]:
         """For a weighted sum over pairs of X times Y: the inner point, and for both factors the records' point and
@@ -305,42 +305,42 @@ def read_pairs(
         for (i, j), weight in zip(pairs, rho, strict=True):
             row[j] = (row[j] + eq_at(at, i) * weight) % MODULUS
         outside, claim = session.plain("later records", r - s, right, 2)
-        (found,) = session.send("later records", 1)
-        session.constraint("later records", dot(row, eq_table(outside)) * found - claim)
-        return inside, [([*earlier, *at], left), ([*later, *outside], found)]
+        (result,) = session.send("later records", 1)
+        session.constraint("later records", dot(row, eq_table(outside)) * result - claim)
+        return inside, [([*earlier, *at], left), ([*later, *outside], result)]
 
     inner, both = bilinear(k, of_products)
     for records, value in both:
         session.claim(evaluation([*inner, *records]), [(committed.vectors, 1)], value)
     inner, both = bilinear(a, of_labels)
-    terms = [(_by_account(asked, eq_table(records)), inner, value) for records, value in both]
+    terms = [(_by_account(requested, eq_table(records)), inner, value) for records, value in both]
     numbers(session, committed.labels, a, terms, proved=False)
-    p, (threshold, classes) = sum_of_products(session, "thresholds of pairs", 2 * asked.u, of_thresholds)
+    p, (threshold, classes) = sum_of_products(session, "thresholds of pairs", 2 * requested.u, of_thresholds)
     session.claim(evaluation(p), [(committed.thresholds, 1)], threshold)
     _, both = bilinear(0, classes)
-    halves = p[: asked.u], p[asked.u :]
+    halves = p[: requested.u], p[requested.u :]
     terms = [(eq_table(records), half, value) for half, (records, value) in zip(halves, both, strict=True)]
     numbers(session, committed.classes, r, terms, proved=False)
     close(session)
     return session
 
 
-def _by_account(asked: Coalition, weights: Sequence[int]) -> list[int]:
+def _by_account(claim: Coalition, weights: Sequence[int]) -> list[int]:
     """For each account the sum of its records' weights."""
-    found = [0] * len(asked.tenants)
-    for account, weight in zip(asked.accounts, weights, strict=False):
-        found[account] = (found[account] + weight) % MODULUS
-    return found
+    result = [0] * len(claim.tenants)
+    for account, weight in zip(claim.accounts, weights, strict=False):
+        result[account] = (result[account] + weight) % MODULUS
+    return result
 
 
 def _compared(
-    asked: Coalition, i_block: int, j_block: int, earlier: Sequence[int], later: Sequence[int]
+    claim: Coalition, i_block: int, j_block: int, earlier: Sequence[int], later: Sequence[int]
 ) -> int:
     """The sum of eq over the records of two blocks that are compared."""
-    size = 1 << asked.s
+    size = 1 << claim.s
     x, y = eq_table(earlier), eq_table(later)
-    start, found = i_block * size, 0
-    for j in range(j_block * size, min((j_block + 1) * size, len(asked.cq))):
-        inside = range(max(asked.first[j], start), min(j, start + size))
-        found += y[j - j_block * size] * sum(x[i - start] for i in inside)
-    return found % MODULUS
+    start, result = i_block * size, 0
+    for j in range(j_block * size, min((j_block + 1) * size, len(claim.cq))):
+        inside = range(max(claim.first[j], start), min(j, start + size))
+        result += y[j - j_block * size] * sum(x[i - start] for i in inside)
+    return result % MODULUS

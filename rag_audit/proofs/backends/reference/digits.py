@@ -22,7 +22,7 @@ def of(point: Sequence[int]) -> list[Digit]:
 
 def regroup(digits: Sequence[Digit], sizes: Sequence[int]) -> list[Digit]:
     """Neighbours joined to digits with the given numbers of variables, the lowest first."""
-    left, made = list(digits), []
+    left, result = list(digits), []
     for size in sizes:
         joined: Digit = [1]
         while variables(joined) < size:
@@ -30,8 +30,8 @@ def regroup(digits: Sequence[Digit], sizes: Sequence[int]) -> list[Digit]:
             joined = [low * k % MODULUS for k in high for low in joined]
         if variables(joined) != size:
             raise ArithmeticError("a digit is never cut")
-        made.append(joined)
-    return made
+        result.append(joined)
+    return result
 
 
 def from_the_top(count: int, size: int) -> list[int]:

@@ -1,5 +1,5 @@
 """Proofs of drawn columns: noise is DGS-1 and Bernoulli bits are draws below a bound, under committed seeds
-(docs/scan/noise.md, docs/scan/coins.md).
+(docs/scan/noise.md, docs/scan/bernoulli-bits.md).
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def word_claims(
     )
     for columns, value in ((high, h), (rest, r)):
         session.claim(evaluation(a, words), joined(weights, columns), value)
-    most = ((MODULUS >> UPPER) - 1) * below(a, words) * sum(weights) % MODULUS
-    last = most - r - (1 << DRAW_BITS) * h
+    maximum = ((MODULUS >> UPPER) - 1) * below(a, words) * sum(weights) % MODULUS
+    last = maximum - r - (1 << DRAW_BITS) * h
     value = d - zeta * last + (1 << WORD_DRAWS * DRAW_BITS) * h
     permutations(session, calls, Stream(keys, blocks, a[:4], p, a[4:], value))
 
@@ -129,7 +129,7 @@ class Noise:
     def __post_init__(self) -> None:
         count = len(self.seeds)
         limits.require(capacity=limits.positions(self.capacity), gains=limits.noised(self.gains))
-        limits.require(slots=limits.together(count, self.capacity, self.gains))
+        limits.require(slots=limits.batch(count, self.capacity, self.gains))
 
     def absorb(self, said: Transcript) -> None:
         said.integers(("capacity", self.capacity), ("gain count", len(self.gains)))
@@ -164,7 +164,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Coins:
+class BernoulliBits:
     """Coins of one slot: the draws that are below a bound."""
 
     context: bytes
@@ -203,7 +203,7 @@ class Coins:
         ]
 
 
-def read(drawing: Noise | Coins, reader: Reader) -> tuple[Session, list[Column]]:
+def read(drawing: Noise | BernoulliBits, reader: Reader) -> tuple[Session, list[Column]]:
     """The whole run: its claims, and each slot's column."""
     capacity, count = drawing.capacity, len(drawing.seeds)
     reader.transcript.raw("context", drawing.context)

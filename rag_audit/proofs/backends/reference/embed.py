@@ -21,7 +21,7 @@ from rag_audit.relation.tags import TAG_LIST, TAG_QUERY, TAG_VECTOR
 
 RUN = "embed"
 TOKENS_TAG, LIMBS_TAG, STEPS_TAG = 1, 2, 3
-MOST_TOKENS, MOST_WORDS, MOST_FACTOR = 208, 1 << 15, 1 << 20
+MAX_TOKENS, MAX_WORDS, MAX_FACTOR = 208, 1 << 15, 1 << 20
 LIMB_BITS, TOKEN_BITS, TOKENS_PACKED, NORM_BITS = 12, 15, 16, 16
 
 
@@ -38,10 +38,10 @@ class Embedded:
 
     def __post_init__(self) -> None:
         limits.require(
-            tokens=1 <= self.tokens <= MOST_TOKENS,
-            vocabulary=2 <= self.table.capacity <= MOST_WORDS + 1,
+            tokens=1 <= self.tokens <= MAX_TOKENS,
+            vocabulary=2 <= self.table.capacity <= MAX_WORDS + 1,
             dimension=limits.components(self.table.dimension),
-            norm_factor=1 <= self.norm_factor <= MOST_FACTOR,
+            norm_factor=1 <= self.norm_factor <= MAX_FACTOR,
         )
 
     @property
@@ -50,17 +50,17 @@ class Embedded:
 
     @property
     def limbs(self) -> int:
-        most = 2 * isqrt((1 << NORM_BITS) * self.table.dimension * (7 * self.tokens) ** 2) + self.slack
-        return -(-most.bit_length() // LIMB_BITS)
+        maximum = 2 * isqrt((1 << NORM_BITS) * self.table.dimension * (7 * self.tokens) ** 2) + self.slack
+        return -(-maximum.bit_length() // LIMB_BITS)
 
 
-def _statement(reader: Reader, asked: Embedded) -> None:
+def _statement(reader: Reader, claim: Embedded) -> None:
     said = reader.transcript
-    said.scalar("context", asked.context)
-    said.raw("table", asked.table.digest)
-    said.integers(("vocabulary", asked.table.capacity - 1), ("dimension", asked.table.dimension))
-    said.integers(("tokens", asked.tokens), ("norm factor", asked.norm_factor))
-    said.scalars(("hq", asked.hq), ("cq", asked.cq))
+    said.scalar("context", claim.context)
+    said.raw("table", claim.table.digest)
+    said.integers(("vocabulary", claim.table.capacity - 1), ("dimension", claim.table.dimension))
+    said.integers(("tokens", claim.tokens), ("norm factor", claim.norm_factor))
+    said.scalars(("hq", claim.hq), ("cq", claim.cq))
 
 
 def _number(values: Sequence[Expr]) -> Expr:
@@ -81,9 +81,9 @@ def _query_call(tokens: Sequence[Expr], used: Sequence[Expr], salt: Expr, hq: in
     return Call([start, salt, total((1, u) for u in used), *packed], hq)
 
 
-def read(asked: Embedded, reader: Reader) -> Session:
-    _statement(reader, asked)
-    rows, m, most = asked.table, asked.limbs, asked.tokens
+def read(claim: Embedded, reader: Reader) -> Session:
+    _statement(reader, claim)
+    rows, m, maximum = claim.table, claim.limbs, claim.tokens
     vocabulary, d = rows.capacity - 1, rows.dimension
     n, c = log2(rows.capacity), log2(d)
     session = Session(reader, row_bits(rows.capacity))
@@ -91,27 +91,27 @@ def read(asked: Embedded, reader: Reader) -> Session:
     h, e, v, a, b, *rest, in_limbs, in_steps = session.commit("embedding columns", entries)
     lower, upper = rest[:m], rest[m:]
     elements = -(-d // PACKED)
-    sent = session.send("query", 2 + 2 * most + 3 * m + 1 + elements)
+    sent = session.send("query", 2 + 2 * maximum + 3 * m + 1 + elements)
     salt_q, salt_c = sent[:2]
-    tokens, used, sent = sent[2 : 2 + most], sent[2 + most : 2 + 2 * most], sent[2 + 2 * most :]
+    tokens, used, sent = sent[2 : 2 + maximum], sent[2 + maximum : 2 + 2 * maximum], sent[2 + 2 * maximum :]
     of_root, square, packed = sent[: 3 * m], sent[3 * m], sent[3 * m + 1 :]
     for u, after in pairwise(used):
         session.product("used places", u, after, after)
     shift = 8 * sum(16**i for i in range(PACKED))
-    calls = [_query_call(tokens, used, salt_q, asked.hq)]
-    calls += list_calls(session, TAG_VECTOR, [salt_c, *(x + shift for x in packed)], asked.cq)
+    calls = [_query_call(tokens, used, salt_q, claim.hq)]
+    calls += list_calls(session, TAG_VECTOR, [salt_c, *(x + shift for x in packed)], claim.cq)
     w = _number(of_root[:m]) + 1
     left, lacks = _number(of_root[m : 2 * m]), _number(of_root[2 * m :])
     session.product("root", w, w, square)
     session.constraint("root", left + lacks - 2 * w)
     norm = pow(1 << NORM_BITS, -1, MODULUS) * (square + left)
-    slack = asked.slack
+    slack = claim.slack
     low = [slack * (x == -7) - (x <= 0) for x in NIBBLES]
     high = [slack * (x == 7) - (x >= 0) for x in NIBBLES]
     look_up(
         session,
         [
-            Segment(TOKENS_TAG, [tokens, used], most),
+            Segment(TOKENS_TAG, [tokens, used], maximum),
             Segment(TOKENS_TAG, [range(vocabulary), [1] * vocabulary], 1 << n, h),
             Segment(STEPS_TAG, [v, a, b], 1 << c),
             Segment(STEPS_TAG, [NIBBLES, low, high], len(NIBBLES), in_steps),
@@ -122,7 +122,7 @@ def read(asked: Embedded, reader: Reader) -> Session:
     )
     point = session.challenges("components", c)
     sums, steps, scaled = session.send("components", 3)
-    at, double = evaluation(point), 2 * asked.norm_factor
+    at, double = evaluation(point), 2 * claim.norm_factor
     session.claim(at, [(e, 1)], sums)
     known = Table.claim(session, rows, eq_table(point, d), h, sums)
     session.claim(at, [(v, 1)], steps)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from rag_audit._internal.errors import EncodingError, RagAuditError
-from rag_audit.proofs.backends.reference import coalition, drawn, embed, listing, query
-from rag_audit.proofs.backends.reference.drawn import Coins, Noise, Seed
+from rag_audit.proofs.backends.reference import coalition, drawn, embed, query, randomized_response
+from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.group import Point, encode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.session import Session
@@ -57,9 +57,9 @@ class Batch(Generic[Item]):
 
     def search(self, records: list[Item], /) -> list[tuple[int, str]]:
         """The numbers of the given records with false proofs. The chunks arrive in the order of `add`."""
-        found = self._found[self._searched : self._searched + len(records)]
+        result = self._found[self._searched : self._searched + len(records)]
         self._searched += len(records)
-        return [(i, reason) for i, reason in enumerate(found) if reason is not None]
+        return [(i, reason) for i, reason in enumerate(result) if reason is not None]
 
 
 def _digest(*parts: bytes) -> bytes:
@@ -85,15 +85,15 @@ def _held(sessions: Sequence[Session]) -> bool:
 
 
 def _noise(
-    key: ScanKey, seeds: Sequence[Seed], certificate: bytes
+    key: ScanKey, seeds: Sequence[Seed], noise_proof: bytes
 ) -> tuple[list[Session], list[Sequence[Point]]]:
     """The run of the noise proof, and the rows of each slot; neither without gains."""
     if not key.gains:
-        if certificate:
-            raise EncodingError("a tenant without noise has no certificate", field="certificate")
+        if noise_proof:
+            raise EncodingError("a tenant without noise has no noise proof", field="noise_proof")
         return [], []
     noise = Noise(key.window, seeds, key.capacity, key.gains)
-    session, columns = drawn.read(noise, _read(noise.RUN, certificate))
+    session, columns = drawn.read(noise, _read(noise.RUN, noise_proof))
     return [session], [column.rows for column in columns]
 
 
@@ -105,17 +105,17 @@ def records(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
     kept = None if key.kept is None else _rows(key.kept, key.capacity)
 
     def check(item: tuple[list[bytes], bytes, bytes]) -> bool:
-        statements, certificate, proof = item
+        statements, noise_proof, proof = item
         values = [_values(statement) for statement in statements]
         seeds = [Seed(*each[:3]) for each in values]
-        sessions, rows = _noise(key, seeds, certificate)
+        sessions, rows = _noise(key, seeds, noise_proof)
         count = len(statements).to_bytes(8, "big")
         slots = b"".join(statement[: 4 * 32] for statement in statements)
         domain = b"rag-audit/scan/v1/records"
-        context = _digest(domain, key.window, count, slots, _digest(certificate), key.kept or b"")
+        context = _digest(domain, key.window, count, slots, _digest(noise_proof), key.kept or b"")
         known = [(cq, htopk) for *_, cq, htopk in values]
-        asked = query.Asked(context, index, key.gains, window, key.listed, rows, kept, known)
-        return _held([*sessions, query.read(asked, _read(query.RUN, proof))])
+        claim = query.Asked(context, index, key.gains, window, key.listed, rows, kept, known)
+        return _held([*sessions, query.read(claim, _read(query.RUN, proof))])
 
     return Batch(check)
 
@@ -130,14 +130,18 @@ def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
     index, kept = Index.decode(key.points, key.dimension, key.capacity), _rows(key.kept or b"", key.capacity)
 
     def check(record: tuple[bytes, bytes, bytes, bytes, bytes]) -> bool:
-        statement, certificate, before, after, proof = record
+        statement, noise_proof, before, after, proof = record
         c_seed, beacon, slot, _, cq, htopk = _values(statement)
         old, new = (_rows(rows, key.capacity) for rows in (before, after))
-        tossed = Coins(key.coins_context, Seed(c_seed, beacon, slot), key.capacity, key.probability)
-        session, (chance,) = drawn.read(tossed, _read(tossed.RUN, certificate))
+        tossed = BernoulliBits(
+            key.bernoulli_context, Seed(c_seed, beacon, slot), key.capacity, key.probability
+        )
+        session, (chance,) = drawn.read(tossed, _read(tossed.RUN, noise_proof))
         context = _digest(b"rag-audit/scan/v1/list", key.window, statement[: 4 * 32])
-        asked = listing.Listed(context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk)
-        return _held([session, listing.read(asked, _read(listing.RUN, proof))])
+        claim = randomized_response.Listed(
+            context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk
+        )
+        return _held([session, randomized_response.read(claim, _read(randomized_response.RUN, proof))])
 
     return Batch(check)
 
@@ -150,20 +154,20 @@ def embeddings(key: EmbedKey) -> Batch[tuple[bytes, bytes]]:
     def check(record: tuple[bytes, bytes]) -> bool:
         statement, proof = record
         context, hq, cq = _values(statement)
-        asked = embed.Embedded(context, table, argument.tokens, argument.norm_factor, hq, cq)
-        return embed.read(asked, _read(embed.RUN, proof)).holds()
+        claim = embed.Embedded(context, table, argument.tokens, argument.norm_factor, hq, cq)
+        return embed.read(claim, _read(embed.RUN, proof)).holds()
 
     return Batch(check)
 
 
-def kept_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
+def sample_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
     """The row commitments of a column of Bernoulli bits, 32 bytes each, if its proof is valid.
 
     :raises ValueError: the proof is false or malformed
     """
-    asked = Coins(context, Seed(*_values(slot)), capacity, bound)
+    claim = BernoulliBits(context, Seed(*_values(slot)), capacity, bound)
     try:
-        session, (column,) = drawn.read(asked, _read(asked.RUN, proof))
+        session, (column,) = drawn.read(claim, _read(claim.RUN, proof))
     except EncodingError as exc:
         raise ValueError(f"{MALFORMED}{exc}") from exc
     if not session.holds():
@@ -179,16 +183,16 @@ def verify_coalition(statement: CoalitionStatement, room: int, records: bytes, r
     try:
         if len(statement.cq) > statement.capacity:
             raise ValueError(f"records: expected at most {statement.capacity}, found {len(statement.cq)}")
-        asked = coalition.Coalition(
+        claim = coalition.Coalition(
             to_bytes(statement.ctx), statement.dimension, statement.cq, statement.account, statement.tenant,
             statement.first, statement.theta, (statement.c, statement.c_tenant), room,
         )  # fmt: skip
-        if len(runs) != asked.runs:
-            raise ValueError(f"runs over pairs: expected {asked.runs}, found {len(runs)}")
-        session, committed = coalition.read(asked, _read(coalition.RUN, records))
+        if len(runs) != claim.runs:
+            raise ValueError(f"runs over pairs: expected {claim.runs}, found {len(runs)}")
+        session, committed = coalition.read(claim, _read(coalition.RUN, records))
         digest = _digest(records)
         others = [
-            coalition.read_pairs(asked, committed, digest, number, _read(coalition.PAIRS, proof))
+            coalition.read_pairs(claim, committed, digest, number, _read(coalition.PAIRS, proof))
             for number, proof in enumerate(runs)
         ]
     except RagAuditError as exc:
@@ -203,7 +207,7 @@ class Reference:
     records = staticmethod(records)
     lists = staticmethod(lists)
     embeddings = staticmethod(embeddings)
-    kept_rows = staticmethod(kept_rows)
+    sample_rows = staticmethod(sample_rows)
     coalition = staticmethod(verify_coalition)
 
 

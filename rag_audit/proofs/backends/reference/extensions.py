@@ -16,10 +16,10 @@ def log2(count: int) -> int:
 
 
 def powers(x: int, count: int) -> list[int]:
-    made = [1]
-    while len(made) < count:
-        made.append(made[-1] * x % MODULUS)
-    return made[:count]
+    result = [1]
+    while len(result) < count:
+        result.append(result[-1] * x % MODULUS)
+    return result[:count]
 
 
 def dot(left: Sequence[int], right: Sequence[int]) -> int:

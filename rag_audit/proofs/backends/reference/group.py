@@ -75,7 +75,7 @@ def decode(data: bytes) -> Point:
         return None
     y = _root(x**3 + 3) if x < P and not flags & _NEUTRAL else None
     if y is None:
-        raise EncodingError("not a point of the curve", expected="its one form", found=data.hex())
+        raise EncodingError("not a point of the curve", expected="its one form", actual=data.hex())
     odd = bool(flags & _ODD)
     return x, y if y % 2 == odd else P - y
 

@@ -1,4 +1,4 @@
-"""Index commitments, and the link of a run to a hidden query (docs/scan/index-commitment.md, together.md)."""
+"""Index commitments, and the link of a run to a hidden query (docs/scan/index-commitment.md, batch.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Index:
                 "the commitment has another length",
                 field="points",
                 expected=f"{POINT_BYTES * rows * dimension} bytes",
-                found=len(data),
+                actual=len(data),
             )
         points = [decode(data[i : i + POINT_BYTES]) for i in range(0, len(data), POINT_BYTES)]
         sizes = capacity.to_bytes(8, "big") + dimension.to_bytes(8, "big")
@@ -73,7 +73,7 @@ class Table:
 
 
 @dataclass
-class Link:
+class IndexLink:
     """A run's claims about one hidden query, or about several: commitments, scores, and functionals of (query,
     salt)."""
 
@@ -86,7 +86,7 @@ class Link:
     """The lookup entries of each query's components."""
 
     @classmethod
-    def read(cls, session: Session, index: Index, queries: int) -> Link:
+    def read(cls, session: Session, index: Index, queries: int) -> IndexLink:
         points = [session.reader.point("query") for _ in range(queries)]
         return cls(index, points, [session.column([], index.capacity) for _ in points])
 
@@ -99,7 +99,7 @@ class Link:
         weights = [[0] * d + [1]]
         weights += [[16 ** (j - own[0]) if j in own else 0 for j in range(d + 1)] for own in places]
         for k, w in enumerate(weights):
-            self.claims.append((w, [made[k] for made in lists]))
+            self.claims.append((w, [result[k] for result in lists]))
         shift = 8 * sum(16**i for i in range(PACKED))
         return [[salt, *(element + shift for element in packed)] for salt, *packed in lists]
 

@@ -18,7 +18,7 @@ from rag_audit.proofs.backends.reference.extensions import (
 from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Session, total
 from rag_audit.relation.field import MODULUS
 
-MOST_SEVERAL, LEAST_ALONE, TOGETHER = 12, 9, 3
+MAX_SEVERAL, MIN_ALONE, TOGETHER = 12, 9, 3
 """For a tree's variables: the maximum bound in one step, the minimum left unbound, and the number bound at once."""
 RANGE_TAG, RANGE = 1, 1 << 16
 
@@ -79,7 +79,7 @@ def _tree(session: Session, depth: int) -> tuple[list[int], Expr, Expr]:
     """From the root to the leaves: a point, and the values of numerators and denominators there."""
     q, inverse = session.send("lookup root", 2)
     session.product("lookup root", q, inverse, 1)
-    several = max(0, min(MOST_SEVERAL, depth - LEAST_ALONE))
+    several = max(0, min(MAX_SEVERAL, depth - MIN_ALONE))
     p, known, point = Expr(), list[Digit](), list[int]()
     for k in range(depth):
         mu = session.challenge("lookup layer")
@@ -106,8 +106,8 @@ def look_up(session: Session, named: Sequence[Segment]) -> None:
     segments = sorted(named, key=lambda segment: -segment.variables)
     alpha, beta = session.challenge("lookup alpha"), session.challenge("lookup beta")
     point, p, q = _tree(session, log2(sum(1 << segment.variables for segment in segments)))
-    asked = [e for segment in segments for e in segment.entries if isinstance(e, Said) and e.say is None]
-    for said, value in zip(asked, session.send("query lookups", len(asked)), strict=True):
+    claim = [e for segment in segments for e in segment.entries if isinstance(e, Said) and e.say is None]
+    for said, value in zip(claim, session.send("query lookups", len(claim)), strict=True):
         said.value = value
     kappa = session.challenge("lookup leaves")
     parts: list[tuple[int, Expr | int]] = [(1, p), (kappa, q), (-kappa, 1)]

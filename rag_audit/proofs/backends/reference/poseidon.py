@@ -62,7 +62,7 @@ def _transposed(f: Sequence[int]) -> list[int]:
     return [dot([row[j] for row in parameters()[1]], f) for j in range(WIDTH)]
 
 
-def _boxes(session: Session, words: int, extra: int = 0) -> tuple[list[Expr], list[Expr], list[Expr]]:
+def _sbox_columns(session: Session, words: int, extra: int = 0) -> tuple[list[Expr], list[Expr], list[Expr]]:
     """Words before and after the S-box, and values that are sent with them."""
     sent = session.send("S-box inputs", 4 * words + extra)
     inputs, squares, fourths, fifths = (sent[words * i : words * (i + 1)] for i in range(4))
@@ -112,7 +112,7 @@ def _layers(
 ) -> tuple[list[int], list[Expr]]:
     """Reduce the weighted claim about the last S-boxes' outputs to the first ones' inputs; returns their point and
     values."""
-    inputs, fifths, _ = _boxes(session, WIDTH)
+    inputs, fifths, _ = _sbox_columns(session, WIDTH)
     session.constraint("hash outputs", total(zip(weights, fifths, strict=True)) - claim)
     functional = powers(session.challenge("hash functional"), WIDTH)
     claim = _carried(functional, total(zip(functional, inputs, strict=True)), LAST)
@@ -126,12 +126,12 @@ def _layers(
             point, claim = session.plain("hash layer", sum(map(variables, p)), claim, 6)
             scale = extension(p, point)
         if number in FULL:
-            inputs, fifths, _ = _boxes(session, WIDTH)
+            inputs, fifths, _ = _sbox_columns(session, WIDTH)
             session.constraint("hash layer", scale * total(zip(w, fifths, strict=True)) - claim)
             functional = powers(session.challenge("hash functional"), WIDTH)
             claim = total(zip(functional, inputs, strict=True))
         else:
-            (x,), (z,), (others,) = _boxes(session, 1, 1)
+            (x,), (z,), (others,) = _sbox_columns(session, 1, 1)
             session.constraint("hash layer", w[0] * z + others - claim)
             h = session.challenge("hash functional")
             functional = [1, *(h * k % MODULUS for k in w[1:])]

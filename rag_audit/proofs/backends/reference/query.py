@@ -1,5 +1,5 @@
 """Query proofs: the listed positions are the first of all noised scores, for one record or several
-(docs/scan/query.md, together.md)."""
+(docs/scan/query.md, batch.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_audit.proofs.backends.reference import limits
 from rag_audit.proofs.backends.reference.closing import close
 from rag_audit.proofs.backends.reference.extensions import below, eq_table, evaluation, log2, numbers
 from rag_audit.proofs.backends.reference.group import Point
-from rag_audit.proofs.backends.reference.index import NIBBLES, Index, Link, nibbles
+from rag_audit.proofs.backends.reference.index import NIBBLES, Index, IndexLink, nibbles
 from rag_audit.proofs.backends.reference.lookup import RANGE, Columns, Segment, in_range, look_up, ranges
 from rag_audit.proofs.backends.reference.poseidon import Call, list_calls, permutations
 from rag_audit.proofs.backends.reference.session import (
@@ -29,7 +29,7 @@ from rag_audit.relation.tags import TAG_TOPK, TAG_VECTOR
 
 RUN = "query"
 SCORES_TAG, OWN_TAGS, LIMB_BITS, LARGEST = 2, 1 << 10, 16, 254
-REACH, MOST_SCORE = 49, 1 << 31
+REACH, MAX_SCORE = 49, 1 << 31
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Asked:
             dimension=limits.components(index.dimension),
             gains=not self.gains or limits.noised(self.gains),
             listed=limits.listed(self.listed, index.capacity),
-            hi=self.window.hi < MOST_SCORE,
-            records=limits.together(count, index.capacity, self.gains, sampled=self.kept is not None),
+            hi=self.window.hi < MAX_SCORE,
+            records=limits.batch(count, index.capacity, self.gains, sampled=self.kept is not None),
             noise=[len(column) for column in self.noise] == [rows] * noised,
             kept=self.kept is None or len(self.kept) == rows,
         )
@@ -88,55 +88,55 @@ class _Record:
 
     @property
     def noised(self) -> Pairs:
-        found = (self.weighed or self.step, self.noise)
-        return [(c, 1) for c in found if c is not None]
+        result = (self.weighed or self.step, self.noise)
+        return [(c, 1) for c in result if c is not None]
 
 
-def _statement(reader: Reader, asked: Asked) -> None:
-    said, index, window = reader.transcript, asked.index, asked.window
-    said.raw("context", asked.context)
+def _statement(reader: Reader, claim: Asked) -> None:
+    said, index, window = reader.transcript, claim.index, claim.window
+    said.raw("context", claim.context)
     said.raw("index", index.digest)
     said.integers(("capacity", index.capacity), ("dimension", index.dimension))
-    said.integers(("gain count", len(asked.gains)), *(("gain", gain) for gain in asked.gains))
-    said.integers(("lo", window.lo), ("hi", window.hi), ("lattice", window.lattice), ("listed", asked.listed))
-    said.integers(("record count", len(asked.commitments)), ("noise columns", len(asked.noise)))
-    for rows in asked.noise:
+    said.integers(("gain count", len(claim.gains)), *(("gain", gain) for gain in claim.gains))
+    said.integers(("lo", window.lo), ("hi", window.hi), ("lattice", window.lattice), ("listed", claim.listed))
+    said.integers(("record count", len(claim.commitments)), ("noise columns", len(claim.noise)))
+    for rows in claim.noise:
         said.points("noise", rows)
-    said.integer("kept columns", asked.kept is not None)
-    said.points("kept", asked.kept or [])
-    for cq, htopk in asked.commitments:
+    said.integer("kept columns", claim.kept is not None)
+    said.points("kept", claim.kept or [])
+    for cq, htopk in claim.commitments:
         said.scalars(("cq", cq), ("htopk", htopk))
 
 
-def read(asked: Asked, reader: Reader) -> Session:
-    _statement(reader, asked)
-    index, count = asked.index, len(asked.commitments)
+def read(claim: Asked, reader: Reader) -> Session:
+    _statement(reader, claim)
+    index, count = claim.index, len(claim.commitments)
     session = Session(reader, row_bits(index.capacity, count))
-    link = Link.read(session, index, count)
-    kept = None if asked.kept is None else session.column(asked.kept, index.capacity)
-    records, tables = _columns(session, asked, link, sampled=kept is not None)
+    link = IndexLink.read(session, index, count)
+    kept = None if claim.kept is None else session.column(claim.kept, index.capacity)
+    records, tables = _columns(session, claim, link, sampled=kept is not None)
     lists = link.lists(session)
     calls: list[Call] = []
-    for record, elements, (cq, htopk) in zip(records, lists, asked.commitments, strict=True):
+    for record, elements, (cq, htopk) in zip(records, lists, claim.commitments, strict=True):
         calls += list_calls(session, TAG_VECTOR, elements, cq)
-        listed: list[Expr | int] = [record.salt, asked.listed, *record.positions]
+        listed: list[Expr | int] = [record.salt, claim.listed, *record.positions]
         calls += list_calls(session, TAG_TOPK, listed, htopk)
-    _lookups(session, asked, link, records, tables)
-    _selection(session, asked, records, kept)
+    _lookups(session, claim, link, records, tables)
+    _selection(session, claim, records, kept)
     permutations(session, calls)
     close(session, link)
     return session
 
 
 def _columns(
-    session: Session, asked: Asked, link: Link, *, sampled: bool
+    session: Session, claim: Asked, link: IndexLink, *, sampled: bool
 ) -> tuple[list[_Record], Sequence[Column]]:
     """Columns and lists of the records, and the multiplicities of scores, ranges and nibbles."""
-    capacity, k, b = asked.index.capacity, asked.listed, asked.limbs
-    noise: list[Column | None] = [session.column(rows, capacity) for rows in asked.noise]
+    capacity, k, b = claim.index.capacity, claim.listed, claim.limbs
+    noise: list[Column | None] = [session.column(rows, capacity) for rows in claim.noise]
     noise = noise or [None] * len(link.scores)
     own = [capacity] * (2 + sampled + b)
-    tables = [score_rows(asked.index.dimension), RANGE, len(NIBBLES)]
+    tables = [score_rows(claim.index.dimension), RANGE, len(NIBBLES)]
     sent = session.commit("answer columns", own * len(noise) + tables)
     size = 1 + 2 * k + (k - 1) * b
     values = session.send("listed", size * len(noise))
@@ -169,18 +169,18 @@ def score_rows(dimension: int) -> int:
 
 def score_table(dimension: int, steps: Callable[[int], int], multiplicities: Column) -> Segment:
     """Every score from -49 d to 49 d, with its lattice step."""
-    rows, most = score_rows(dimension), REACH * dimension
-    scores = [min(row - most, most) for row in range(rows)]
+    rows, maximum = score_rows(dimension), REACH * dimension
+    scores = [min(row - maximum, maximum) for row in range(rows)]
     return Segment(SCORES_TAG, [scores, [steps(score) for score in scores]], rows, multiplicities)
 
 
 def _lookups(
-    session: Session, asked: Asked, link: Link, records: Sequence[_Record], tables: Sequence[Column]
+    session: Session, claim: Asked, link: IndexLink, records: Sequence[_Record], tables: Sequence[Column]
 ) -> None:
-    index, k = asked.index, asked.listed
+    index, k = claim.index, claim.listed
     capacity, (of_scores, in_ranges, of_nibbles) = index.capacity, tables
     named = [
-        score_table(index.dimension, asked.window.quantise, of_scores),
+        score_table(index.dimension, claim.window.quantise, of_scores),
         nibbles(of_nibbles),
         ranges(in_ranges),
     ]
@@ -196,18 +196,18 @@ def _lookups(
     look_up(session, named)
 
 
-def _selection(session: Session, asked: Asked, records: Sequence[_Record], kept: Column | None) -> None:
-    capacity, lanes = asked.index.capacity, log2(len(records))
+def _selection(session: Session, requested: Asked, records: Sequence[_Record], kept: Column | None) -> None:
+    capacity, lanes = requested.index.capacity, log2(len(records))
     tau = session.challenges("selection", lanes + log2(capacity))
     chi = session.challenge("selected rows")
     point, claim = session.reduce("selection", tau, 0, 3)
     weights, p = eq_table(point[:lanes], len(records)), point[lanes:]
     b, y, d, chosen, square = session.send("selection", 5)
     f, inside = sum(weights), below(p, capacity)
-    least = [_key(capacity, r.positions[-1], r.values[-1]) for r in records]
+    minimum = [_key(capacity, r.positions[-1], r.values[-1]) for r in records]
     places, whole = 1 << log2(capacity), inside * f
     above = places * y + (places - 1) * whole - numbers(p, capacity) * f
-    above -= inside * total(zip(weights, least, strict=True))
+    above -= inside * total(zip(weights, minimum, strict=True))
     session.product("selection", b, above, chosen)
     session.product("selected rows", b, b, square)
     shown = whole * (2 * chosen - above - 1 + b - d) + chi * (square - whole * b) - claim
@@ -225,5 +225,5 @@ def _selection(session: Session, asked: Asked, records: Sequence[_Record], kept:
         values += [coin, step, weighed]
         pairs += [[(c, 1)] for c in (kept, r.step, r.weighed) if c is not None]
     session.constraint("selection", shown)
-    for found, value in zip(pairs, values, strict=True):
-        session.claim(at, found, value)
+    for result, value in zip(pairs, values, strict=True):
+        session.claim(at, result, value)

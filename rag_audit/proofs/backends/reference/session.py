@@ -17,7 +17,7 @@ from rag_audit.proofs.backends.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
 
 MESSAGE_VALUES = 16
-LEAST_ROW_BITS, LONGEST_ROW_BITS = 10, 17
+MIN_ROW_BITS, LONGEST_ROW_BITS = 10, 17
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ Pairs = Sequence[tuple[Column, int]]
 def row_bits(capacity: int, records: int = 1) -> int:
     """l: rows of all columns of a run have 2^l values."""
     n = log2(capacity)
-    alone = max(LEAST_ROW_BITS, -(-n // 2) + 4 + (n >= 18))
+    alone = max(MIN_ROW_BITS, -(-n // 2) + 4 + (n >= 18))
     return min(alone + (log2(records) + 1) // 2, max(LONGEST_ROW_BITS, alone))
 
 
@@ -143,21 +143,21 @@ class Session:
         self, label: str, tau: Sequence[int], claim: Expr | int, degree: int
     ) -> tuple[list[int], Expr]:
         """The sumcheck of eq(tau, x) g(x): its point, and the value of g there (docs/scan/sumcheck.md)."""
-        made, value = self.reduce_digits(label, digits.of(tau), claim, degree)
-        return [s for _, s in made], value
+        result, value = self.reduce_digits(label, digits.of(tau), claim, degree)
+        return [s for _, s in result], value
 
     def reduce_digits(
         self, label: str, weights: Sequence[Digit], claim: Expr | int, degree: int
     ) -> tuple[list[Digit], Expr]:
         """As `reduce`, over digits: the new digits, and the value of g at them."""
-        made: list[Digit] = []
+        result: list[Digit] = []
         parts: list[tuple[int, Expr | int]] = [(1, claim)]
         for digit in weights:
             sent = self.send(label, degree * (len(digit) - 1))
             s = self.challenge(label)
             parts += [(pow(s, j, MODULUS) - digits.moment(digit, j), c) for j, c in enumerate(sent, 1)]
-            made.append(digits.bound(len(digit), s))
-        return made, total(parts)
+            result.append(digits.bound(len(digit), s))
+        return result, total(parts)
 
     def plain(self, label: str, variables: int, claim: Expr | int, degree: int) -> tuple[list[int], Expr]:
         """The sumcheck of a plain sum."""

@@ -79,7 +79,7 @@ class Reader:
         piece = self._proof[self._at : self._at + size]
         if len(piece) != size:
             raise EncodingError(
-                "a proof ends early", expected=f"{self._at + size} bytes", found=str(len(self._proof))
+                "a proof ends early", expected=f"{self._at + size} bytes", actual=str(len(self._proof))
             )
         self._at += size
         return piece
@@ -92,12 +92,12 @@ class Reader:
     def scalar(self, label: str) -> int:
         value = int.from_bytes(self._take(_BYTES), "big")
         if value >= MODULUS:
-            raise EncodingError("not a field element", expected="0..r-1", found=str(value))
+            raise EncodingError("not a field element", expected="0..r-1", actual=str(value))
         self.transcript.scalar(label, value)
         return value
 
     def end(self) -> None:
         if self._at != len(self._proof):
             raise EncodingError(
-                "a proof is too long", expected=f"{self._at} bytes", found=str(len(self._proof))
+                "a proof is too long", expected=f"{self._at} bytes", actual=str(len(self._proof))
             )

@@ -48,14 +48,17 @@ class ScanCoalition:
         p, q = size.theta
         if not 0 < p < q <= 1000:
             raise PolicyError("theta is not a fraction in (0, 1)", field="theta",
-                              expected="0 < p < q <= 1000", found=f"{p}/{q}")  # fmt: skip
-        for name, value, most in (
+                              expected="0 < p < q <= 1000", actual=f"{p}/{q}")  # fmt: skip
+        for name, value, maximum in (
             ("records", size.records, MAX_RECORDS),
             ("dimension", size.dimension, MAX_DIMENSION),
         ):
-            if not 1 <= value <= most:
+            if not 1 <= value <= maximum:
                 raise PolicyError(
-                    f"{name} exceed what the protocol allows", field=name, expected=f"1..{most}", found=value
+                    f"{name} exceed what the protocol allows",
+                    field=name,
+                    expected=f"1..{maximum}",
+                    actual=value,
                 )
         return PROTOCOL
 
@@ -99,42 +102,46 @@ class ScanCoalition:
         }
 
     def verify(
-        self, statement: CoalitionStatement, certificate: Json, *, key: None, engine: str = "native"
+        self, statement: CoalitionStatement, coalition_proof: Json, *, key: None, engine: str = "native"
     ) -> None:
         """Return if the coalition proof proves the statement.
 
         :param key: None, since this system has no keys
         :param engine: "native", or "reference", the second verifier
-        :raises InvalidProof: the proof does not prove it; `found` has the reason
+        :raises InvalidProof: the proof does not prove it; `actual` has the reason
         :raises SchemaError: the proof has other fields, is of another system or protocol, or comes with a key
         :raises EncodingError: the proof is not canonical
         :raises SetupError: the engine is unknown
         """
         if engine not in engines():
             raise SetupError(
-                "the verifier is unknown", field="engine", expected=", ".join(engines()), found=engine
+                "the verifier is unknown", field="engine", expected=", ".join(engines()), actual=engine
             )
         if key is not None:
             raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
-        if not isinstance(certificate, dict) or set(certificate) != set(_FIELDS):
-            found = sorted(map(str, certificate)) if isinstance(certificate, dict) else kind_of(certificate)
+        if not isinstance(coalition_proof, dict) or set(coalition_proof) != set(_FIELDS):
+            actual = (
+                sorted(map(str, coalition_proof))
+                if isinstance(coalition_proof, dict)
+                else kind_of(coalition_proof)
+            )
             raise SchemaError(
-                "the value is not a coalition proof", field="certificate", expected=_FIELDS, found=found
+                "the value is not a coalition proof", field="coalition_proof", expected=_FIELDS, actual=actual
             )
         for name, expected in (("system", "scan"), ("circuit", PROTOCOL)):
-            if certificate[name] != expected:
-                raise SchemaError("the coalition proof is of another system", field=f"certificate.{name}",
-                                  expected=expected, found=certificate[name])  # fmt: skip
-        room, pairs = certificate["room"], certificate["pairs"]
+            if coalition_proof[name] != expected:
+                raise SchemaError("the coalition proof is of another system", field=f"coalition proof.{name}",
+                                  expected=expected, actual=coalition_proof[name])  # fmt: skip
+        room, pairs = coalition_proof["room"], coalition_proof["pairs"]
         if type(room) is not int or not isinstance(pairs, list):
-            raise SchemaError("the value is not a coalition proof", field="certificate", expected=_FIELDS)
-        records = parse_base64(certificate["records"], field="certificate.records")
-        runs = [parse_base64(run, field=f"certificate.pairs[{i}]") for i, run in enumerate(pairs)]
+            raise SchemaError("the value is not a coalition proof", field="coalition_proof", expected=_FIELDS)
+        records = parse_base64(coalition_proof["records"], field="coalition_proof.records")
+        runs = [parse_base64(run, field=f"coalition proof.pairs[{i}]") for i, run in enumerate(pairs)]
         try:
             engine_of(engine).coalition(statement, room, records, runs)
         except (ValueError, OverflowError) as exc:
             raise InvalidProof(
-                "the coalition proof does not verify", field="certificate", found=str(exc)
+                "the coalition proof does not verify", field="coalition_proof", actual=str(exc)
             ) from exc
 
 
@@ -174,7 +181,9 @@ class PairsJob:
 
 
 def _refused(exc: Exception) -> WitnessError:
-    return WitnessError("there is no coalition proof for this window", field="certificate", found=str(exc))
+    return WitnessError(
+        "there is no coalition proof for this window", field="coalition_proof", actual=str(exc)
+    )
 
 
 def _native_private(private: CoalitionPrivate) -> tuple[bytes, bytes, list[int]]:

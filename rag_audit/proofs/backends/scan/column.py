@@ -1,5 +1,5 @@
 """Columns that are drawn from the seed, committed to, and proved: a slot's noise or Bernoulli bits (docs/scan/noise.md,
-docs/scan/coins.md), and the sampled positions of a tenant.
+docs/scan/bernoulli-bits.md), and the sampled positions of a tenant.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json, jcs, sha256
 from rag_audit._internal.errors import WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.key import COINS_PROTOCOL, ScanKey
+from rag_audit.proofs.backends.scan.key import BERNOULLI_PROTOCOL, ScanKey
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, NoiseCertificate
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, NoiseProof
 from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic
 from rag_audit.relation.field import to_bytes
 
 
-def certify(
+def prove_drawn(
     draw: Callable[[], tuple[bytes, bytes, bytes]],
     *,
     positions: int,
@@ -37,21 +37,21 @@ def certify(
     :raises MemoryLimitError: the machine has too little memory for the work
     """
     memory.require_proof(
-        lambda low: memory.certificate_bytes(positions, gains, low_memory=low), what, low_memory=low_memory
+        lambda low: memory.drawn_proof_bytes(positions, gains, low_memory=low), what, low_memory=low_memory
     )
     try:
         return draw()
     except ValueError as exc:
         slot = " for this slot" if what == NOISE else ""
-        raise WitnessError(f"there is no {what}{slot}", field="slot", found=str(exc)) from exc
+        raise WitnessError(f"there is no {what}{slot}", field="slot", actual=str(exc)) from exc
 
 
-NOISE = "noise certificate"
-COINS = "certificate of this slot's coins"
+NOISE = "noise proof"
+BERNOULLI = "proof of this slot's Bernoulli bits"
 
 
 @dataclass(frozen=True)
-class CertificateJob:
+class SlotProofJob:
     """The job that proves one slot's column: its noise, or the Bernoulli bits of a tenant with randomized response. It
     is picklable. It contains the seed, which `repr` omits.
 
@@ -73,11 +73,11 @@ class CertificateJob:
     low_memory: bool = False
 
     @classmethod
-    def of(cls, key: ScanKey, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool) -> CertificateJob:
+    def of(cls, key: ScanKey, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool) -> SlotProofJob:
         """The job for a slot's public values."""
         return cls(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
 
-    def run(self) -> NoiseCertificate:
+    def run(self) -> NoiseProof:
         """The column's proof.
 
         :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
@@ -86,17 +86,15 @@ class CertificateJob:
         key, low = self.key, self.low_memory
 
         def draw() -> tuple[bytes, bytes, bytes]:
-            if key.chance is None:
-                proof, [rows], [blindings] = certify_noise([self])
+            if key.flip_probability is None:
+                proof, [rows], [blindings] = prove_noise([self])
                 return proof, rows, blindings
             return _native.scan_coins_certify(
-                key.capacity, key.coins_context, self.public, self.seed, key.chance, low
+                key.capacity, key.bernoulli_context, self.public, self.seed, key.flip_probability, low
             )
 
-        what, gains = (NOISE, key.gains) if key.chance is None else (COINS, (1,))
-        return NoiseCertificate(
-            *certify(draw, positions=key.capacity, gains=gains, what=what, low_memory=low)
-        )
+        what, gains = (NOISE, key.gains) if key.flip_probability is None else (BERNOULLI, (1,))
+        return NoiseProof(*prove_drawn(draw, positions=key.capacity, gains=gains, what=what, low_memory=low))
 
     @property
     def public(self) -> bytes:
@@ -109,7 +107,7 @@ class CertificateJob:
         return to_bytes(self.s0) + to_bytes(self.s1)
 
 
-def certify_noise(slots: Sequence[CertificateJob]) -> tuple[bytes, list[bytes], list[bytes]]:
+def prove_noise(slots: Sequence[SlotProofJob]) -> tuple[bytes, list[bytes], list[bytes]]:
     """One noise proof for several slots of one tenant: the proof, and for each slot the commitments and their secret
     blindings.
 
@@ -134,7 +132,7 @@ class ColumnJob:
     :param context: 32 bytes that bind the proof to window, tenant, column and protocol
     :param slot: c_seed, f(beacon) and the column's slot, 32 bytes each
     :param keep: Pi, over 2^40
-    :param low_memory: as for `CertificateJob`
+    :param low_memory: as for `SlotProofJob`
     """
 
     name: str
@@ -169,7 +167,7 @@ class ColumnJob:
         :raises MemoryLimitError: the machine has too little memory for the work
         """
         seed = to_bytes(self.s0) + to_bytes(self.s1)
-        proof, rows, blindings = certify(
+        proof, rows, blindings = prove_drawn(
             lambda: _native.scan_coins_certify(
                 self.capacity, self.context, self.slot, seed, self.keep, self.low_memory
             ),
@@ -180,7 +178,7 @@ class ColumnJob:
         )
         value: dict[str, Json] = {
             "system": "scan",
-            "protocol": COINS_PROTOCOL,
+            "protocol": BERNOULLI_PROTOCOL,
             "proof": base64.b64encode(proof).decode(),
         }
         digest = column_digest(self.name, rows, self.capacity)
@@ -190,7 +188,9 @@ class ColumnJob:
 def context_of(column: ColumnPublic) -> bytes:
     """The bytes that bind a proof to window, tenant, column and protocol."""
     return sha256(
-        f"rag-audit/scan/{column.name}-context/v1".encode() + column.context + bytes.fromhex(COINS_PROTOCOL)
+        f"rag-audit/scan/{column.name}-context/v1".encode()
+        + column.context
+        + bytes.fromhex(BERNOULLI_PROTOCOL)
     )
 
 

@@ -18,7 +18,7 @@ from rag_audit.models.manifest import StaticTable
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.batch import Failures
 from rag_audit.proofs.chunks import in_chunks
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import to_bytes
@@ -76,7 +76,7 @@ class EmbedJob:
                 "the statement is about another table",
                 field="table",
                 expected=self.statement.table,
-                found=self.key.root,
+                actual=self.key.root,
             )
         try:
             proof = _native.scan_embed_prove(
@@ -89,7 +89,7 @@ class EmbedJob:
             )
         except (ValueError, OverflowError) as exc:
             raise WitnessError(
-                "there is no proof of A1 for this record", field="record", found=str(exc)
+                "there is no proof of A1 for this record", field="record", actual=str(exc)
             ) from exc
         return embed_json(proof, self.key.argument)
 
@@ -113,12 +113,12 @@ def parse_embed(value: Json, protocol: str, *, field: str) -> bytes:
 def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None:
     """Return if the proof of A1 for one record is valid.
 
-    :raises InvalidProof: the proof is false; `found` has the reason
+    :raises InvalidProof: the proof is false; `actual` has the reason
     :raises EncodingError: the bytes are no proof at all
     """
     if statement.table != key.root:
         raise InvalidProof(
-            "the table is of another embedder", field="table", expected=statement.table, found=key.root
+            "the table is of another embedder", field="table", expected=statement.table, actual=key.root
         )
     try:
         _native.scan_embed_verify(key.table, key.parameters, statement.encode(PUBLIC), proof)
@@ -126,20 +126,20 @@ def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None
         raise refused(exc) from exc
 
 
-def embed_refusals(
+def embed_failures(
     key: EmbedKey,
     proofs: Sequence[bytes],
     statements: Sequence[EmbedStatement],
     decides: Engine,
-) -> Refusals:
-    """As `verify.refusals`, for proofs of A1."""
+) -> Failures:
+    """As `verify.failures`, for proofs of A1."""
     root = key.root
 
     def record(i: int) -> tuple[bytes, bytes]:
         statement = statements[i]
         if statement.table != root:
             raise InvalidProof(
-                "the table is of another embedder", field="table", expected=statement.table, found=root
+                "the table is of another embedder", field="table", expected=statement.table, actual=root
             )
         return statement.encode(PUBLIC), proofs[i]
 

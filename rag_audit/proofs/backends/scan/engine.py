@@ -30,7 +30,7 @@ class Engine(Protocol):
     def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
         """Proofs of A1: public values, proof."""
 
-    def kept_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
+    def sample_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
         """The row commitments of a column of Bernoulli bits, 32 bytes each, if its proof is valid.
 
         :raises ValueError: the proof is false or malformed
@@ -60,8 +60,8 @@ class Native:
         """See `Engine.embeddings`."""
         return _native.ScanEmbedBatch(key.table, key.parameters)
 
-    def kept_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
-        """See `Engine.kept_rows`."""
+    def sample_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
+        """See `Engine.sample_rows`."""
         return _native.scan_coins_verify(capacity, context, slot, bound, proof)
 
     def coalition(
@@ -100,5 +100,5 @@ def engine(name: str) -> Engine:
     """The verifier of a name; the native core for a name that only another system's verifiers have."""
     if name not in backends.ENGINES:
         return Native()
-    found: Engine = importlib.import_module(f"{backends.__name__}.{name}.engine").ENGINE
-    return found
+    result: Engine = importlib.import_module(f"{backends.__name__}.{name}.engine").ENGINE
+    return result

@@ -12,9 +12,9 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey
-from rag_audit.proofs.statements.private import NoiseCertificate, RecordPrivate
+from rag_audit.proofs.statements.private import NoiseProof, RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic, Statement
 from rag_audit.relation.field import digest_to_field, to_bytes
 
@@ -25,7 +25,7 @@ class ProofJob:
 
     :param key: the tenant's key
     :param statement: the public values
-    :param certificate: noise proof of the record's slot, or the job that makes it; None without noise
+    :param noise_proof: noise proof of the record's slot, or the job that makes it; None without noise
     :param noise: noise of all positions, int32 little-endian; empty without noise
     :param scores: scores of all positions, int32 little-endian
     :param vector: the query vector, int8
@@ -33,13 +33,13 @@ class ProofJob:
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
     :param blinding_key: the key that determines the index commitment's blindings
-    :param low_memory: as for `CertificateJob`
+    :param low_memory: as for `SlotProofJob`
     :param kept: for a tenant with a sample, one byte 0 or 1 per position, and the blindings of their commitment
     """
 
     key: ScanKey
     statement: Statement
-    certificate: NoiseCertificate | CertificateJob | None
+    noise_proof: NoiseProof | SlotProofJob | None
     noise: bytes = field(repr=False)
     scores: bytes = field(repr=False)
     vector: bytes = field(repr=False)
@@ -52,7 +52,7 @@ class ProofJob:
     keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
-        """The proof as JSON: system, protocol, certificate, proof.
+        """The proof as JSON: system, protocol, noise proof, proof.
 
         :raises WitnessError: the private inputs do not satisfy the statement
         :raises MemoryLimitError: the machine has too little memory for the work
@@ -62,25 +62,25 @@ class ProofJob:
             "query proof",
             low_memory=self.low_memory,
         )
-        made = self.certificate
-        if isinstance(made, CertificateJob):
-            made = made.run()
-        certificate = None if made is None else (made.proof, [made.commitments], [made.blindings])
+        result = self.noise_proof
+        if isinstance(result, SlotProofJob):
+            result = result.run()
+        noise_proof = None if result is None else (result.proof, [result.commitments], [result.blindings])
         try:
-            proof = prove([self], certificate)
+            proof = prove([self], noise_proof)
         except (ValueError, OverflowError) as exc:
-            raise WitnessError("there is no proof for this record", field="record", found=str(exc)) from exc
-        return proof_json(b"" if made is None else made.proof, proof)
+            raise WitnessError("there is no proof for this record", field="record", actual=str(exc)) from exc
+        return proof_json(b"" if result is None else result.proof, proof)
 
 
-def prove(records: Sequence[ProofJob], certificate: tuple[bytes, list[bytes], list[bytes]] | None) -> bytes:
+def prove(records: Sequence[ProofJob], noise_proof: tuple[bytes, list[bytes], list[bytes]] | None) -> bytes:
     """The query proof of records of one tenant and window.
 
-    :param certificate: the noise proof of the records' slots, as `certify_noise` makes it; None without noise
+    :param noise_proof: the noise proof of the records' slots, as `prove_noise` makes it; None without noise
     :raises ValueError, OverflowError: private inputs do not satisfy a statement
     """
     first = records[0]
-    asked = [
+    requested = [
         (
             record.statement.encode(RECORD),
             record.noise,
@@ -93,20 +93,20 @@ def prove(records: Sequence[ProofJob], certificate: tuple[bytes, list[bytes], li
     return _native.scan_prove(
         first.key.index,
         first.key.parameters,
-        asked,
-        certificate,
+        requested,
+        noise_proof,
         first.blinding_key,
         first.low_memory,
         first.kept,
     )
 
 
-def proof_json(certificate: bytes, proof: bytes) -> dict[str, Json]:
+def proof_json(noise_proof: bytes, proof: bytes) -> dict[str, Json]:
     """A noise proof, empty without noise, and a query proof, in their file form."""
     return {
         "system": "scan",
         "protocol": PROTOCOL,
-        "certificate": base64.b64encode(certificate).decode(),
+        "noise_proof": base64.b64encode(noise_proof).decode(),
         "proof": base64.b64encode(proof).decode(),
     }
 
@@ -119,15 +119,15 @@ def retrieve_statement(record: RecordPublic) -> Statement:
 def proof_job(key: ScanKey, record: RecordPublic, private: RecordPrivate) -> ProofJob:
     """The job that proves a record of a tenant that lists the first K."""
     noisy = bool(record.tenant.constants.gains)
-    certificate: NoiseCertificate | CertificateJob | None = None
+    noise_proof: NoiseProof | SlotProofJob | None = None
     if noisy:
-        certificate = private.certificate() or CertificateJob.of(
+        noise_proof = private.noise_proof() or SlotProofJob.of(
             key, record, private.s0, private.s1, low_memory=private.low_memory
         )
     return ProofJob(
         key=key,
         statement=retrieve_statement(record),
-        certificate=certificate,
+        noise_proof=noise_proof,
         noise=private.noise() if noisy else b"",
         scores=private.scores(),
         vector=private.vector,

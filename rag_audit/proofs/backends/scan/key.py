@@ -34,9 +34,9 @@ def _protocol(*claims: str, **parameters: int) -> str:
 
 PROTOCOL = _protocol("A2", "A3", "A4")
 """The digest that names the argument of records, where groth16 names a circuit; other rules have another digest."""
-COINS_PROTOCOL = _protocol("kept")
+BERNOULLI_PROTOCOL = _protocol("kept")
 """The digest of the argument that the sampled positions are the Bernoulli bits of the seed."""
-LISTING_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
+RANDOMIZED_RESPONSE_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
 """The digest of the argument for records of tenants with randomized response."""
 COALITION_PROTOCOL = _protocol("coalition")
 """The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
@@ -64,8 +64,8 @@ class ScanKey:
     :param lattice: R
     :param kept: commitments to the rows of a tenant's sampled positions, 32 bytes each; None if it samples all
         positions
-    :param chance: for a tenant with randomized response, Q over 2^40; `hi` is then the threshold, and `listed` the
-        longest list
+    :param flip_probability: for a tenant with randomized response, Q over 2^40; `hi` is then the threshold, and
+        `listed` the longest list
     """
 
     points: bytes
@@ -78,7 +78,7 @@ class ScanKey:
     hi: int
     lattice: int
     kept: bytes | None = None
-    chance: int | None = None
+    flip_probability: int | None = None
 
     @cached_property
     def index(self) -> _native.ScanIndex:
@@ -99,12 +99,18 @@ class ScanKey:
             ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
         except PolicyError as exc:
             raise EncodingError(
-                "the policy's constants are refused", field=exc.field, expected=exc.expected, found=exc.found
+                "the policy's constants are refused",
+                field=exc.field,
+                expected=exc.expected,
+                actual=exc.actual,
             ) from exc
-        most = min(MAX_LISTED, self.capacity)
-        if not 1 <= self.listed <= most:
+        maximum = min(MAX_LISTED, self.capacity)
+        if not 1 <= self.listed <= maximum:
             raise EncodingError(
-                "the policy's constants are refused", field="listed", expected=f"1..{most}", found=self.listed
+                "the policy's constants are refused",
+                field="listed",
+                expected=f"1..{maximum}",
+                actual=self.listed,
             )
 
     @cached_property
@@ -119,18 +125,20 @@ class ScanKey:
                 self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.kept
             )
         except (ValueError, OverflowError) as exc:
-            raise EncodingError("the policy's constants are refused", field="window", found=str(exc)) from exc
+            raise EncodingError(
+                "the policy's constants are refused", field="window", actual=str(exc)
+            ) from exc
 
     @property
-    def coins_context(self) -> bytes:
+    def bernoulli_context(self) -> bytes:
         """The bytes that bind a proof of Bernoulli bits to window, tenant and protocol."""
-        return sha256(b"rag-audit/scan/chance-context/v1" + self.window + bytes.fromhex(COINS_PROTOCOL))
+        return sha256(b"rag-audit/scan/chance-context/v1" + self.window + bytes.fromhex(BERNOULLI_PROTOCOL))
 
     @property
     def probability(self) -> int:
         """Q of a tenant with randomized response, over 2^40."""
-        assert self.chance is not None  # as for every listing tenant
-        return self.chance
+        assert self.flip_probability is not None  # as for every tenant with randomized response
+        return self.flip_probability
 
     @cached_property
     def listing(self) -> _native.ScanListing:
@@ -140,11 +148,11 @@ class ScanKey:
         :raises EncodingError: a constant is out of range, or a commitment is no point
         """
         try:
-            chance = (self.coins_context, self.probability)
-            return _native.ScanListing(self.window, self.kept or b"", self.hi, self.listed, chance)
+            flip_probability = (self.bernoulli_context, self.probability)
+            return _native.ScanListing(self.window, self.kept or b"", self.hi, self.listed, flip_probability)
         except (ValueError, OverflowError) as exc:
             raise EncodingError(
-                "the policy's constants are refused", field="listing", found=str(exc)
+                "the policy's constants are refused", field="listing", actual=str(exc)
             ) from exc
 
     @cached_property
@@ -184,11 +192,14 @@ class EmbedArgument:
     norm_factor: int = 8145
 
     def __post_init__(self) -> None:
-        for name, most in _MOST_EMBEDDED.items():
-            found = getattr(self, name)
-            if not 1 <= found <= most:
+        for name, maximum in _MOST_EMBEDDED.items():
+            actual = getattr(self, name)
+            if not 1 <= actual <= maximum:
                 raise PolicyError(
-                    "the embedder does not fit the argument", field=name, expected=f"1..{most}", found=found
+                    "the embedder does not fit the argument",
+                    field=name,
+                    expected=f"1..{maximum}",
+                    actual=actual,
                 )
 
     def digest(self) -> str:
@@ -217,12 +228,12 @@ class EmbedKey:
         size = argument.vocabulary * argument.dimension
         if len(rows) != size:
             raise EncodingError(
-                "the table has another shape", field="rows", expected=f"{size} bytes", found=len(rows)
+                "the table has another shape", field="rows", expected=f"{size} bytes", actual=len(rows)
             )
         try:
             return cls(argument, _native.ScanTable.commit(rows, argument.dimension).encode())
         except (ValueError, OverflowError) as exc:
-            raise EncodingError("the table is refused", field="rows", found=str(exc)) from exc
+            raise EncodingError("the table is refused", field="rows", actual=str(exc)) from exc
 
     @cached_property
     def table(self) -> _native.ScanTable:
@@ -233,7 +244,7 @@ class EmbedKey:
         try:
             return _native.ScanTable(self.points, self.argument.dimension, self.argument.vocabulary)
         except (ValueError, OverflowError) as exc:
-            raise EncodingError("the table commitment is refused", field="points", found=str(exc)) from exc
+            raise EncodingError("the table commitment is refused", field="points", actual=str(exc)) from exc
 
     @cached_property
     def digest(self) -> bytes:
@@ -263,7 +274,7 @@ def _decoded(points: bytes, dimension: int, capacity: int) -> _native.ScanIndex:
     try:
         return _native.ScanIndex(points, dimension, capacity)
     except (ValueError, OverflowError) as exc:
-        raise EncodingError("the index commitment is refused", field="points", found=str(exc)) from exc
+        raise EncodingError("the index commitment is refused", field="points", actual=str(exc)) from exc
 
 
 def index_digest(points: bytes, dimension: int, capacity: int) -> bytes:
@@ -275,7 +286,7 @@ def index_digest(points: bytes, dimension: int, capacity: int) -> bytes:
 
 
 def points_json(points: bytes) -> dict[str, Json]:
-    """An index commitment as files carry it; the other constants of a key follow from opening and policy."""
+    """An index commitment as files carry it; the other constants of a key follow from window header and policy."""
     return {"system": "scan", "points": base64.b64encode(points).decode()}
 
 
@@ -286,16 +297,16 @@ def parse_points(value: Json, *, field: str) -> bytes:
     :raises EncodingError: the points are not canonical base64
     """
     if not isinstance(value, dict) or set(value) != {"system", "points"}:
-        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
+        actual = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
         raise SchemaError(
-            "the value is not an index commitment", field=field, expected=["points", "system"], found=found
+            "the value is not an index commitment", field=field, expected=["points", "system"], actual=actual
         )
     if value["system"] != "scan":
         raise SchemaError(
             "the index commitment is of another system",
             field=f"{field}.system",
             expected="scan",
-            found=value["system"],
+            actual=value["system"],
         )
     return parse_base64(value["points"], field=f"{field}.points")
 
@@ -311,4 +322,4 @@ def commit_index(rows: bytes, dimension: int, capacity: int, blinding_key: bytes
     try:
         return _native.ScanIndex.commit(rows, dimension, capacity, blinding_key).encode()
     except (ValueError, OverflowError) as exc:
-        raise EncodingError("the index is refused", field="rows", found=str(exc)) from exc
+        raise EncodingError("the index is refused", field="rows", actual=str(exc)) from exc

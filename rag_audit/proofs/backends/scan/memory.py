@@ -37,7 +37,7 @@ def _padded(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def certificate_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
+def drawn_proof_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
     """The bytes that a noise proof takes in addition to the process's current memory."""
     return _FIXED + _tables(capacity) + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
 
@@ -47,7 +47,7 @@ def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
     return _FIXED + _tables(capacity) + _PER_POSITION[low_memory] * _padded(capacity)
 
 
-def together_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> int:
+def batch_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> int:
     """The bytes that the proof of this number of records takes in addition to their jobs. The number of records is
     rounded up to a power of two, the number of positions is not.
     """
@@ -56,7 +56,7 @@ def together_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memor
     return _FIXED + rows + places * capacity * (_JOINED[low_memory] * max(len(gains), 1) + _ANSWERED)
 
 
-def require_together(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> None:
+def require_batch(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> None:
     """Refuse to start a proof of this number of records if the machine has too little memory.
 
     :raises MemoryLimitError: less memory is free than the proof takes; the hint has the maximum number of records that
@@ -65,35 +65,31 @@ def require_together(capacity: int, gains: Sequence[int], count: int, *, low_mem
     free = available_bytes()
 
     def needed(records: int, low: bool) -> int:
-        return together_bytes(capacity, gains, records, low_memory=low)
+        return batch_bytes(capacity, gains, records, low_memory=low)
 
     if free is None or needed(count, low_memory) <= free:
         return
-    fits = fitting_together(capacity, gains, count - 1, low_memory=low_memory)
+    fits = fitting_batch(capacity, gains, count - 1, low_memory=low_memory)
     low = not low_memory and needed(count, True) <= free
     raise MemoryLimitError(
         f"needs {needed(count, low_memory) / GB:.1f} GB, {free / GB:.1f} free"
         + ("; use --low-memory" if low else ""),
         field=f"proof of {count} records",
-        hint=f"at most {fits} fit: --together {fits}" if fits > 1 else "prove the records one by one",
+        hint=f"at most {fits} fit: --batch {fits}" if fits > 1 else "prove the records one by one",
     )
 
 
-def fitting_together(
-    capacity: int, gains: Sequence[int], most: int, *, low_memory: bool = False, at_a_time: int = 1
+def fitting_batch(
+    capacity: int, gains: Sequence[int], maximum: int, *, low_memory: bool = False, at_a_time: int = 1
 ) -> int:
-    """The largest number of records, up to `most`, with a proof that fits into the free memory; 1 if none fits. If the
-    operating system does not report its free memory, the result is `most`.
+    """The largest number of records, up to `maximum`, with a proof that fits into the free memory; 1 if none fits. If
+    the operating system does not report its free memory, the result is `maximum`.
     """
     free = available_bytes()
     free = None if free is None else free // at_a_time
-    counts = range(most, 1, -1)
+    counts = range(maximum, 1, -1)
     return next(
-        (
-            n
-            for n in counts
-            if free is None or together_bytes(capacity, gains, n, low_memory=low_memory) <= free
-        ),
+        (n for n in counts if free is None or batch_bytes(capacity, gains, n, low_memory=low_memory) <= free),
         1,
     )
 

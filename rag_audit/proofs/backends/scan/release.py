@@ -5,10 +5,10 @@ from __future__ import annotations
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import SetupError
 from rag_audit.proofs.backends.scan.key import (
+    BERNOULLI_PROTOCOL,
     COALITION_PROTOCOL,
-    COINS_PROTOCOL,
-    LISTING_PROTOCOL,
     PROTOCOL,
+    RANDOMIZED_RESPONSE_PROTOCOL,
     EmbedArgument,
 )
 from rag_audit.proofs.interface import Pins
@@ -21,8 +21,8 @@ def protocols_digest() -> str:
     named: dict[str, Json] = {
         "coalition": COALITION_PROTOCOL,
         "embed": EmbedArgument(1).digest(),
-        "kept": COINS_PROTOCOL,
-        "listing": LISTING_PROTOCOL,
+        "kept": BERNOULLI_PROTOCOL,
+        "listing": RANDOMIZED_RESPONSE_PROTOCOL,
         "retrieve": PROTOCOL,
     }
     return digest_hex(named)
@@ -41,6 +41,6 @@ def check_pin(pins: Pins) -> None:
             "the pinned scan protocols are another release's",
             field="trust.pins.scan",
             expected=pins.scan,
-            found=actual,
+            actual=actual,
             hint="verify with that release, or pin this one's once you have read what changed",
         )

@@ -76,7 +76,7 @@ def commit_index_file(
         replace_file(path, header + tag("points", points) + points, mode=PRIVATE_MODE)
         part.unlink()
     except OSError as exc:
-        raise StoreError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+        raise StoreError("cannot be written", field=str(path), actual=exc.strerror or str(exc)) from exc
     if progress is not None:
         progress(rows.shape[1], rows.shape[1])
     return points
@@ -87,7 +87,7 @@ def _tagging(
 ) -> tuple[bytes, Callable[[str, bytes], bytes]]:
     """A file's header, and the function that computes the tag of a label and points over header and rows."""
     if rows.ndim != 2:
-        raise EncodingError("the rows are not an index", field="rows", expected="two axes", found=rows.shape)
+        raise EncodingError("the rows are not an index", field="rows", expected="two axes", actual=rows.shape)
     header = FORMAT + capacity.to_bytes(8, "big") + rows.shape[1].to_bytes(8, "big")
     over_rows = hmac.new(blinding_key, header, hashlib.sha256)
     over_rows.update(np.ascontiguousarray(rows).data)
@@ -119,15 +119,15 @@ def _resume(file: BinaryIO, header: bytes, tag: Callable[[str, bytes], bytes]) -
     """
     first = header + tag("part", b"")
     file.seek(0)
-    found = file.read(len(first) + 1)
+    result = file.read(len(first) + 1)
     done: list[bytes] = []
-    if len(found) <= len(first):  # interrupted before there was a run
+    if len(result) <= len(first):  # interrupted before there was a run
         file.truncate(0)
         file.write(first)
         file.flush()
         os.fsync(file.fileno())
         return done
-    if not hmac.compare_digest(found[:-1], first):
+    if not hmac.compare_digest(result[:-1], first):
         raise StoreError(
             "the unfinished index commitment is not this index's: it was altered, or is of other rows or another key",
             field=file.name,
@@ -149,7 +149,7 @@ def _commit(rows: npt.NDArray[np.int8], first: int, capacity: int, blinding_key:
     try:
         return _native.ScanIndex.commit_components(columns, first, len(rows), capacity, blinding_key)
     except (ValueError, OverflowError) as exc:
-        raise EncodingError("the index is refused", field="rows", found=str(exc)) from exc
+        raise EncodingError("the index is refused", field="rows", actual=str(exc)) from exc
 
 
 def _private(path: str, flags: int) -> int:

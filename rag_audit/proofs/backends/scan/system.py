@@ -13,33 +13,33 @@ from rag_audit._internal.errors import PolicyError, SchemaError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.scan import coalition, embed, memory
-from rag_audit.proofs.backends.scan.column import CertificateJob
+from rag_audit.proofs.backends.scan.batch import BatchProof, max_batch, opened_points
+from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.embed import EmbedJob, table_columns
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.job import proof_job, retrieve_statement
 from rag_audit.proofs.backends.scan.key import (
-    LISTING_PROTOCOL,
     MAX_LISTED,
     PROTOCOL,
+    RANDOMIZED_RESPONSE_PROTOCOL,
     EmbedArgument,
     EmbedKey,
     ScanKey,
     index_digest,
     points_json,
 )
-from rag_audit.proofs.backends.scan.listing import (
-    held_digest,
-    held_rows,
+from rag_audit.proofs.backends.scan.randomized_response import (
+    disclosed_digest,
+    disclosed_rows,
+    list_failures,
     list_job,
-    list_refusals,
     parse_list_proof,
 )
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.store import commit_index_file
-from rag_audit.proofs.backends.scan.together import Together, most_together, opened_points
-from rag_audit.proofs.backends.scan.verify import parse_proof, refusals
-from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.backends.scan.verify import failures, parse_proof
+from rag_audit.proofs.batch import Failures
 from rag_audit.proofs.chunks import narrowed
 from rag_audit.proofs.interface import Pins, Setup
 from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordJob, RecordProofs
@@ -79,12 +79,14 @@ class Scan:
         if constants.gains:
             check_gains(constants.gains)
         ScoreWindow(constants.lo, constants.hi, constants.lattice).check_reach(constants.dimension)
-        for name, found, most in (
+        for name, actual, maximum in (
             ("capacity", constants.capacity, MAX_CAPACITY),
             ("top_k", constants.top_k, min(MAX_LISTED, constants.capacity)),
         ):
-            if not 1 <= found <= most:
-                raise PolicyError("does not fit the argument", field=name, expected=f"1..{most}", found=found)
+            if not 1 <= actual <= maximum:
+                raise PolicyError(
+                    "does not fit the argument", field=name, expected=f"1..{maximum}", actual=actual
+                )
 
     def commit_index(
         self,
@@ -102,12 +104,12 @@ class Scan:
     def circuits(self, constants: Constants) -> dict[str, str]:
         """See `Backend.circuits`."""
         self.check_constants(constants)
-        made = {"retrieve": protocol_for(constants)}
-        made |= {name: self.column(name).circuit(constants) for name in constants.columns}
+        result = {"retrieve": protocol_for(constants)}
+        result |= {name: self.column(name).circuit(constants) for name in constants.columns}
         # Other embedders and limits do not fit the argument, and their A1 is not proved.
         with suppress(PolicyError):
-            made["embed"] = _argument(constants).digest()
-        return made
+            result["embed"] = _argument(constants).digest()
+        return result
 
     def batch(
         self,
@@ -119,16 +121,16 @@ class Scan:
         at_a_time: int = 1,
     ) -> int:
         """See `Backend.batch`: for `retrieve` of tenants that sample all positions."""
-        if name != "retrieve" or constants.sampled or constants.listing or wanted == 1:
+        if name != "retrieve" or constants.sampled or constants.uses_randomized_response or wanted == 1:
             return 1
-        most = most_together(constants.capacity, len(constants.gains))
+        maximum = max_batch(constants.capacity, len(constants.gains))
         if wanted is None:
-            return memory.fitting_together(
-                constants.capacity, constants.gains, most, low_memory=low_memory, at_a_time=at_a_time
+            return memory.fitting_batch(
+                constants.capacity, constants.gains, maximum, low_memory=low_memory, at_a_time=at_a_time
             )
-        if not 2 <= wanted <= most:
-            raise PolicyError("no proof is for that many records", field="together",
-                              expected=f"2..{most}", found=wanted)  # fmt: skip
+        if not 2 <= wanted <= maximum:
+            raise PolicyError("no proof is for that many records", field="batch",
+                              expected=f"2..{maximum}", actual=wanted)  # fmt: skip
         return wanted
 
     def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
@@ -136,7 +138,9 @@ class Scan:
         if places == 1 or self.batch(name, tenant.constants, places) == 1:
             return Single(self, name, tenant)
         return Several(
-            Together(lambda points: retrieve_key(replace(tenant, points=points)), tenant.c_idx, tenant.points)
+            BatchProof(
+                lambda points: retrieve_key(replace(tenant, points=points)), tenant.c_idx, tenant.points
+            )
         )
 
     def circuit(self, name: str, tenant: TenantPublic) -> str:
@@ -164,18 +168,18 @@ class Scan:
             return list_job(key, statement, record, private)
         return proof_job(key, record, private)
 
-    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
+    def commit_disclosed(self, constants: Constants, held: bytes, secret: bytes) -> str:
         """See `Backend.hold`."""
-        rows, _ = held_rows(constants.capacity, held, secret)
-        return held_digest(constants.capacity, rows)
+        rows, _ = disclosed_rows(constants.capacity, held, secret)
+        return disclosed_digest(constants.capacity, rows)
 
-    def certificate_job(
+    def slot_proof_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
-    ) -> CertificateJob | None:
-        """See `Backend.certificate_job`: None without noise and without Bernoulli bits."""
-        if not slot.tenant.constants.gains and not slot.tenant.constants.listing:
+    ) -> SlotProofJob | None:
+        """See `Backend.slot_proof_job`: None without noise and without Bernoulli bits."""
+        if not slot.tenant.constants.gains and not slot.tenant.constants.uses_randomized_response:
             return None
-        return CertificateJob.of(retrieve_key(slot.tenant), slot, s0, s1, low_memory=low_memory)
+        return SlotProofJob.of(retrieve_key(slot.tenant), slot, s0, s1, low_memory=low_memory)
 
     def column(self, name: str) -> ColumnProofs:
         """See `Backend.column`."""
@@ -202,27 +206,27 @@ class Scan:
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
         """See `OneRecord.parse_proof`."""
-        if circuit == LISTING_PROTOCOL:
+        if circuit == RANDOMIZED_RESPONSE_PROTOCOL:
             return parse_list_proof(value, field=field)
         if circuit == PROTOCOL:
             return parse_proof(value, field=field)
         return embed.parse_embed(value, circuit, field=field)
 
-    def refusals(
+    def failures(
         self,
         key: ScanKey | EmbedKey,
         proofs: Sequence[bytes],
         statements: Sequence[PublicValues],
         *,
         engine: str = "native",
-    ) -> Refusals:
-        """See `OneRecord.refusals`; "reference" is the second verifier, any other engine the native one."""
+    ) -> Failures:
+        """See `OneRecord.failures`; "reference" is the second verifier, any other engine the native one."""
         decides = engine_of(engine)
         if isinstance(key, EmbedKey):
-            return embed.embed_refusals(key, proofs, narrowed(EmbedStatement, statements), decides)
-        if key.chance is not None:
-            return list_refusals(key, proofs, narrowed(ListedStatement, statements), decides)
-        return refusals(key, proofs, narrowed(Statement, statements), decides)
+            return embed.embed_failures(key, proofs, narrowed(EmbedStatement, statements), decides)
+        if key.flip_probability is not None:
+            return list_failures(key, proofs, narrowed(ListedStatement, statements), decides)
+        return failures(key, proofs, narrowed(Statement, statements), decides)
 
 
 SYSTEM = Scan()
@@ -237,7 +241,7 @@ def verify_batch(
     engine: str = "native",
 ) -> list[int]:
     """The indices of the proofs that do not verify, ascending."""
-    return list(SYSTEM.refusals(key, proofs, statements, engine=engine))
+    return list(SYSTEM.failures(key, proofs, statements, engine=engine))
 
 
 def retrieve_key(tenant: TenantPublic) -> ScanKey:
@@ -245,10 +249,10 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
     policy."""
     c = tenant.constants
     if c.sampled and tenant.kept is None:
-        raise SchemaError("the ledger does not say which positions are kept", field="kept",
+        raise SchemaError("the ledger does not say which positions are kept", field="sample",
                           expected=f"an entry for {tenant.tenant}")  # fmt: skip
     protocol = protocol_for(c)
-    named: Json = {"opening": tenant.opening, "protocol": protocol, "tenant": tenant.tenant}
+    named: Json = {"header": tenant.header, "protocol": protocol, "tenant": tenant.tenant}
     window = sha256(b"rag-audit/scan/window/v1" + jcs(named))
     kept = tenant.kept.points if c.sampled and tenant.kept is not None else None
     return ScanKey(
@@ -262,13 +266,13 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
         c.hi,
         c.lattice,
         kept,
-        c.chance,
+        c.flip_probability,
     )
 
 
 def protocol_for(c: Constants) -> str:
     """The digest that names the argument of records under a tenant's constants."""
-    return LISTING_PROTOCOL if c.listing else PROTOCOL
+    return RANDOMIZED_RESPONSE_PROTOCOL if c.uses_randomized_response else PROTOCOL
 
 
 def _argument(c: Constants) -> EmbedArgument:

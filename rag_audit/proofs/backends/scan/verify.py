@@ -9,7 +9,7 @@ from rag_audit._internal.canonical import Json, parse_base64
 from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey
-from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.batch import Failures
 from rag_audit.proofs.chunks import in_chunks
 from rag_audit.proofs.statements.retrieve import Statement
 
@@ -21,7 +21,7 @@ MALFORMED = "the encoding is malformed at byte "
 def refused(reason: Exception | str) -> RagAuditError:
     """The error for a reason of the native core: the bytes are no proof at all, or prove something else."""
     kind = EncodingError if str(reason).startswith(MALFORMED) else InvalidProof
-    return kind("the proof is refused", field="proof", found=str(reason))
+    return kind("the proof is refused", field="proof", actual=str(reason))
 
 
 def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, field: str) -> list[bytes]:
@@ -34,8 +34,8 @@ def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, 
     """
     every = ("system", "protocol", *names)
     if not isinstance(value, dict) or set(value) != set(every):
-        found = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
-        raise SchemaError(f"the value is not {what}", field=field, expected=sorted(every), found=found)
+        actual = sorted(map(str, value)) if isinstance(value, dict) else kind_of(value)
+        raise SchemaError(f"the value is not {what}", field=field, expected=sorted(every), actual=actual)
     check_protocol(value, protocol, field=field)
     return [parse_base64(value[name], field=f"{field}.{name}") for name in names]
 
@@ -51,7 +51,7 @@ def check_protocol(value: Mapping[str, Json], protocol: str, *, field: str) -> N
                 "the proof is of another system",
                 field=f"{field}.{name}",
                 expected=expected,
-                found=value[name],
+                actual=value[name],
             )
 
 
@@ -62,15 +62,15 @@ def parse_proof(value: Json, *, field: str) -> bytes:
     :raises SchemaError: the proof has other fields, or is of another system or protocol
     :raises EncodingError: the proof is not canonical
     """
-    parts = parse_parts(value, ("certificate", "proof"), PROTOCOL, what="a scan proof", field=field)
-    certificate, proof = parts
-    return len(certificate).to_bytes(_LENGTH, "big") + certificate + proof
+    parts = parse_parts(value, ("noise_proof", "proof"), PROTOCOL, what="a scan proof", field=field)
+    noise_proof, proof = parts
+    return len(noise_proof).to_bytes(_LENGTH, "big") + noise_proof + proof
 
 
 def _split(proof: bytes) -> tuple[bytes, bytes]:
     end = _LENGTH + int.from_bytes(proof[:_LENGTH], "big")
     if len(proof) < end:
-        raise EncodingError("the noise certificate ends early", field="proof", expected=end, found=len(proof))
+        raise EncodingError("the noise proof ends early", field="proof", expected=end, actual=len(proof))
     return proof[_LENGTH:end], proof[end:]
 
 
@@ -82,7 +82,7 @@ def encoded(key: ScanKey, statements: Sequence[Statement]) -> list[bytes]:
     for statement in statements:
         if statement.c_idx != key.c_idx:
             raise InvalidProof(
-                "the index is of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
+                "the index is of another record", field="c_idx", expected=statement.c_idx, actual=key.c_idx
             )
     return [statement.encode(RECORD) for statement in statements]
 
@@ -90,7 +90,7 @@ def encoded(key: ScanKey, statements: Sequence[Statement]) -> list[bytes]:
 def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
     """Return if the proof of one record is valid.
 
-    :raises InvalidProof: the proof is false; `found` has the reason
+    :raises InvalidProof: the proof is false; `actual` has the reason
     :raises EncodingError: the bytes are not a well-formed proof: the length is not the length of the statement's
         proofs, a point is off the curve, or a scalar is not canonical
     """
@@ -101,12 +101,12 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
         raise refused(exc) from exc
 
 
-def refusals(
+def failures(
     key: ScanKey,
     proofs: Sequence[bytes],
     statements: Sequence[Statement],
     decides: Engine,
-) -> Refusals:
+) -> Failures:
     """The reasons for refusing proofs, by number. Both arguments are read in chunks, twice if a proof is false.
 
     :param decides: the verifier

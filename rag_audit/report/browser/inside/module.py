@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
-Field: TypeAlias = "bytes | str | int | float | Kept | Sequence[Any]"
+Field: TypeAlias = "bytes | str | int | float | StoredValue | Sequence[Any]"
 """An argument: bytes, a text, an integer, a float, an object that the module stores, or a list of them. The encoding of
 a tuple is the concatenation of its items' encodings.
 """
@@ -45,7 +45,7 @@ def call(name: str, *arguments: Field) -> Results:
 
 
 def _encode(value: Field) -> bytes:
-    if isinstance(value, Kept):
+    if isinstance(value, StoredValue):
         value = value.number
     if isinstance(value, str):
         value = value.encode()
@@ -102,7 +102,7 @@ class Results:
         return [item() for _ in range(self._unpack(_LENGTH))]
 
 
-class Kept:
+class StoredValue:
     """An object that the module stores until this handle is dropped.
 
     :param kind: the first part of the names of its functions

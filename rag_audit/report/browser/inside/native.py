@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any, ClassVar
 
-from rag_audit.report.browser.inside.module import Field, Kept, Results, call, optional
+from rag_audit.report.browser.inside.module import Field, Results, StoredValue, call, optional
 
 Refused = list[tuple[int, str]]
 _RUN_BYTES = 15 * 32
@@ -89,12 +89,12 @@ def groth16_verify_batch(
     vk_json: str, proofs: list[bytes], inputs: list[bytes]
 ) -> list[tuple[int, str | None]]:
     """The numbers of the false proofs, with the reason for malformed ones."""
-    found = call("groth16_verify_batch", vk_json, list(proofs), list(inputs))
+    result = call("groth16_verify_batch", vk_json, list(proofs), list(inputs))
     _looked_at(len(proofs))
-    return [*found.list(lambda: (found.integer(), next(iter(found.list(found.text)), None)))]
+    return [*result.list(lambda: (result.integer(), next(iter(result.list(result.text)), None)))]
 
 
-class ScanIndex(Kept):
+class ScanIndex(StoredValue):
     """Commitments to an index's components."""
 
     kind = "index"
@@ -118,7 +118,7 @@ class ScanTable(ScanIndex):
         super().__init__(points, dimension, vocabulary + 1)
 
 
-class ScanParameters(Kept):
+class ScanParameters(StoredValue):
     """The parameters that a policy fixes for a tenant's answers."""
 
     kind = "parameters"
@@ -136,18 +136,23 @@ class ScanParameters(Kept):
         self._keep("parameters", window, list(gains), listed, lo, hi, lattice, optional(kept))
 
 
-class ScanListing(Kept):
+class ScanListing(StoredValue):
     """The parameters that a policy and a window fix for the lists of a tenant with randomized response."""
 
     kind = "listing"
 
     def __init__(
-        self, window: bytes, kept: bytes, threshold: int, most: int, chance: tuple[bytes, int] | None = None
+        self,
+        window: bytes,
+        kept: bytes,
+        threshold: int,
+        most: int,
+        chance: tuple[bytes, int] | None = None,
     ) -> None:
         self._keep("listing", window, kept, threshold, most, optional(chance))
 
 
-class ScanCoalition(Kept):
+class ScanCoalition(StoredValue):
     """The statement of a coalition proof."""
 
     kind = "coalition"
@@ -202,11 +207,11 @@ def scan_protocol() -> bytes:
 
 def scan_limits() -> dict[str, int]:
     """The largest value of every public parameter."""
-    found = call("scan_limits")
-    return dict(found.list(lambda: (found.text(), found.integer())))
+    result = call("scan_limits")
+    return dict(result.list(lambda: (result.text(), result.integer())))
 
 
-class _Batch(Kept):
+class _Batch(StoredValue):
     """Records of one kind that are verified a chunk at a time.
 
     :param records: the module's name of the kind
@@ -221,9 +226,9 @@ class _Batch(Kept):
 
     def add(self, records: list[tuple[bytes, ...]]) -> Refused:
         """Add records, and return the indices of the records without well-formed proofs."""
-        found = call("batch_add", self, list(records))
+        result = call("batch_add", self, list(records))
         _looked_at(len(records))
-        return _refused(found)
+        return _refused(result)
 
     def holds(self) -> bool:
         """Whether all that was added is proved."""
@@ -238,8 +243,8 @@ class _Batch(Kept):
         return call("batch_kept", self).integer()
 
 
-def _refused(found: Results) -> Refused:
-    return [*found.list(lambda: (found.integer(), found.text()))]
+def _refused(actual: Results) -> Refused:
+    return [*actual.list(lambda: (actual.integer(), actual.text()))]
 
 
 class ScanBatch(_Batch):

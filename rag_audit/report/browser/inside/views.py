@@ -6,12 +6,12 @@ import array
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from rag_audit.report.browser.inside.module import Field, Kept, call
+from rag_audit.report.browser.inside.module import Field, StoredValue, call
 
 Number: TypeAlias = "float | int"
 
 
-class Block(Kept):
+class Block(StoredValue):
     """The memory of an array."""
 
     kind = "array"

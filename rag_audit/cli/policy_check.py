@@ -1,0 +1,117 @@
+"""`rag-audit provider policy check`, and the same check before `open`: the result of a verifier's trust file for a
+window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rag_audit._internal.errors import ExitCode
+from rag_audit.cli.common import PATH, emit, json_option, say
+from rag_audit.cli.options import path_option, read_policy
+from rag_audit.mechanisms.descriptions import description
+from rag_audit.models.policy import Policy
+from rag_audit.models.trust import Trust
+from rag_audit.verify.case import Check, Status, worst
+from rag_audit.verify.policy_check import Parties, policy_checks
+
+CHANGES = {
+    "trust.noise_table": "policy.noise.table: a policy of this release",
+    "trust.mechanisms": "policy.tenants: rag-audit provider policy new --mechanism",
+    "trust.max_epsilon": "policy.noise: rag-audit provider policy new --eps-joint, --n, --k-max",
+    "trust.max_exclusion_factor": "policy.tenants.keep: rag-audit provider policy new --mechanism sampling:KEEP",
+    "trust.max_delta": "policy.delta_policy: rag-audit provider policy new --delta",
+    "trust.max_theta": "policy.estimator.theta: rag-audit provider policy new --theta",
+    "trust.min_tau": "policy.estimator.tau: rag-audit provider policy new --tau",
+    "trust.max_K_share": "policy.top_k over the least capacity: rag-audit provider policy new --top-k, --tenant",
+    "trust.max_score_hi": "policy.noise.hi: rag-audit provider policy new --score-window",
+    "trust.min_score_width": "policy.noise.lo, hi: rag-audit provider policy new --score-window",
+    "trust.min_keep": "policy.tenants.keep: rag-audit provider policy new --mechanism sampling:KEEP",
+    "trust.min_k_max": "policy.k_max: rag-audit provider policy new --k-max",
+    "trust.query_embedding": "policy.tenants.circuits: rag-audit provider policy new --query-tokens up to 64"
+    " with an embedder"
+    " that is proved",
+    "trust.coalition": "policy.estimator.coalition_proof: rag-audit provider policy new --coalition-proof",
+    "trust.max_abandoned": "the windows before this one: close them, and name the last with rag-audit provider open"
+    " --previous",
+    "trust.max_empty": "the windows before this one: a window with a query ends the count of those without one",
+    "trust.setup": "policy.tenants.system: scan, or a ceremony's key (docs/setup.md)",
+    "header.signature": "open --origin, --key",
+    "header.quorum": "open --witness: a witness that trust.toml names",
+    "header.beacon": "open --witness, --drand: the beacon that trust.toml names",
+    "receipt.independent": "open --roster: an account that trust.toml names, under its own key",
+}
+"""For each check the field that decides it, and the command that changes that field."""
+_OF_EPSILON = ("trust.max_epsilon", "trust.max_score_hi")
+"""Checks that only the mechanisms with an epsilon decide."""
+
+
+def change_of(check: str, policy: Policy) -> str | None:
+    """The policy field that decides a check, and the command that changes it; None if no command is known to change it.
+
+    :param check: the check's id
+    """
+    mechanisms = {type(policy.mechanism(tenant)) for tenant in policy.tenants}
+    if check in _OF_EPSILON:
+        mechanisms = {m for m in mechanisms if m.limit == "max_epsilon"}
+    own = {description(m.name).changes.get(check) for m in mechanisms}
+    if len(own) == 1 and (change := own.pop()) is not None:
+        return change
+    return CHANGES.get(check)
+
+
+@click.command("check")
+@click.argument("file", type=PATH)
+@path_option("--trust", required=True, help="the verifier's trust file (`rag-audit verifier trust new`)")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
+    """List the requirements of a trust file that windows with the policy FILE would not meet.
+
+    The exit codes are those of `rag-audit verify`, for example 3 if the policy does not meet a requirement.
+    """
+    policy = read_policy(file)
+    checks = policy_checks(policy, Trust.load(trust))
+    wanting = _wanting(checks)
+    value = {"policy": str(file), "trust": str(trust), "wanting": [_row(c, policy) for c in wanting]}
+    met = f"{file} meets all requirements of {trust} on a policy: {len(checks)} checks"
+    emit(value, as_json, [line for c in wanting for line in _lines(c, policy)] or met)
+    ctx.exit(int(_code(wanting)))
+
+
+def stop_if_wanting(
+    ctx: click.Context, policy: Policy, trust: Path, parties: Parties, *, as_json: bool
+) -> None:
+    """End the command before entry 0 if a verifier with this trust file would not pass the window."""
+    wanting = _wanting(policy_checks(policy, Trust.load(trust), parties))
+    if not wanting:
+        return
+    if as_json:
+        emit({"status": "not opened", "wanting": [_row(c, policy) for c in wanting]}, as_json)
+    say(f"the window was not opened: {len(wanting)} checks of {trust} would not pass")
+    for line in (line for c in wanting for line in _lines(c, policy)):
+        say(line)
+    ctx.exit(int(_code(wanting)))
+
+
+def _wanting(checks: Sequence[Check]) -> list[Check]:
+    return [c for c in checks if c.status is not Status.PASS]
+
+
+def _code(wanting: Sequence[Check]) -> ExitCode:
+    """The exit code of a verdict with these checks."""
+    return worst({c.status for c in wanting}).exit_code
+
+
+def _row(check: Check, policy: Policy) -> dict[str, object]:
+    change = change_of(check.id, policy)
+    return {**check.as_json(), **({} if change is None else {"change": change})}
+
+
+def _lines(check: Check, policy: Policy) -> list[str]:
+    lines = [f"{check.status.value:9}  {check.id}", f"  trust.toml asks: {check.expected}",
+             f"  the window has:  {check.actual}"]  # fmt: skip
+    change = change_of(check.id, policy)
+    return lines if change is None else [*lines, f"  decided by {change}"]

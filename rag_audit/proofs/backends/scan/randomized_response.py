@@ -1,0 +1,211 @@
+"""Records of tenants with randomized response by the scan argument: the slot's Bernoulli bits, the list, and the
+account's disclosed set after it (docs/scan/randomized-response.md).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from rag_audit import _native
+from rag_audit._internal.canonical import Json, sha256
+from rag_audit._internal.errors import InvalidProof, WitnessError
+from rag_audit._internal.parts import joined, separated
+from rag_audit.proofs.backends.scan import memory
+from rag_audit.proofs.backends.scan.column import SlotProofJob, rows_digest
+from rag_audit.proofs.backends.scan.engine import Engine
+from rag_audit.proofs.backends.scan.key import RANDOMIZED_RESPONSE_PROTOCOL, RECORD, ScanKey
+from rag_audit.proofs.backends.scan.verify import parse_parts, refused
+from rag_audit.proofs.batch import Failures
+from rag_audit.proofs.chunks import in_chunks
+from rag_audit.proofs.statements.private import NoiseProof, RecordPrivate
+from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic
+from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes
+
+PARTS = ("noise_proof", "before", "after", "proof")
+"""The base64 fields of a record's proof: the proof of the slot's Bernoulli bits, the commitments to the account's
+disclosed set before and after the record, and the proof of the list."""
+
+
+@dataclass(frozen=True)
+class ListJob:
+    """The job that proves one record. It is picklable. It contains secrets, which `repr` omits.
+
+    :param noise_proof: the proof of the slot's Bernoulli bits, or the job that makes it
+    :param flips: the slot's Bernoulli bits, one byte 0 or 1 for each position; `kept` and `held` (before the
+        record) have the same form
+    :param sample_opening: blindings of the commitment to the sampled positions
+    :param before: the secret of the commitment before the record, None before the account's first
+    :param after: the secret of the commitment after it
+    :param scores: scores of all positions, int32 little-endian
+    """
+
+    key: ScanKey
+    statement: ListedStatement
+    noise_proof: NoiseProof | SlotProofJob
+    flips: bytes = field(repr=False)
+    kept: bytes = field(repr=False)
+    sample_opening: bytes = field(repr=False)
+    held: bytes = field(repr=False)
+    before: bytes | None = field(repr=False)
+    after: bytes = field(repr=False)
+    scores: bytes = field(repr=False)
+    vector: bytes = field(repr=False)
+    salt_c: int = field(repr=False)
+    salt_k: int = field(repr=False)
+    blinding_key: bytes = field(repr=False)
+    low_memory: bool = False
+    keys: ClassVar[dict[str, str]] = {}
+
+    def run(self) -> dict[str, Json]:
+        """The proof as JSON: system, protocol, and `PARTS`.
+
+        :raises WitnessError: the private inputs do not satisfy the statement
+        :raises MemoryLimitError: the machine has too little memory for the work
+        """
+        memory.require_proof(
+            lambda low: memory.query_proof_bytes(self.key.capacity, low_memory=low),
+            "proof of a list",
+            low_memory=self.low_memory,
+        )
+        noise_proof = self.noise_proof
+        if isinstance(noise_proof, SlotProofJob):
+            noise_proof = noise_proof.run()
+        capacity = self.key.capacity
+        rows, blindings = disclosed_rows(capacity, self.held, self.before)
+        statement = bound_to(self.statement, noise_proof.proof)
+        try:
+            proof, after = _native.scan_list_prove(
+                self.key.index,
+                self.key.listing,
+                statement.encode(RECORD),
+                (noise_proof.commitments, self.flips, noise_proof.blindings),
+                (self.kept, self.sample_opening),
+                (rows, self.held, blindings),
+                disclosed_blindings(capacity, self.after),
+                self.scores,
+                (self.vector, to_bytes(self.salt_c)),
+                to_bytes(self.salt_k),
+                self.blinding_key,
+                self.low_memory,
+            )
+        except (ValueError, OverflowError) as exc:
+            raise WitnessError("there is no proof for this record", field="record", actual=str(exc)) from exc
+        parts = (noise_proof.proof, rows, after, proof)
+        encoded = {name: base64.b64encode(part).decode() for name, part in zip(PARTS, parts, strict=True)}
+        return {"system": "scan", "protocol": RANDOMIZED_RESPONSE_PROTOCOL, **encoded}
+
+
+def bound_to(statement: ListedStatement, noise_proof: bytes) -> ListedStatement:
+    """The statement with a context that also covers the proof of the Bernoulli bits. The native argument leaves this
+    binding to its caller."""
+    ctx = sha256(b"rag-audit/scan/listed/v1" + to_bytes(statement.ctx) + sha256(noise_proof))
+    return replace(statement, ctx=digest_to_field(ctx))
+
+
+def disclosed_rows(capacity: int, held: bytes, secret: bytes | None) -> tuple[bytes, bytes]:
+    """The commitments to an account's disclosed set, and their blindings; for the empty set before its first record, a
+    public constant.
+
+    :param held: one byte 0 or 1 for each position
+    :param secret: the record's own 32 bytes; None before the account's first record
+    """
+    if secret is None:
+        rows = _native.scan_held_zero(capacity)
+        return rows, to_bytes(1) * (len(rows) // 32)
+    blindings = disclosed_blindings(capacity, secret)
+    return _native.scan_held_rows(capacity, held, blindings), blindings
+
+
+def disclosed_blindings(capacity: int, secret: bytes) -> bytes:
+    """The blindings that follow from a record's secret, 32 bytes a row: SHA-512 of secret and number, modulo r."""
+    rows = len(_native.scan_held_zero(capacity)) // 32
+    out = b""
+    for number in range(rows):
+        wide = hashlib.sha512(b"rag-audit/held/v1" + secret + number.to_bytes(4, "big")).digest()
+        out += to_bytes(int.from_bytes(wide, "big") % MODULUS)
+    return out
+
+
+def disclosed_digest(capacity: int, rows: bytes) -> str:
+    """The digest in a record: SHA-256 over capacity and row commitments, 64 hexadecimal digits."""
+    return rows_digest(b"rag-audit/scan/held/v1", capacity, rows)
+
+
+def parse_list_proof(value: Json, *, field: str) -> bytes:
+    """Read a record's proof from a file's value, as `PARTS` with the length of each before it (4 bytes, big-endian).
+
+    :raises SchemaError: the proof has other fields, or is of another system or protocol
+    :raises EncodingError: the proof is not canonical
+    """
+    return joined(
+        parse_parts(value, PARTS, RANDOMIZED_RESPONSE_PROTOCOL, what="a proof of a list", field=field)
+    )
+
+
+def list_failures(
+    key: ScanKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[ListedStatement],
+    decides: Engine,
+) -> Failures:
+    """As `verify.failures`, for records of tenants with randomized response."""
+    zero = disclosed_digest(key.capacity, _native.scan_held_zero(key.capacity))
+
+    def record(i: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+        statement = statements[i]
+        noise_proof, before, after, proof = separated(proofs[i], len(PARTS), field="proof")
+        if statement.c_idx != key.c_idx:
+            raise InvalidProof(
+                "the index is of another record", field="c_idx", expected=statement.c_idx, actual=key.c_idx
+            )
+        for name, rows, expected in (
+            ("before", before, statement.before or zero),
+            ("after", after, statement.after),
+        ):
+            if (actual := disclosed_digest(key.capacity, rows)) != expected:
+                raise InvalidProof(
+                    "the account holds something else by the ledger",
+                    field=name,
+                    expected=expected,
+                    actual=actual,
+                )
+        return bound_to(statement, noise_proof).encode(RECORD), noise_proof, before, after, proof
+
+    if len(proofs) != len(statements):
+        raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
+    return in_chunks(decides.lists(key), len(proofs), record, refused)
+
+
+def list_job(
+    key: ScanKey, statement: ListedStatement, record: RecordPublic, private: RecordPrivate
+) -> ListJob:
+    """The job that proves a record of a tenant with randomized response.
+
+    :raises WitnessError: the account's disclosed set, or the sample, is missing
+    """
+    if private.listing is None or private.kept is None:
+        raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
+    kept, sample_opening = private.kept
+    low = private.low_memory
+    return ListJob(
+        key=key,
+        statement=statement,
+        noise_proof=private.noise_proof()
+        or SlotProofJob.of(key, record, private.s0, private.s1, low_memory=low),
+        flips=private.noise(),
+        kept=kept,
+        sample_opening=sample_opening,
+        held=private.listing.held,
+        before=private.listing.before,
+        after=private.listing.after,
+        scores=private.scores(),
+        vector=private.vector,
+        salt_c=private.salt_c,
+        salt_k=private.salt_k,
+        blinding_key=to_bytes(private.index_salt),
+        low_memory=low,
+    )

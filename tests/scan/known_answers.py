@@ -1,0 +1,169 @@
+"""Published proofs of the scan argument for its second verifier, and what tests change in them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rag_audit.proofs.backends.reference import coalition, drawn, embed, query, randomized_response
+from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
+from rag_audit.proofs.backends.reference.group import G, Point, decode, encode, total
+from rag_audit.proofs.backends.reference.index import Index
+from rag_audit.proofs.backends.reference.session import Session
+from rag_audit.proofs.backends.reference.transcript import CLAIM, POINT, SCALAR, Reader, Transcript
+from rag_audit.relation.scores import ScoreWindow
+
+VECTORS = Path(__file__).parents[2] / "vectors/v1/scan"
+
+
+@cache
+def published(name: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))
+    return result
+
+
+@dataclass(frozen=True)
+class KnownAnswers:
+    """A published proof, and its run under a statement."""
+
+    run: str
+    statement: Any
+    read: Callable[[Any, Reader], Session]
+    part: dict[str, Any]
+
+    @property
+    def proof(self) -> bytes:
+        return base64.b64decode(self.part["proof"])
+
+    def holds(self, proof: bytes, statement: Any = None) -> bool:
+        reader = Reader(Transcript(self.run), proof)
+        return self.read(self.statement if statement is None else statement, reader).holds()
+
+
+def numbers(doc: dict[str, Any], *names: str) -> list[int]:
+    return [int(doc[name], 16) for name in names]
+
+
+def rows(text: str) -> list[Point]:
+    data = base64.b64decode(text)
+    return [decode(data[i : i + 32]) for i in range(0, len(data), 32)]
+
+
+def _digest(*parts: bytes | str) -> bytes:
+    return hashlib.sha256(b"".join(p if isinstance(p, bytes) else bytes.fromhex(p) for p in parts)).digest()
+
+
+def _noise() -> KnownAnswers:
+    doc = published("proofs")["answer"]
+    seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
+    slots = Noise(bytes.fromhex(doc["window"]), [seed], doc["capacity"], doc["gains"])
+    return KnownAnswers(slots.RUN, slots, lambda s, r: drawn.read(s, r)[0], doc["certificate"])
+
+
+def _query() -> KnownAnswers:
+    doc, certificate = published("proofs")["answer"], _noise()
+    columns = [decode(certificate.proof[:32])]
+    named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
+    one, window_of, *slot = (1).to_bytes(8, "big"), *named
+    context = _digest(b"rag-audit/scan/v1/records", window_of, one, *slot, _digest(certificate.proof))
+    index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
+    window = ScoreWindow(doc["lo"], doc["hi"], doc["lattice"])
+    commitments = [tuple(numbers(doc, "cq", "htopk"))]
+    requested = query.Asked(context, index, doc["gains"], window, doc["listed"], [columns], None, commitments)
+    return KnownAnswers(query.RUN, requested, query.read, doc["query_proof"])
+
+
+def _embed() -> KnownAnswers:
+    doc = published("proofs")["embed"]
+    table = Index.decode(base64.b64decode(doc["table"]), doc["dimension"], doc["vocabulary"] + 1)
+    context, hq, cq = numbers(doc, "context", "hq", "cq")
+    requested = embed.Embedded(context, table, doc["tokens"], doc["norm_factor"], hq, cq)
+    return KnownAnswers(embed.RUN, requested, embed.read, doc)
+
+
+def _coins() -> KnownAnswers:
+    doc = published("proofs")["coins"]
+    seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
+    requested = BernoulliBits(bytes.fromhex(doc["context"]), seed, doc["capacity"], doc["bound"])
+    return KnownAnswers(requested.RUN, requested, lambda s, r: drawn.read(s, r)[0], doc)
+
+
+def _listing() -> KnownAnswers:
+    doc = published("proofs")["listing"]
+    named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
+    index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
+    bits = [rows(doc[name]["commitments"]) for name in ("chance", "kept", "held")]
+    cq, htopk = numbers(doc, "cq", "htopk")
+    context, after = _digest(b"rag-audit/scan/v1/list", *named), rows(doc["held_after"])
+    chance, kept, held = bits
+    requested = randomized_response.Listed(
+        context, index, doc["threshold"], doc["most"], chance, kept, held, after, cq, htopk
+    )
+    return KnownAnswers(randomized_response.RUN, requested, randomized_response.read, doc)
+
+
+def _coalition() -> coalition.Coalition:
+    doc = published("proofs")["coalition"]
+    lists = (doc[name] for name in ("accounts", "tenants", "first"))
+    return coalition.Coalition(
+        bytes.fromhex(doc["context"]), doc["dimension"], [int(cq, 16) for cq in doc["cq"]], *lists,
+        tuple(doc["theta"]), tuple(doc["largest"]), doc["room"],
+    )  # fmt: skip
+
+
+def _records() -> KnownAnswers:
+    part = published("proofs")["coalition"]["records"]
+    return KnownAnswers(coalition.RUN, _coalition(), lambda s, r: coalition.read(s, r)[0], part)
+
+
+def _pairs() -> KnownAnswers:
+    before, part = _records(), published("proofs")["coalition"]["pairs"]
+    _, committed = coalition.read(before.statement, Reader(Transcript(before.run), before.proof))
+    digest = hashlib.sha256(before.proof).digest()
+    return KnownAnswers(
+        coalition.PAIRS, before.statement, lambda s, r: coalition.read_pairs(s, committed, digest, 0, r), part
+    )
+
+
+KNOWN_ANSWERS = {
+    "noise": _noise,
+    "query": _query,
+    "embed": _embed,
+    "coins": _coins,
+    "listing": _listing,
+    "coalition records": _records,
+    "coalition pairs": _pairs,
+}
+
+
+class Labels:
+    """What a transcript hears: kinds, labels, data, and four bytes of each state."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, str, bytes]] = []
+        self.states = b""
+
+    def __call__(self, kind: int, label: str, data: bytes, state: bytes) -> None:
+        if kind == CLAIM:
+            return
+        self.heard.append((kind, label, data))
+        self.states += state[:4]
+
+
+def words_by_label(golden: KnownAnswers) -> Iterator[tuple[str, bytes]]:
+    """The proof with another point or scalar in the place of the last one of each label."""
+    labels, proof = Labels(), golden.proof
+    golden.read(golden.statement, Reader(Transcript(golden.run, labels), proof))
+    words = [(kind, label, data) for kind, label, data in labels.heard if kind in (POINT, SCALAR)]
+    words = words[len(words) - len(proof) // 32 :]
+    assert b"".join(data for *_, data in words) == proof
+    for label, i in {label: i for i, (_, label, _) in enumerate(words)}.items():
+        kind, _, old = words[i]
+        new = encode(total([(1, decode(old)), (1, G(0))])) if kind == POINT else bytes(31) + b"\x01"
+        yield label, proof[: 32 * i] + new + proof[32 * (i + 1) :]
