@@ -21,7 +21,7 @@ from rag_audit.models.windowfile import WindowFile
 from tests.frontend.public import CASES, ROOT, Case, files_below, public_folder, with_forged_roles
 from tests.simulate.cases import expected, run
 
-ROLES_JS = Path(rag_audit.__file__).parent / "report" / "browser" / "face" / "roles.js"
+ROLES_JS = Path(rag_audit.__file__).parent / "report" / "browser" / "frontend" / "roles.js"
 EXAMPLES = ROOT / "docs" / "examples"
 OWN_ROLES = ("trust", "receipt", "previous", "challenge", "attacks")
 
@@ -349,7 +349,7 @@ def test_tiles_lie_in_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_scripts_of_the_page_can_be_read() -> None:
     """A quotation mark too many would leave the page without any function; only a browser would show it."""
-    scripts = sorted((Path(rag_audit.__file__).parent / "report" / "browser" / "face").glob("*.js"))
+    scripts = sorted((Path(rag_audit.__file__).parent / "report" / "browser" / "frontend").glob("*.js"))
     assert len(scripts) >= 3
     for script in scripts:
         done = subprocess.run(
