@@ -76,7 +76,7 @@ def reference(sample: Sample, embedder: wordllama.WordLlama, *, compare: bool) -
 
 def policies(sample: Sample, embedder: wordllama.WordLlama) -> Exploration:
     """Run the explorer's ladder."""
-    noises = [Noise(g, ScoreWindow.for_scale(embedder.scale, r)) for g, r in DEFAULT_MECHANISMS]
+    noises = [Noise(g, ScoreWindow(*embedder.score_window, r)) for g, r in DEFAULT_MECHANISMS]
     return explore(sample, Grid(noises, [200], [10]), top_k=TOP_K, delta="1e-5")
 
 

@@ -103,7 +103,7 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
         *_sampled(sample, target, embedder, options, say),
         *_listed(sample, target, options, say),
     ]
-    quiet = recall_without_noise(sample, ScoreWindow.for_scale(embedder.scale, 512), top_k=TOP_K)
+    quiet = recall_without_noise(sample, ScoreWindow(*embedder.score_window, 512), top_k=TOP_K)
     return {
         "collection": texts.name,
         "documents": len(sample.index.positions),
@@ -159,7 +159,7 @@ def _target(
 
 
 def _noise(gains: tuple[int, ...], lattice: int, embedder: Embedder) -> Noise:
-    return Noise(gains, ScoreWindow.for_scale(embedder.scale, lattice))
+    return Noise(gains, ScoreWindow(*embedder.score_window, lattice))
 
 
 def _noised(
@@ -202,7 +202,7 @@ def _sampled(
         sampling = Sampling(probability_over_range(keep, "keep"))
         point = bernoulli.measure(sample, bernoulli.SampledTopK(sampling), top_k=TOP_K, n=QUERIES, ks=SIZES,
                               repeats=options.repeats, seed=options.seed, progress=say(f"sampling {keep}"))  # fmt: skip
-        window = ScoreWindow.for_scale(embedder.scale, 512)
+        window = ScoreWindow(*embedder.score_window, 512)
         seen = lists.sampled(
             target, sampling, window, top_k=TOP_K, windows=options.windows, seed=options.seed
         )

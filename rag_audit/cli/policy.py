@@ -50,7 +50,6 @@ from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
 from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.statements.coalition import MAX_DIMENSION, MAX_RECORDS
-from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, PublishedConstants, published_constants
 
 DESCRIBED = described()
@@ -159,8 +158,7 @@ class _Embedder:
         """The score window as (lo, hi)."""
         if self.score_window is not None:
             return self.score_window
-        default = ScoreWindow.for_scale(self._published.scale, 1)
-        return default.lo, default.hi
+        return self._published.score_window
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import protocols_digest
 from rag_audit.proofs.statements.coalition import MAX_DIMENSION
 from rag_audit.relation.noise import table_digest
-from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import (
     DEFAULT_EMBEDDER,
     EMBEDDERS,
@@ -281,7 +280,7 @@ def _requirements(
             " accept randomized response without noise; --require max_epsilon=VALUE sets your own limit"
         )
     published = published_constants(embedder, model)
-    window = ScoreWindow.for_scale(published.scale, 1)
+    lo, hi = published.score_window
     unproved = "re-executed" if re_executable(embedder) else "declared"
     values: dict[str, Json] = {
         "mechanisms": [*mechanisms],
@@ -293,8 +292,8 @@ def _requirements(
         "max_theta": defaults.THETA,
         "min_tau": defaults.TAU,
         "max_K_share": defaults.K_SHARE,
-        "max_score_hi": window.hi,
-        "min_score_width": window.hi - window.lo,
+        "max_score_hi": hi,
+        "min_score_width": hi - lo,
         "max_abandoned": 0,
         "max_empty": MAX_EMPTY,
         "min_receipts": defaults.RECEIPTS,

@@ -43,7 +43,7 @@ from rag_audit.proofs.proving import IndexCommitment, backend
 from rag_audit.proofs.statements.tenant import proof_constants
 from rag_audit.relation.field import from_hex, random_element, to_hex
 from rag_audit.relation.native_secrets import seed_commitment
-from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.embedders import Embedder, owner_of_score_window
 from rag_audit.retrieval.engine import TenantIndex, check_capacity
 
 _DOCUMENT_BYTES = 64
@@ -181,6 +181,25 @@ def embedder_manifest(embedder: Embedder, policy: Policy) -> Manifest:
     }
 
 
+def check_score_window(policy: Policy, embedder: Embedder) -> None:
+    """Refuse a policy whose score window was chosen for another embedder, whose scores have another range.
+
+    :raises PolicyError: the window is another embedder's default
+    """
+    noise = policy.noise
+    if noise is None or (noise.lo, noise.hi) == embedder.score_window:
+        return
+    owner = owner_of_score_window(noise.lo, noise.hi)
+    if owner not in (None, embedder.name):
+        lo, hi = embedder.score_window
+        raise PolicyError(
+            "the policy's score window belongs to another embedder", field="policy.noise",
+            expected=f"{lo}..{hi}, the window of {embedder.name}",
+            actual=f"{noise.lo}..{noise.hi}, the window of {owner}",
+            hint=f"make a policy with `rag-audit provider policy new --embedder {embedder.name}`",
+        )  # fmt: skip
+
+
 def check_inputs(
     policy: Policy,
     roster: Sequence[RosterEntry],
@@ -191,10 +210,11 @@ def check_inputs(
 
     :param documents: documents by tenant; every tenant of the policy must have its own, within its capacity
     :returns: the embedder's manifest
-    :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
+    :raises PolicyError: the policy is not well-formed, or embedder, roster and documents do not fit it
     :raises CapacityError: there are more documents than positions
     """
     check_policy(policy, embedder.dimension)
+    check_score_window(policy, embedder)
     check_coalition_proof(policy, embedder.dimension)
     check_roster(roster, policy)
     if set(documents) != (named := {t.tenant for t in policy.tenants}):

@@ -11,7 +11,10 @@ from rag_audit._internal.errors import SchemaError, kind_of
 
 DECLARED = ("sentence-transformers", "openai")
 """Embedders with vectors that cannot be recomputed to the last bit. For them A1 is only ever declared."""
-PUBLISHED = {"wordllama-256": "6959c447ab7cede83911c1e467ac30fe36f23cb7350870d005890b274fc4c7eb"}
+PUBLISHED = {
+    "wordllama-256": "6959c447ab7cede83911c1e467ac30fe36f23cb7350870d005890b274fc4c7eb",
+    "wordllama-lexical-768": "ab26e6be56557bb2a27abf61781dcc4d46935f3141c4e1ad3aed0a44da518880",
+}
 """The digests (`manifest_digest`) of this release's own embedders, for verifiers that pin no manifest."""
 
 
@@ -68,6 +71,8 @@ class EmbedderManifest(TypedDict):
     :param kind: the embedder's name
     :param artefacts: SHA-256 of each of the embedder's artefacts by name, 64 hexadecimal digits
     :param quantiser: how a real vector becomes an int4 one
+    :param documents: how documents are embedded, if not as queries
+    :param normal_form: the form of texts before they become tokens (docs/relation.md, "Vectors")
     :param query_commitment: whether hq commits to tokens or to text
     :param model: the model that an endpoint is asked for
     :param cut_from: the components of the model's own vectors, if only the first `dimension` are used
@@ -79,6 +84,8 @@ class EmbedderManifest(TypedDict):
     dimension: NotRequired[int]
     prompt: NotRequired[str]
     quantiser: NotRequired[Quantiser]
+    documents: NotRequired[str]
+    normal_form: NotRequired[str]
     query_commitment: NotRequired[str]
     pooling: NotRequired[str]
     model: NotRequired[str]

@@ -19,12 +19,13 @@ from rag_audit.relation.native import Elements, hash_lists, query_elements
 from rag_audit.relation.native_secrets import vector_commitment, vector_elements
 from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, Vectors, check_text
+from rag_audit.retrieval.embedders.normal_form import visible_form
 
 
 def is_blank(text: str) -> bool:
     """Whether a question has no visible character: it is empty, or has only spaces, line ends, control characters and
     characters without a form of their own, such as zero-width ones."""
-    return not any(c.isprintable() and not c.isspace() for c in text)
+    return not any(c.isprintable() and not c.isspace() for c in visible_form(text))
 
 
 def check_question(text: str) -> None:

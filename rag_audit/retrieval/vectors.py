@@ -13,7 +13,6 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -136,9 +135,9 @@ class CachedEmbedder(Closing):
         return self._embedder.dimension
 
     @property
-    def scale(self) -> Fraction:
-        """As `Embedder.scale`."""
-        return self._embedder.scale
+    def score_window(self) -> tuple[int, int]:
+        """As `Embedder.score_window`."""
+        return self._embedder.score_window
 
     @property
     def limits(self) -> TokenLimits:

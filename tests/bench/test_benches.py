@@ -87,7 +87,7 @@ def test_the_others(name: str, options: str, expected: set[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [
-        ("recall", "--questions 20", "collections"),
+        ("recall", "--questions 20 --collection scifact", "collections"),
         ("explore", "--questions 20", "collections"),
         ("estimate", "--queries 5000 --trials 2 --targets 1", "scale"),
     ],

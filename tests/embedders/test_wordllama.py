@@ -33,7 +33,7 @@ def embedder() -> wordllama.WordLlama:
 
 def test_float16_arithmetic_would_change_the_table() -> None:
     """The reason for float64, and an independent count of where it matters."""
-    data = wordllama._package_data(wordllama.WEIGHTS, wordllama.WEIGHTS_SHA256)
+    data = wordllama.package_data(wordllama.WEIGHTS, wordllama.WEIGHTS_SHA256)
     entries = np.frombuffer(data[-wordllama.VOCABULARY * wordllama.DIMENSION * 2 :], "<f2")
     steps = np.rint(entries / np.float16(2.74) * np.float16(7))
     narrow = np.clip(steps, -7, 7).astype(np.int8)
@@ -50,7 +50,7 @@ def test_table_is_int4_and_read_only() -> None:
 
 def test_altered_artefact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SetupError, match="not the pinned one") as caught:
-        wordllama._package_data(wordllama.TOKENIZER, wordllama.WEIGHTS_SHA256)
+        wordllama.package_data(wordllama.TOKENIZER, wordllama.WEIGHTS_SHA256)
     assert caught.value.actual == wordllama.TOKENIZER_SHA256
     monkeypatch.setattr(wordllama, "TABLE_SHA256", "0" * 64)
     with pytest.raises(SetupError, match="the int4 table is not the pinned one"):
@@ -115,13 +115,13 @@ def test_damaged_columns_in_the_cache_are_noticed(tmp_path: Path, monkeypatch: p
 def test_missing_package_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordllama, "find_spec", lambda name: None)
     with pytest.raises(SetupError) as caught:
-        wordllama._package_data(wordllama.TOKENIZER, wordllama.TOKENIZER_SHA256)
+        wordllama.package_data(wordllama.TOKENIZER, wordllama.TOKENIZER_SHA256)
     assert caught.value.hint == "pip install 'ragaudit-zk[provider]'"
 
 
 def test_missing_file_is_named() -> None:
     with pytest.raises(SetupError, match="cannot be read") as caught:
-        wordllama._package_data(Path("weights", "other.safetensors"), "0" * 64)
+        wordllama.package_data(Path("weights", "other.safetensors"), "0" * 64)
     assert str(caught.value.field).endswith("other.safetensors")
 
 
@@ -227,5 +227,5 @@ def test_manifest_is_canonical_json_and_names_the_constants(embedder: wordllama.
     assert manifest["artefacts"]["table-int4"] == wordllama.TABLE_SHA256
     assert Fraction(manifest["quantiser"]["scale"]) == embedder.scale
     assert jcs(get_embedder(query_tokens=24).manifest()) != jcs(manifest)
-    window = ScoreWindow.for_scale(embedder.scale, 64)
+    window = ScoreWindow(*embedder.score_window, 64)
     assert (window.lo, window.hi) == (101, 810)

@@ -117,10 +117,10 @@ def test_a_policy_takes_its_constants_from_the_embedder(tmp_path: Path) -> None:
 
 
 def test_published_constants_are_those_of_the_embedders() -> None:
-    assert set(EMBEDDERS) == {"wordllama-256", *MODELS, *OF_A_PLACE}
+    assert set(EMBEDDERS) == {"wordllama-256", "wordllama-lexical-768", *MODELS, *OF_A_PLACE}
     wordllama = get_embedder()
     result = published_constants(EMBEDDERS[0])
-    assert (result.dimension, result.scale) == (wordllama.dimension, wordllama.scale)
+    assert (result.dimension, result.score_window) == (wordllama.dimension, wordllama.score_window)
     assert result.norm_factor is not None
     assert published_constants(NAME).norm_factor is None
     with pytest.raises(SetupError, match="unknown embedder"):

@@ -275,6 +275,7 @@ def test_a_folder_that_holds_a_window_is_not_opened_over(service: Service, shut:
         ({"delta_acc": "1e-5"}, PolicyError, "delta_policy"),
         ({"lattice": 48}, PolicyError, "lattice"),
         ({"score_window": (9, 3)}, PolicyError, "window"),
+        ({"score_window": (420, 1680)}, PolicyError, "policy.noise"),
         ({"gains": (0, 4)}, PolicyError, "gains"),
         ({"top_k": 9}, PolicyError, ""),
         ({"capacities": {"law": 8}}, PolicyError, "roster"),

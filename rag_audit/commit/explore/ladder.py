@@ -38,7 +38,7 @@ def grid(
     pairs = [(g, r) for g in gains or (DEFAULT_GAINS,) for r in lattices or (DEFAULT_LATTICE,)]
     result = [] if own is None else [own]
     for g, r in pairs if gains or lattices else DEFAULT_MECHANISMS:
-        default = ScoreWindow.for_scale(embedder.scale, r) if own is None else own.window
+        default = ScoreWindow(*embedder.score_window, r) if own is None else own.window
         for lo, hi in ranges or [(default.lo, default.hi)]:
             result.append(Noise(g, ScoreWindow(lo, hi, r)))
     return result

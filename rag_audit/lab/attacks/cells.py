@@ -79,7 +79,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.capacity = max(8, 1 << (len(self.documents) - 1).bit_length())
         self.corpus = Corpus(self.documents, self.embedder, self.capacity, self.seed)
-        self.window = ScoreWindow.for_scale(self.embedder.scale, 64)
+        self.window = ScoreWindow(*self.embedder.score_window, 64)
 
     def attacked(self, written: str) -> Attacked:
         """The mechanism of an option, at this corpus's size."""

@@ -123,6 +123,21 @@ def _pubmedqa(data: Path) -> Collection:
     )
 
 
+def _mts(data: Path) -> Collection:
+    """Each dialogue is a passage, and its note asks for it; equal dialogues are one passage, as are equal notes."""
+    passages: dict[str, int] = {}
+    requested: dict[str, set[int]] = defaultdict(set)
+    for place, line in _lines(data / "mts_dialog.jsonl.gz"):
+        dialogue, note = string(line, "dialogue", place).strip(), string(line, "note", place).strip()
+        if dialogue:
+            number = passages.setdefault(dialogue, len(passages))
+            if note:
+                requested[note].add(number)
+    return Collection(
+        "MTS-Dialog", list(passages), list(requested), [frozenset(places) for places in requested.values()]
+    )
+
+
 def _texts_only(name: str, file: str, key: str) -> Callable[[Path], Collection]:
     def load(data: Path) -> Collection:
         texts = dict.fromkeys(string(line, key, place).strip() for place, line in _lines(data / file))
@@ -136,11 +151,11 @@ _LOADERS: dict[str, Callable[[Path], Collection]] = {
     "scifact": _scifact,
     "medquad": _medquad,
     "pubmedqa": _pubmedqa,
-    "mts": _texts_only("MTS-Dialog", "mts_dialog.jsonl.gz", "dialogue"),
+    "mts": _mts,
     "travel": _texts_only("SGD travel", "sgd_travel.jsonl.gz", "text"),
 }
 NAMES = tuple(_LOADERS)
-"""`mts` and `travel` have texts and no questions."""
+"""`travel` has texts and no questions."""
 
 
 def _lines(path: Path) -> list[tuple[str, Mapping[str, object]]]:

@@ -105,7 +105,7 @@ def gaps() -> dict[str, list[float]]:
     products = rows @ rows.T
     lengths = np.sqrt(np.diag(products).astype(np.float64))
     cosines = products / np.outer(lengths, lengths)
-    window = ScoreWindow.for_scale(embedder.scale, LATTICE)
+    window = ScoreWindow(*embedder.score_window, LATTICE)
     lattice = np.array([[window.quantise(int(s)) for s in row] for row in products])
     pairs = list(itertools.permutations(range(len(rows)), 2))
     return {

@@ -58,7 +58,7 @@ def _sample(questions: int) -> Sample:
 def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
     """Recall at 5 under one noise, and the exact eps_audit of 10 accounts with 200 queries each."""
     gains, lattice = tuple(map(int, cell["gains"].split(","))), cell["lattice"]
-    window = ScoreWindow.for_scale(get_embedder(DEFAULT_EMBEDDER).scale, lattice)
+    window = ScoreWindow(*get_embedder(DEFAULT_EMBEDDER).score_window, lattice)
     (result,) = measure_recall(
         _sample(cell["questions"]), [Noise(gains, window)], top_k=TOP_K, seed=int(rng.integers(2**31))
     )

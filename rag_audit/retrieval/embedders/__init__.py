@@ -9,7 +9,6 @@ from typing import Any
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError
-from rag_audit.models.constants import NORM_FACTOR
 from rag_audit.models.manifest import DECLARED, without_limits
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 
@@ -22,6 +21,7 @@ __all__ = [
     "TokenLimits",
     "Vectors",
     "get_embedder",
+    "owner_of_score_window",
     "public_artefacts",
     "public_manifest",
     "published_constants",
@@ -30,7 +30,7 @@ __all__ = [
 DEFAULT_EMBEDDER = "wordllama-256"
 OF_A_PLACE = ("onnx", *DECLARED)
 """Embedders without fixed files: a folder or an address defines the model."""
-EMBEDDERS = (DEFAULT_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
+EMBEDDERS = (DEFAULT_EMBEDDER, "wordllama-lexical-768", "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class PublishedConstants:
     """The values that a policy takes from an embedder. They need no file of the embedder.
 
     :param dimension: components of its vectors
-    :param scale: the quantiser's scale, which determines the default score window
+    :param score_window: lo and hi of the default score window
     :param norm_factor: factor of the integer normalisation; None if the embedder has none, and A1 cannot be proved
     """
 
     dimension: int
-    scale: Fraction
+    score_window: tuple[int, int]
     norm_factor: int | None
 
 
@@ -55,19 +55,25 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
     """
     if name in OF_A_PLACE:
         result = get_embedder(name, folder=model)
-        return PublishedConstants(result.dimension, result.scale, None)
+        return PublishedConstants(result.dimension, result.score_window, None)
+    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
     from rag_audit.retrieval.embedders.onnx import MODELS
-    from rag_audit.retrieval.embedders.quantise import published_scale
-    from rag_audit.retrieval.embedders.wordllama import DIMENSION, NAME, SCALE
+    from rag_audit.retrieval.embedders.quantise import published_scale, score_range
 
-    if name == NAME:
-        return PublishedConstants(DIMENSION, SCALE, NORM_FACTOR)
+    for static in (wordllama, wordllama_lexical):
+        if name == static.NAME:
+            return PublishedConstants(static.DIMENSION, static.SCORE_WINDOW, static.NORM_FACTOR)
     if name not in MODELS:
         raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), actual=name)
     known = MODELS[name]
-    return PublishedConstants(
-        known.dimension, Fraction(known.scale or published_scale(known.dimension)), None
-    )
+    scale = Fraction(known.scale or published_scale(known.dimension))
+    return PublishedConstants(known.dimension, score_range(scale), None)
+
+
+def owner_of_score_window(lo: int, hi: int) -> str | None:
+    """The first of this release's own embedders with that default score window; None if none has it."""
+    own = (name for name in EMBEDDERS if name not in OF_A_PLACE)
+    return next((name for name in own if published_constants(name).score_window == (lo, hi)), None)
 
 
 def public_artefacts(name: str) -> dict[str, str]:
@@ -75,13 +81,14 @@ def public_artefacts(name: str) -> dict[str, str]:
 
     :raises SetupError: the embedder is unknown to this release; the publisher of an ONNX model has to give the digests
     """
-    from rag_audit.retrieval.embedders.wordllama import ARTEFACTS, NAME
+    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
 
-    if name != NAME:
-        raise SetupError(
-            "no artefacts of this embedder are known", field="embedder", expected=NAME, actual=name
-        )
-    return dict(ARTEFACTS)
+    for static in (wordllama, wordllama_lexical):
+        if name == static.NAME:
+            return dict(static.ARTEFACTS)
+    raise SetupError(
+        "no artefacts of this embedder are known", field="embedder", expected=DEFAULT_EMBEDDER, actual=name
+    )
 
 
 def public_manifest(name: str) -> dict[str, Json]:
@@ -89,13 +96,14 @@ def public_manifest(name: str) -> dict[str, Json]:
 
     :raises SetupError: as `public_artefacts`
     """
-    from rag_audit.retrieval.embedders.wordllama import NAME, manifest
+    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
 
-    if name != NAME:
-        raise SetupError(
-            "no manifest of this embedder is known", field="embedder", expected=NAME, actual=name
-        )
-    return without_limits(manifest(1, 1))
+    for static in (wordllama, wordllama_lexical):
+        if name == static.NAME:
+            return without_limits(static.manifest(1, 1))
+    raise SetupError(
+        "no manifest of this embedder is known", field="embedder", expected=DEFAULT_EMBEDDER, actual=name
+    )
 
 
 def get_embedder(
@@ -112,15 +120,17 @@ def get_embedder(
     :param document_tokens: the limit of tokens of a document, if not the embedder's default
     :raises SetupError: the name is unknown, an extra is not installed, or a file is missing or altered
     """
-    from rag_audit.retrieval.embedders.wordllama import NAME, WordLlama
+    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
 
     limits: dict[str, Any] = {
         key: value
         for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
         if value is not None
     }
-    if name == NAME:
-        return WordLlama(**limits)
+    if name == wordllama.NAME:
+        return wordllama.WordLlama(**limits)
+    if name == wordllama_lexical.NAME:
+        return wordllama_lexical.WordLlamaLexical(**limits)
     from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
 
     place = None if folder is None else Path(folder)

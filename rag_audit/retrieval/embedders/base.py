@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import EncodingError, EndpointError, RagAuditError
 from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.retrieval.embedders.normal_form import visible_form
 
 if TYPE_CHECKING:
     from rag_audit.models.manifest import StaticTable
@@ -74,8 +74,8 @@ class Embedder(Protocol):
         """Components of a vector."""
 
     @property
-    def scale(self) -> Fraction:
-        """The quantiser's global scale; `ScoreWindow.for_scale` derives the default score window from it."""
+    def score_window(self) -> tuple[int, int]:
+        """The default score window lo..hi in raw units, chosen on public texts."""
 
     @property
     def limits(self) -> TokenLimits:
@@ -135,3 +135,12 @@ def check_text(text: str, *, field: str) -> bytes:
         raise EncodingError(
             "the text is not Unicode", field=field, actual=f"lone surrogate at {exc.start}"
         ) from exc
+
+
+def visible_text(text: str, *, field: str) -> str:
+    """The text in the form that is embedded (`visible_form`).
+
+    :raises EncodingError: as `check_text`
+    """
+    check_text(text, field=field)
+    return visible_form(text)

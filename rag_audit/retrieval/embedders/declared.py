@@ -23,8 +23,10 @@ from rag_audit.retrieval.embedders.base import (
     Vectors,
     check_text,
     document_number,
+    visible_text,
 )
-from rag_audit.retrieval.embedders.quantise import TURN, published_scale, quantise_unit
+from rag_audit.retrieval.embedders.normal_form import NORMAL_FORM
+from rag_audit.retrieval.embedders.quantise import TURN, published_scale, quantise_unit, score_range
 
 CHARACTERS = 8
 """Characters that count as one token: the tokens of such an embedder are not known here."""
@@ -68,6 +70,7 @@ class DeclaredEmbedder(ABC):
         self.dimension = cut or dimension
         self._scale = published_scale(self.dimension)
         self.scale = Fraction(self._scale)
+        self.score_window = score_range(self.scale)
         self.template = template or PromptTemplate()
         self.limits = TokenLimits(query_tokens, document_tokens)
         self._artefacts, self._model = artefacts, model
@@ -84,6 +87,7 @@ class DeclaredEmbedder(ABC):
             "kind": self.name,
             "artefacts": self._artefacts,
             "dimension": self.dimension,
+            "normal_form": NORMAL_FORM,
             "prompt": self.template.digest(),
             "quantiser": {"bits": 4, "scale": self._scale, "turn": TURN},
             "query_commitment": "text",
@@ -96,9 +100,8 @@ class DeclaredEmbedder(ABC):
         return result
 
     def tokenize(self, text: str) -> list[int]:
-        """The text, cut at the query limit, by eight characters an integer."""
-        _check(text, field="query")
-        return _packed(text)[: self.limits.query]
+        """The text's visible form, cut at the query limit, by eight characters an integer."""
+        return _packed(_form(text, field="query"))[: self.limits.query]
 
     def embed_tokens(self, tokens: Sequence[int]) -> Vectors:
         if not tokens:
@@ -117,13 +120,12 @@ class DeclaredEmbedder(ABC):
         return self.embed_tokens(self.tokenize(text))
 
     def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
-        for number, text in enumerate(texts, first):
-            _check(text, field=f"documents[{number}]")
+        forms = [_form(text, field=f"documents[{number}]") for number, text in enumerate(texts, first)]
         out = np.zeros((len(texts), self.dimension), np.int8)
-        if texts:
+        if forms:
             maximum = CHARACTERS * self.limits.document
             try:
-                vectors = self._vectors([self.template.document + text[:maximum] for text in texts])
+                vectors = self._vectors([self.template.document + form[:maximum] for form in forms])
             except DocumentRefused as exc:
                 exc.field = f"documents[{first + (document_number(exc) or 0)}]"
                 raise
@@ -132,9 +134,8 @@ class DeclaredEmbedder(ABC):
         return out
 
     def cut_documents(self, texts: Sequence[str]) -> int:
-        for number, text in enumerate(texts):
-            check_text(text, field=f"documents[{number}]")
-        return sum(len(text) > CHARACTERS * self.limits.document for text in texts)
+        forms = (visible_text(text, field=f"documents[{number}]") for number, text in enumerate(texts))
+        return sum(len(form) > CHARACTERS * self.limits.document for form in forms)
 
     def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
         return text_query_commitment(salt, check_text(text, field="query"))
@@ -174,12 +175,13 @@ class ManifestEmbedder(DeclaredEmbedder):
                          expected="its settings or files")  # fmt: skip
 
 
-def _check(text: str, *, field: str) -> None:
-    check_text(text, field=field)
-    if not text.strip():
+def _form(text: str, *, field: str) -> str:
+    form = visible_text(text, field=field)
+    if not form.strip():
         raise NothingToEmbed(
             "the text has no token to embed", field=field, expected="text with at least one word"
         )
+    return form
 
 
 def _packed(text: str) -> list[int]:

@@ -25,8 +25,10 @@ from rag_audit.retrieval.embedders.base import (
     TokenLimits,
     Vectors,
     check_text,
+    visible_text,
 )
-from rag_audit.retrieval.embedders.quantise import TURN, published_scale, quantise_unit
+from rag_audit.retrieval.embedders.normal_form import NORMAL_FORM
+from rag_audit.retrieval.embedders.quantise import TURN, published_scale, quantise_unit, score_range
 from rag_audit.retrieval.embedders.settings import ENDPOINT, load_settings, with_published
 
 if TYPE_CHECKING:
@@ -159,6 +161,7 @@ class OnnxEmbedder:
         self._turn = model.scale is None
         self._scale = model.scale or published_scale(self.dimension)
         self.scale = Fraction(self._scale)
+        self.score_window = score_range(self.scale)
 
     def manifest(self) -> EmbedderManifest:
         quantiser: Quantiser = {"bits": 4, "scale": self._scale}
@@ -168,6 +171,7 @@ class OnnxEmbedder:
             "kind": self.name,
             "artefacts": self._artefacts,
             "dimension": self.dimension,
+            "normal_form": NORMAL_FORM,
             "pooling": self._model.pooling,
             "prompt": self.template.digest(),
             "quantiser": quantiser,
@@ -196,21 +200,20 @@ class OnnxEmbedder:
         return out
 
     def cut_documents(self, texts: Sequence[str]) -> int:
-        for number, text in enumerate(texts):
-            check_text(text, field=f"documents[{number}]")
-        encodings = (self._document.encode(self.template.document + text) for text in texts)
+        forms = (visible_text(text, field=f"documents[{number}]") for number, text in enumerate(texts))
+        encodings = (self._document.encode(self.template.document + form) for form in forms)
         return sum(bool(encoding.overflowing) for encoding in encodings)
 
     def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
         return text_query_commitment(salt, check_text(text, field="query"))
 
     def _tokens(self, tokenizer: Tokenizer, prompt: str, text: str, *, field: str) -> list[int]:
-        check_text(text, field=field)
-        if not self._plain.encode(text, add_special_tokens=False).ids:
+        form = visible_text(text, field=field)
+        if not self._plain.encode(form, add_special_tokens=False).ids:
             raise NothingToEmbed(
                 "the text has no token to embed", field=field, expected="text with at least one word"
             )
-        ids: list[int] = tokenizer.encode(prompt + text).ids
+        ids: list[int] = tokenizer.encode(prompt + form).ids
         return ids
 
     def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.relation.scores import MAX_COMPONENT
+from rag_audit.relation.scores import MAX_COMPONENT, ScoreWindow
 from rag_audit.retrieval.embedders.base import NothingToEmbed, Vectors
 
 TURN = "turn-1"
@@ -28,6 +28,12 @@ def published_scale(dimension: int) -> str:
     """
     thousandths = isqrt(9_000_000 // dimension)
     return f"{thousandths // 1000}.{thousandths % 1000:03}"
+
+
+def score_range(scale: Fraction) -> tuple[int, int]:
+    """lo and hi of the score window of an embedder that has none of its own: 0.1 and 0.8 of the largest score."""
+    window = ScoreWindow.for_scale(scale, 1)
+    return window.lo, window.hi
 
 
 def turned(x: Floats) -> Floats:

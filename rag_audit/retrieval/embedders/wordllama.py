@@ -31,6 +31,7 @@ from rag_audit.retrieval.embedders.base import (
     Vectors,
     check_text,
 )
+from rag_audit.retrieval.embedders.quantise import score_range
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,6 +40,7 @@ NAME = "wordllama-256"
 VOCABULARY = 32_000
 DIMENSION = 256
 SCALE = Fraction(22, 100)
+SCORE_WINDOW = score_range(SCALE)
 ENTRY_CLIP = "2.74"
 """Three standard deviations of a table entry, as the manifest writes it."""
 _ROOT_SHIFT = 16
@@ -88,7 +90,11 @@ def manifest(query_tokens: int, document_tokens: int) -> EmbedderManifest:
 _HINT = "pip install 'ragaudit-zk[provider]'"
 
 
-def _package_data(part: Path, digest: str) -> bytes:
+def package_data(part: Path, digest: str) -> bytes:
+    """A file of the package `wordllama`.
+
+    :raises SetupError: the package or file is missing, or the file's SHA-256 is another one
+    """
     spec = find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
         raise SetupError("the wordllama-256 embedder needs the package wordllama", hint=_HINT)
@@ -115,7 +121,7 @@ def int4_table() -> Vectors:
 
     :raises SetupError: the package is missing, or weights or table are not the pinned ones
     """
-    data = _package_data(WEIGHTS, WEIGHTS_SHA256)
+    data = package_data(WEIGHTS, WEIGHTS_SHA256)
     # safetensors: length of a JSON header, the header, then the tensors; the pin fixes the layout.
     start = 8 + int.from_bytes(data[:8], "little")
     tensor = json.loads(data[8:start])["embedding.weight"]
@@ -157,19 +163,24 @@ TABLE = StaticTable(
 
 
 @cache
-def _tokenizer() -> Tokenizer:
-    data = _package_data(TOKENIZER, TOKENIZER_SHA256)
+def tokenizer() -> Tokenizer:
+    """The package's tokenizer.
+
+    :raises SetupError: a package is missing, or the tokenizer is not the pinned one
+    """
+    data = package_data(TOKENIZER, TOKENIZER_SHA256)
     try:
         from tokenizers import Tokenizer
     except ImportError as exc:
         raise SetupError("the wordllama-256 embedder needs the package tokenizers", hint=_HINT) from exc
-    tokenizer: Tokenizer = Tokenizer.from_str(data.decode())
-    return tokenizer
+    result: Tokenizer = Tokenizer.from_str(data.decode())
+    return result
 
 
-def normalise(e: np.typing.NDArray[np.int64], *, field: str) -> Vectors:
+def normalise(e: np.typing.NDArray[np.int64], norm_factor: int = NORM_FACTOR, *, field: str) -> Vectors:
     """The int4 vector v_j = sign(e_j) min(7, floor((2 |e_j| A + w) / (2 w))), w = isqrt(2^16 sum e_j^2); shape (d,).
 
+    :param norm_factor: A
     :raises NothingToEmbed: e is zero
     """
     w = isqrt(int(e @ e) << _ROOT_SHIFT)
@@ -177,9 +188,18 @@ def normalise(e: np.typing.NDArray[np.int64], *, field: str) -> Vectors:
         raise NothingToEmbed(
             "the text has no token to embed", field=field, expected="text with at least one word"
         )
-    magnitudes = np.minimum(MAX_COMPONENT, (2 * NORM_FACTOR * np.abs(e) + w) // (2 * w))
+    magnitudes = np.minimum(MAX_COMPONENT, (2 * norm_factor * np.abs(e) + w) // (2 * w))
     vector: Vectors = (np.sign(e) * magnitudes).astype(np.int8)
     return vector
+
+
+def check_tokens(tokens: Sequence[int], *, field: str) -> None:
+    """Check that tokens are in the vocabulary.
+
+    :raises EncodingError: one is not
+    """
+    if len(tokens) and not 0 <= min(tokens) <= max(tokens) < VOCABULARY:
+        raise EncodingError("a token is outside the vocabulary", field=field, expected=f"0..{VOCABULARY - 1}")
 
 
 class WordLlama:
@@ -188,13 +208,14 @@ class WordLlama:
     name = NAME
     dimension = DIMENSION
     scale = SCALE
+    score_window = SCORE_WINDOW
     template = PromptTemplate()
     table = TABLE
 
     def __init__(self, *, query_tokens: int = 64, document_tokens: int = 512) -> None:
         self.limits = TokenLimits(query_tokens, document_tokens)
         self._table = int4_table()
-        self._tokenizer = _tokenizer()
+        self._tokenizer = tokenizer()
 
     def manifest(self) -> EmbedderManifest:
         return manifest(self.limits.query, self.limits.document)
@@ -230,8 +251,5 @@ class WordLlama:
         return query_commitment(salt, self.tokenize(text) if tokens is None else tokens)
 
     def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
-        if len(tokens) and not 0 <= min(tokens) <= max(tokens) < VOCABULARY:
-            raise EncodingError(
-                "a token is outside the vocabulary", field=field, expected=f"0..{VOCABULARY - 1}"
-            )
+        check_tokens(tokens, field=field)
         return normalise(self._table[list(tokens)].sum(axis=0, dtype=np.int64), field=field)
