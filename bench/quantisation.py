@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.common import emit, parser
-from bench.recall import float_vectors
 from rag_audit.cli.demo import corpus
 from rag_audit.relation.scores import MAX_COMPONENT
 from rag_audit.retrieval.embedders import wordllama
@@ -118,6 +117,16 @@ def rows_of(
             yield (
                 row | {"components": f"int4, {factor:g}/sqrt(d)", "scale": float(scale)} | kept(exact, result)
             )
+
+
+def float_vectors(texts: Sequence[str], limit: int) -> npt.NDArray[np.float32]:
+    """Unit vectors of the embedder's table before any rounding, shape (n, 256)."""
+    data = wordllama.package_data(wordllama.WEIGHTS, wordllama.WEIGHTS_SHA256)
+    size = wordllama.VOCABULARY * wordllama.DIMENSION
+    table = np.frombuffer(data[-2 * size :], "<f2").reshape(-1, wordllama.DIMENSION).astype(np.float32)
+    encodings = wordllama.tokenizer().encode_batch(list(texts), add_special_tokens=False)
+    sums = np.stack([table[encoding.ids[:limit]].sum(axis=0) for encoding in encodings])
+    return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), np.float32)
 
 
 def table(dimensions: Sequence[int], count: int, queries: int) -> Iterator[dict[str, Any]]:
