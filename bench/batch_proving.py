@@ -12,11 +12,10 @@ import dataclasses
 
 from bench.batch import tenant
 from bench.common import emit, measured, parsed, parser
+from bench.proofs import failures, job, parts
 from rag_audit import _native as native
-from rag_audit.proofs.backends.scan.batch import BatchJob, BatchProof
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.key import PROTOCOL
-from rag_audit.proofs.backends.scan.system import SYSTEM
+from rag_audit.proofs.backends.scan.retrieve import FORM, RecordsJob
 
 
 def main() -> None:
@@ -37,11 +36,10 @@ def main() -> None:
     if not isinstance(noise_proof, SlotProofJob):
         raise SystemExit("bench.batch_proving measures tenants with noise")
     count, statement = args.count, single.statement
-    job = BatchJob((single,) * count, tuple(f"record {i}" for i in range(count)))
-    proved_batch, batch = measured(job.run)
+    together = RecordsJob((single,) * count, tuple(f"record {i}" for i in range(count)))
+    proved_batch, batch = measured(together.run)
     peak_of_batch = proved_batch.peak_bytes
-    of = BatchProof(lambda points: dataclasses.replace(key, points=points), key.digest.hex(), key.points)
-    proof = of.parse_proof(batch, field="proof")
+    proof = FORM.parse(batch, count, field="proof")
     if proof.parts is None:
         raise SystemExit("the first record carries the proof")
 
@@ -56,10 +54,10 @@ def main() -> None:
     verified_batch, _ = measured(verify_batch)
     proved_noise, result = measured(noise_proof.run)
     alone = dataclasses.replace(single, noise_proof=result, noise=noise)
-    made_query, value = measured(alone.run)
-    wire = SYSTEM.parse_proof(value, PROTOCOL, field="proof")
+    made_query, value = measured(job(alone).run)
+    wire = parts(key, value)
     records = count * args.groups
-    verified, bad = measured(lambda: SYSTEM.failures(key, [wire] * records, [statement] * records))
+    verified, bad = measured(lambda: failures(key, [wire] * records, [statement] * records))
     if bad:
         raise SystemExit("a proof that was just made does not verify")
     emit(
@@ -68,7 +66,7 @@ def main() -> None:
             "gains": args.gains,
             "count": count,
             "low_memory": args.low_memory,
-            "bytes_alone": len(wire),
+            "bytes_alone": sum(map(len, wire)),
             "bytes_batch": sum(map(len, proof.parts)) / count,
             "prove_cpu_alone": proved_noise.cpu_seconds + made_query.cpu_seconds,
             "prove_cpu_batch": proved_batch.cpu_seconds / count,

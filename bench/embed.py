@@ -10,14 +10,9 @@ from __future__ import annotations
 from random import Random
 
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
+from bench.proofs import failures
 from bench.service import WORDS
-from rag_audit.proofs.backends.scan.embed import (
-    EmbedJob,
-    embed_failures,
-    parse_embed,
-    table_columns,
-)
-from rag_audit.proofs.backends.scan.engine import Native
+from rag_audit.proofs.backends.scan.embed import EmbedJob, embed_form, table_columns
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
@@ -44,11 +39,9 @@ def main() -> None:
     job.run()
     costs: dict[str, Cost] = {}
     costs["prove"], result = measured(job.run)
-    proof = parse_embed(result, argument.digest(), field="proof")
+    [proof] = embed_form(argument).parse(result, 1, field="proof").parts or (b"",)
     for step, count in (("verify", 1), ("batch", args.batch)):
-        costs[step], bad = measured(
-            lambda n=count: embed_failures(key, [proof] * n, [statement] * n, Native())
-        )  # type: ignore[misc]
+        costs[step], bad = measured(lambda n=count: failures(key, [(proof,)] * n, [statement] * n))  # type: ignore[misc]
         if bad:
             raise SystemExit("a proof that was just made does not verify")
     head = {"tokens": len(tokens), "most_tokens": argument.tokens, "batch": args.batch, "bytes": len(proof)}

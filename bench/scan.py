@@ -25,19 +25,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
+from bench.proofs import job, parts, verify_batch
 from rag_audit import _native as native
 from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.proofs.backends.scan.column import ColumnJob, SlotProofJob
-from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import (
-    PROTOCOL,
-    RANDOMIZED_RESPONSE_PROTOCOL,
     SLOT,
     ScanKey,
     commit_index,
 )
 from rag_audit.proofs.backends.scan.randomized_response import ListJob, disclosed_digest, disclosed_rows
-from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
+from rag_audit.proofs.backends.scan.retrieve import RecordInputs
 from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
@@ -104,16 +102,16 @@ def measure(
     costs["index_decoding"], c_idx = measured(lambda: key.c_idx)
     statement = case.statement(c_idx)
     costs["noise_proof"], noise_proof = measured(SlotProofJob(key, statement.c_seed, BEACON, 1, S0, S1).run)
-    job = ProofJob(
+    inputs = RecordInputs(
         key, statement, noise_proof, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
-    costs["query_proof"], proof = measured(job.run)
-    wire = SYSTEM.parse_proof(proof, PROTOCOL, field="proof")
+    costs["query_proof"], proof = measured(job(inputs).run)
+    wire = parts(key, proof)
     costs["verify"], bad = measured(lambda: verify_batch(key, [wire], [statement]))
     costs["batch"], bad_in_batch = measured(lambda: verify_batch(key, [wire] * batch, [statement] * batch))
     if bad or bad_in_batch:
         raise SystemExit("a proof that was just made does not verify")
-    sizes = {"index": len(points), "proofs": len(wire)}
+    sizes = {"index": len(points), "proofs": sum(map(len, wire))}
     if mechanisms:
         more, more_sizes = measure_mechanisms(key, case, statement, batch)
         costs, sizes = costs | more, sizes | more_sizes
@@ -146,11 +144,11 @@ def measure_mechanisms(
     )
     key = replace(plain, gains=(), lattice=EXACT_LATTICE, kept=rows)
     statement = replace(requested, htopk=topk_commitment(8, positions))
-    sampled = ProofJob(
+    sampled = RecordInputs(
         key, statement, None, b"", case.scores, vector, 7, 8, positions, BLINDING_KEY, kept=(kept, blindings)
     )
-    costs["sampled"], proof = measured(sampled.run)
-    wire = SYSTEM.parse_proof(proof, PROTOCOL, field="proof")
+    costs["sampled"], proof = measured(job(sampled).run)
+    wire = parts(key, proof)
     costs["sampled_verify"], bad = measured(lambda: verify_batch(key, [wire], [statement]))
     costs["sampled_batch"], bad_in_batch = measured(
         lambda: verify_batch(key, [wire] * batch, [statement] * batch)
@@ -168,7 +166,7 @@ def measure_mechanisms(
         **{**vars(requested), "htopk": listed_commitment(8, listed, documents)},
         c_kept=0, before=None, after=disclosed_digest(documents, held_after),
     )  # fmt: skip
-    job = ListJob(
+    listing = ListJob(
         key,
         of_list,
         coins,
@@ -184,16 +182,16 @@ def measure_mechanisms(
         8,
         BLINDING_KEY,
     )
-    costs["list"], proof = measured(job.run)
-    record = SYSTEM.parse_proof(proof, RANDOMIZED_RESPONSE_PROTOCOL, field="proof")
+    costs["list"], proof = measured(listing.run)
+    record = parts(key, proof)
     costs["list_verify"], bad_list = measured(lambda: verify_batch(key, [record], [of_list]))
     costs["list_batch"], bad_lists = measured(lambda: verify_batch(key, [record] * batch, [of_list] * batch))
     if bad or bad_in_batch or bad_list or bad_lists:
         raise SystemExit("a proof that was just made does not verify")
     return costs, {
         "sampling_proof": len(proof_of_sample),
-        "sampled": len(wire),
-        "record_of_a_list": len(record),
+        "sampled": sum(map(len, wire)),
+        "record_of_a_list": sum(map(len, record)),
     }
 
 

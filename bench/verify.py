@@ -63,10 +63,13 @@ from rag_audit.models.trust import Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import MEDIA_TYPE, WindowFile
-from rag_audit.proofs.backends.scan.embed import table_columns
+from rag_audit.proofs import records as record_proofs
+from rag_audit.proofs.backends.scan.embed import TABLE_ARTEFACT, table_columns
 from rag_audit.proofs.backends.scan.key import points_json
+from rag_audit.proofs.backends.scan.records import ScanProofs
 from rag_audit.proofs.backends.scan.release import protocols_digest
-from rag_audit.proofs.backends.scan.system import SYSTEM, TABLE_ARTEFACT
+from rag_audit.proofs.backends.scan.system import SYSTEM
+from rag_audit.proofs.records import Group
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
 from rag_audit.relation.native_secrets import topk_commitment
 from rag_audit.relation.noise import table_digest
@@ -350,24 +353,24 @@ def build(
     return sum(p.stat().st_size for p in written)
 
 
-def _read_only(
-    key: object, proofs: Sequence[bytes], statements: Sequence[object], **_: object
-) -> dict[int, RagAuditError]:
+def _read_only(proofs: Sequence[Group], own: Sequence[bytes], *_: object) -> dict[int, RagAuditError]:
     """Replace the verification of proofs: make every statement, and accept it."""
-    for _number in range(len(statements)):
-        proofs[_number], statements[_number]
+    for number in range(len(proofs)):
+        proofs[number], own[number]
     return {}
 
 
-def _as_it_stands(value: Json, *_: object, **__: object) -> bytes:
-    return str(value).encode()
+def _as_it_stands(_: object, value: Json, *, field: str) -> Group:
+    return Group((), b"", (str(value).encode(),))
 
 
 @contextmanager
 def without_proofs() -> Iterator[None]:
     """Accept stand-ins for proofs; the rest of the check is the same as for a real window."""
-    nothing: dict[str, Any] = {"parse_proof": _as_it_stands, "failures": _read_only}
-    with mock.patch.multiple(SYSTEM, **nothing):
+    with (
+        mock.patch.object(ScanProofs, "parse_proof", _as_it_stands),
+        mock.patch.object(record_proofs, "verify_groups", _read_only),
+    ):
         yield
 
 

@@ -229,7 +229,8 @@ class ProofSystem(Protocol):
 
 
 def places(name: str, value: Json) -> int:
-    """The number of records that a proof from a file is for, from its form: a batch proof lists them.
+    """The number of records that a proof from a file is for, which its list of records has; 1 for a value without a
+    list, which is no proof.
 
     >>> places("retrieve", {"records": ["ab", "cd"]}), places("retrieve", {}), places("embed", {"records": ["ab"]})
     (2, 1, 1)

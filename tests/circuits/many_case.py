@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
+from rag_audit.errors import InvalidProof
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.proofs.backends.groth16.job import RecordsJob, RetrieveInputs
+from rag_audit.proofs.backends.groth16.keys import VerificationKey
+from rag_audit.proofs.backends.groth16.shared import RetrieveProofs
+from rag_audit.proofs.batch import Failures
+from rag_audit.proofs.records import Group, verify_records
 from rag_audit.proofs.statements.retrieve import Statement
 from tests.circuits.retrieve_case import TINY, Case, private_part, random_case
 
@@ -46,3 +51,30 @@ def proof_job(case: Case) -> RecordsJob:
 
 STATEMENT = [f.name for f in fields(Statement)]
 """Names of a record's public values."""
+
+
+def part(proof: Group) -> bytes:
+    """The proof itself, 256 bytes."""
+    [result] = proof.parts or (b"",)
+    return result
+
+
+def reasons(
+    key: VerificationKey,
+    proof: Group,
+    records: Sequence[Statement],
+    *,
+    engine: str = "native",
+    instance: RetrieveInstance = PAIR,
+) -> Failures:
+    """Why the proof, which all records of a ledger carry, does not prove them."""
+    proofs = [proof] * len(records)
+    return verify_records(RetrieveProofs(instance), key, proofs, records, records, engine=engine)
+
+
+def refused(
+    key: VerificationKey, proof: Group, records: Sequence[Statement], *, engine: str = "native"
+) -> list[int]:
+    """The records of `reasons` that the proof is false for."""
+    bad = reasons(key, proof, records, engine=engine)
+    return [i for i, reason in bad.items() if isinstance(reason, InvalidProof)]

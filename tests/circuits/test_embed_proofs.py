@@ -16,13 +16,14 @@ from rag_audit.errors import EncodingError, SchemaError, WitnessError
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, EmbedTable, table_tree
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, verify, verify_batch
+from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_records_proof, verify, verify_batch
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.relation.field import from_hex
 from rag_audit.relation.table import TableTree
 from rag_audit.retrieval.embedders import wordllama
+from tests.circuits.many_case import part
 from tests.circuits.retrieve_case import TINY as RETRIEVE
 from tests.embedded import embed_statement
 
@@ -66,7 +67,7 @@ def key() -> VerificationKey:
 def honest(table: EmbedTable) -> bytes:
     with ProcessPoolExecutor(1) as pool:
         proof = pool.submit(pickle.loads(pickle.dumps(job(table, TOKENS))).run).result()
-    return parse_proof(proof, TINY.digest(), field="proof")
+    return part(parse_records_proof(proof, TINY.digest(), 1, field="proof"))
 
 
 def test_table_agrees_with_the_reference(table: EmbedTable) -> None:
@@ -104,7 +105,7 @@ def test_statement_of_the_other_circuit_is_refused(key: VerificationKey, honest:
 
 def test_proof_of_the_other_circuit_is_refused(table: EmbedTable) -> None:
     with pytest.raises(SchemaError, match="another circuit"):
-        parse_proof(job(table, TOKENS).run(), RETRIEVE.digest(), field="proof")
+        part(parse_records_proof(job(table, TOKENS).run(), RETRIEVE.digest(), 1, field="proof"))
 
 
 def test_job_does_not_show_its_secrets(table: EmbedTable) -> None:
@@ -140,7 +141,7 @@ def test_row_of_another_token_cannot_be_proved(table: EmbedTable) -> None:
 def test_table_of_the_provider_s_own_is_not_the_pinned_one(table: EmbedTable, key: VerificationKey) -> None:
     """The proof is good for the table that it names. A verifier names the pinned one."""
     own = embed_table(2)
-    proof = parse_proof(job(own, TOKENS).run(), TINY.digest(), field="proof")
+    proof = part(parse_records_proof(job(own, TOKENS).run(), TINY.digest(), 1, field="proof"))
     assert verify(key, proof, statement(own, TOKENS))
     assert not verify(key, proof, replace(statement(own, TOKENS), table=table.root))
     with pytest.raises(WitnessError, match="private inputs do not satisfy"):
@@ -211,7 +212,7 @@ def test_question_of_the_demo_under_the_pinned_table(limit: int) -> None:
     table, tokens = table_tree(wordllama.TABLE), embedder.tokenize(first)
     assert (len(tokens) == limit) == (limit != 24)
     result = EmbedJob.of(instance, good, table, tokens, salt_q=SALT_Q, salt_c=SALT_C)
-    proof = parse_proof(result.run(), instance.digest(), field="proof")
+    proof = part(parse_records_proof(result.run(), instance.digest(), 1, field="proof"))
     pinned = VerificationKey.parse(proving_key(instance).vk, field="vk")
     for engine in ("native", "py_ecc"):
         assert verify(pinned, proof, good, engine=engine)

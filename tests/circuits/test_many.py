@@ -18,18 +18,17 @@ from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.proofs.backends.groth16.statements import ManyStatement
 from rag_audit.proofs.backends.groth16.verifiers import (
     ENGINES,
-    ManyProof,
-    parse_many_proof,
     parse_proof,
+    parse_records_proof,
     record_digest,
     verify,
     verify_batch,
-    verify_many,
 )
+from rag_audit.proofs.records import Group
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k
-from tests.circuits.many_case import PAIR, STATEMENT, many_job, record_inputs, shared_cases
+from tests.circuits.many_case import PAIR, STATEMENT, many_job, part, record_inputs, refused, shared_cases
 from tests.circuits.r1cs import System, read_witness
 from tests.circuits.retrieve_case import SMALL, TINY, Case
 
@@ -54,8 +53,8 @@ def value(cases: list[Case]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def proof(value: dict[str, Any]) -> ManyProof:
-    return parse_many_proof(value, PAIR.digest(), field="proof")
+def proof(value: dict[str, Any]) -> Group:
+    return parse_records_proof(value, PAIR.digest(), 2, field="proof")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def key() -> VerificationKey:
     return VerificationKey.parse(proving_key(PAIR).vk, field="vk")
 
 
-def named(proof: ManyProof, records: list[Statement]) -> ManyProof:
+def named(proof: Group, records: list[Statement]) -> Group:
     """The proof with the names of these records: a prover may write what it likes there."""
     return replace(proof, records=tuple(map(record_digest, records)))
 
@@ -92,16 +91,16 @@ def test_public_inputs_are_laid_out_as_documented(key: VerificationKey, records:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_proof_verifies_and_no_record_can_be_another(
-    key: VerificationKey, proof: ManyProof, records: list[Statement], engine: str
+    key: VerificationKey, proof: Group, records: list[Statement], engine: str
 ) -> None:
-    assert verify_many(key, proof, records, engine=engine) == []
+    assert refused(key, proof, records, engine=engine) == []
     for other in ([records[1], records[0]], [records[0], records[0]], [records[1], records[1]]):
-        assert verify_many(key, named(proof, other), other, engine=engine) == [0, 1]
+        assert refused(key, named(proof, other), other, engine=engine) == [0, 1]
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_value_of_one_record_given_to_the_other(
-    key: VerificationKey, proof: ManyProof, records: list[Statement], name: str
+    key: VerificationKey, proof: Group, records: list[Statement], name: str
 ) -> None:
     """Swapped between the two, and copied from one to the other: spoiled, and named from what the proof names."""
     a, b = records
@@ -109,42 +108,40 @@ def test_value_of_one_record_given_to_the_other(
     swapped = [replace(a, **{name: y}), replace(b, **{name: x})]
     copied = [a, replace(b, **{name: x})]
     for changed, result in ((swapped, [0, 1]), (copied, [1])):
-        assert verify_many(key, proof, changed) == result
-        assert verify_many(key, named(proof, changed), changed) == [0, 1]
+        assert refused(key, proof, changed) == result
+        assert refused(key, named(proof, changed), changed) == [0, 1]
 
 
 @pytest.mark.parametrize("name", ["c_seed", "c_idx"])
 def test_shared_value_changed(
-    key: VerificationKey, proof: ManyProof, records: list[Statement], name: str
+    key: VerificationKey, proof: Group, records: list[Statement], name: str
 ) -> None:
     changed = [replace(record, **{name: getattr(record, name) ^ 1}) for record in records]
-    assert verify_many(key, named(proof, changed), changed) == [0, 1]
+    assert refused(key, named(proof, changed), changed) == [0, 1]
 
 
 def test_bad_record_among_good_ones_is_named(
-    key: VerificationKey, proof: ManyProof, records: list[Statement]
+    key: VerificationKey, proof: Group, records: list[Statement]
 ) -> None:
     for number in range(2):
         changed = list(records)
         changed[number] = replace(records[number], cq=records[number].cq ^ 1)
-        assert verify_many(key, proof, changed) == [number]
+        assert refused(key, proof, changed) == [number]
 
 
 def test_fewer_records_than_places(cases: list[Case], key: VerificationKey, records: list[Statement]) -> None:
     """The last record fills up; such a proof holds for no second record."""
     value = many_job(PAIR, cases[:1]).run()
-    proof = parse_many_proof(value, PAIR.digest(), field="proof")
-    assert verify_many(key, proof, records[:1]) == []
-    assert verify_many(key, proof, records) == [1]
-    assert verify_many(key, named(proof, records), records) == [0, 1]
+    proof = parse_records_proof(value, PAIR.digest(), 2, field="proof")
+    assert refused(key, proof, records[:1]) == []
+    assert refused(key, proof, records) == [1]
+    assert refused(key, named(proof, records), records) == [0, 1]
 
 
-def test_batch_takes_them_as_any_other(
-    key: VerificationKey, proof: ManyProof, records: list[Statement]
-) -> None:
+def test_batch_takes_them_as_any_other(key: VerificationKey, proof: Group, records: list[Statement]) -> None:
     good, bad = (ManyStatement.of(order, 2) for order in (records, records[::-1]))
-    assert verify_batch(key, [proof.proof] * 3, [good, bad, good]) == [1]
-    assert verify(key, proof.proof, good)
+    assert verify_batch(key, [part(proof)] * 3, [good, bad, good]) == [1]
+    assert verify(key, part(proof), good)
 
 
 def test_job_crosses_processes_and_shows_no_secrets(cases: list[Case]) -> None:
@@ -211,7 +208,7 @@ def test_proof_that_is_refused(
     broken = copy.deepcopy(value)
     change(broken)
     with pytest.raises(error) as caught:
-        parse_many_proof(broken, PAIR.digest(), field="proof")
+        parse_records_proof(broken, PAIR.digest(), 2, field="proof")
     assert caught.value.field == place, fault  # type: ignore[attr-defined]
 
 

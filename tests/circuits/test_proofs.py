@@ -34,8 +34,7 @@ from rag_audit.proofs.backends.groth16.circuit import compile_circuit
 from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.backends.groth16.job import RecordsJob
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, load_verification_key, proving_key
-from rag_audit.proofs.backends.groth16.shared import bound
-from rag_audit.proofs.backends.groth16.system import pinned_key
+from rag_audit.proofs.backends.groth16.shared import bound, pinned_key
 from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, proof_json, verify, verify_batch
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.retrieve import Statement

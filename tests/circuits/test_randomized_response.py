@@ -17,7 +17,7 @@ from rag_audit.proofs.backends.groth16.instance import RANDOMIZED_RESPONSE_INPUT
 from rag_audit.proofs.backends.groth16.job import RecordsJob
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.statements import RandomizedResponseStatement
-from rag_audit.proofs.backends.groth16.verifiers import failures, parse_many_proof, public_inputs, verify
+from rag_audit.proofs.backends.groth16.verifiers import failures, parse_records_proof, public_inputs, verify
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.commitments import disclosed_commitment, list_commitment
 from rag_audit.relation.field import MODULUS
@@ -239,18 +239,23 @@ def value(case: RandomizedResponseCase) -> dict[str, Json]:
     return result
 
 
+def single_part(value: Json) -> bytes:
+    [part] = parse_records_proof(value, PAIR.digest(), 2, field="proof").parts or (b"",)
+    return part
+
+
 def test_proof_verifies(key: VerificationKey, value: Json, case: RandomizedResponseCase) -> None:
     statement = case.statement()
     names, _ = public_inputs(statement)
     assert key.inputs == len(names) == 8 + 5 * 2 and names[-3:] == ["chance", "threshold", "most"]
-    assert verify(key, parse_many_proof(value, PAIR.digest(), field="proof").proof, statement)
+    assert verify(key, single_part(value), statement)
 
 
 @pytest.mark.parametrize("name", RANDOMIZED_RESPONSE_INPUTS)
 def test_proof_of_another_statement(
     key: VerificationKey, value: Json, case: RandomizedResponseCase, name: str
 ) -> None:
-    proof = parse_many_proof(value, PAIR.digest(), field="proof").proof
+    proof = single_part(value)
     statement = case.statement()
     result = getattr(statement, name)
     changed = (

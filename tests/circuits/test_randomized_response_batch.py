@@ -14,21 +14,21 @@ from rag_audit.errors import SchemaError, WitnessError
 from rag_audit.proofs.backends.groth16.instance import RandomizedResponseInstance
 from rag_audit.proofs.backends.groth16.job import RandomizedResponseInputs, RecordsJob
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.shared import Shared
+from rag_audit.proofs.backends.groth16.shared import RetrieveProofs
 from rag_audit.proofs.backends.groth16.statements import RandomizedResponseStatement
-from rag_audit.proofs.backends.groth16.verifiers import ManyProof
+from rag_audit.proofs.records import Group, verify_records
 from rag_audit.relation.native_secrets import disclosed_commitment
 from tests.circuits.randomized_response_case import PAIR, randomized_response_case
 
 pytestmark = pytest.mark.circuits
-SHARED = Shared(PAIR)
+SHARED = RetrieveProofs(PAIR)
 NAMES = ("record 4", "record 6")
 
 
 @dataclass(frozen=True)
 class Made:
     key: VerificationKey
-    proof: ManyProof
+    proof: Group
     records: tuple[RandomizedResponseStatement, ...]
 
     def refused(
@@ -38,8 +38,8 @@ class Made:
     ) -> dict[int, str]:
         """Why records that carry the proof, by default all that it names, are not proved by it."""
         own = self.records if own is None else own
-        result = SHARED.verify(
-            self.key, [self.proof] * len(own), own, self.records if every is None else every
+        result = verify_records(
+            SHARED, self.key, [self.proof] * len(own), own, self.records if every is None else every
         )
         return {i: error.message for i, error in result.items()}
 
@@ -73,7 +73,9 @@ def left_with(jobs: Sequence[RandomizedResponseInputs], commitment: int) -> list
 
 def test_records_that_follow_one_another_share_a_proof(made: Made) -> None:
     assert SHARED.chained and made.refused() == {}
-    assert SHARED.verify(made.key, [made.proof] * 2, made.records, made.records, engine="py_ecc") == {}
+    assert (
+        verify_records(SHARED, made.key, [made.proof] * 2, made.records, made.records, engine="py_ecc") == {}
+    )
 
 
 def test_the_ledger_s_other_values_are_the_proof_s(made: Made) -> None:

@@ -26,11 +26,9 @@ from rag_audit.proofs.backends.groth16.statements import ManySampledStatement, M
 from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.backends.groth16.verifiers import (
     failures,
-    parse_many_proof,
-    parse_proof,
+    parse_records_proof,
     public_inputs,
     verify,
-    verify_many,
 )
 from rag_audit.proofs.interface import FileProof
 from rag_audit.proofs.statements.column import ColumnPublic
@@ -41,6 +39,7 @@ from rag_audit.relation import commitments
 from rag_audit.relation.draws import bernoulli_bits
 from rag_audit.relation.field import MODULUS, to_hex
 from tests.circuits.forger import satisfiable
+from tests.circuits.many_case import part, reasons
 from tests.circuits.sampled_case import (
     EXACT,
     NOISY,
@@ -201,15 +200,15 @@ def test_several_records_share_the_sample(pair: list[SampledCase]) -> None:
     assert isinstance(job.statement, ManySampledStatement)
     names, _ = public_inputs(job.statement)
     assert key.inputs == len(names) == 3 + 5 * 2 and names[-1] == "c_kept"
-    proof = parse_many_proof(job.run(), PAIR.digest(), field="proof")
+    proof = parse_records_proof(job.run(), PAIR.digest(), 2, field="proof")
     records = [case.record().statement for case in pair]
-    assert verify_many(key, proof, records) == []
-    assert verify_many(key, proof, records[:1]) == [0]
+    assert reasons(key, proof, records, instance=PAIR) == {}
+    assert set(reasons(key, proof, records[:1], instance=PAIR)) == {0}
     for name in ("slot", "beacon", "ctx"):
         changed = [records[0], replace(records[1], **{name: getattr(records[1], name) ^ 1})]
-        assert verify_many(key, proof, changed) == [1]
+        assert isinstance(reasons(key, proof, changed, instance=PAIR)[1], InvalidProof)
     other = [replace(record, c_kept=1) for record in records]  # type: ignore[call-arg]
-    assert verify_many(key, proof, other) == [0, 1]
+    assert set(reasons(key, proof, other, instance=PAIR)) == {0, 1}
 
 
 def test_records_of_several_samples_cannot_share_a_proof(pair: list[SampledCase]) -> None:
@@ -285,7 +284,7 @@ def column(case: SampledCase, sample_public: ColumnPublic) -> tuple[CommittedCol
 
 @pytest.fixture(scope="module")
 def published(case: SampledCase) -> dict[str, Json]:
-    return COLUMN.published_keys(tenant(case)) | SYSTEM.published_keys("retrieve", tenant(case))
+    return COLUMN.published_keys(tenant(case)) | SYSTEM.records("retrieve", tenant(case)).published_keys()
 
 
 def test_circuits_follow_from_the_constants() -> None:
@@ -352,21 +351,22 @@ def test_a_record_of_the_sample_is_proved(
         case.s0, case.s1, case.index_salt, lambda: own.rows, bytes, bytes, lambda: None, (), own.vector, 0,
         case.salt_c, case.salt_k, case.positions, kept=(bytes(map(int, case.kept)), result.opening)
     )  # fmt: skip
-    statement = SYSTEM.statement("retrieve", record)
+    steps = SYSTEM.steps("retrieve", record.tenant)
+    statement = steps.statement(record)
     assert isinstance(statement, SampledStatement) and statement == own.statement
-    job = SYSTEM.record_job("retrieve", record, private)
+    job = steps.job({"record": (record, private)})
     assert repr(result.opening) not in repr(job) and str(case.kept_salt) not in repr(job)
     keys = job.keys
-    proof = SYSTEM.parse_proof(job.run(), N64.digest(), field="proof")
-    key = SYSTEM.open_key("retrieve", tenant(case), published, Pinned(keys)).key
-    assert SYSTEM.failures(key, [proof], [statement]) == {}
+    [proof] = steps.parse_proof(job.run(), field="proof").parts or (b"",)
+    key = steps.open_key(published, Pinned(keys)).key
+    assert failures(key, [proof], [statement]) == {}
     for name in vars(statement):
         changed = replace(statement, **{name: getattr(statement, name) ^ 1})
-        assert isinstance(SYSTEM.failures(key, [proof], [changed])[0], InvalidProof), name
+        assert isinstance(failures(key, [proof], [changed])[0], InvalidProof), name
     with pytest.raises(WitnessError):
-        SYSTEM.record_job("retrieve", record, replace(private, kept=None))
+        steps.job({"record": (record, replace(private, kept=None))})
     with pytest.raises(SchemaError):
-        SYSTEM.statement("retrieve", replace(record, tenant=tenant(case)))
+        steps.statement(replace(record, tenant=tenant(case)))
 
 
 def test_a_proof_without_noise_is_about_one_seed_and_slot() -> None:
@@ -375,7 +375,7 @@ def test_a_proof_without_noise_is_about_one_seed_and_slot() -> None:
     key = VerificationKey.parse(proving_key(EXACT).vk, field="vk")
     job, stated = case.job(), case.record().statement
     assert not {"s0", "s1"} & set(job.inputs())
-    proof = parse_proof(job.run(), EXACT.digest(), field="proof")
+    proof = part(parse_records_proof(job.run(), EXACT.digest(), 1, field="proof"))
     assert verify(key, proof, stated)
     for name in vars(stated):
         changed = replace(stated, **{name: getattr(stated, name) ^ 1})

@@ -39,7 +39,7 @@ from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.system import SYSTEM
-from rag_audit.proofs.backends.groth16.verifiers import parse_proof, verify
+from rag_audit.proofs.records import verify_records
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.retrieve import record_public
 from rag_audit.proofs.statements.tenant import tenant_public
@@ -218,8 +218,10 @@ def test_proof_and_key(values: dict[str, Any], trust: Trust) -> None:
     assert isinstance(header, WindowHeader)
     beacon = bytes.fromhex(values["beacon"]["value"])
     facts = record_public(record, public, header=header, beacon=beacon)
-    proof = parse_proof(values["proof"]["retrieve"], key.circuit, field="proof")
-    assert verify(key, proof, SYSTEM.statement("retrieve", facts))
+    steps = SYSTEM.steps("retrieve", public)
+    proof = steps.parse_proof(values["proof"]["retrieve"], field="proof")
+    assert proof.records == (steps.digest(steps.statement(facts)),)
+    assert verify_records(steps, key, [proof], [steps.statement(facts)], [steps.statement(facts)]) == {}
 
 
 def test_challenge_and_its_draw(blocks: dict[str, str], trust: Trust, generator: ModuleType) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from rag_audit.proofs.backends.scan.batch import BatchProof
+from bench.proofs import failures, verify_batch
 from rag_audit.proofs.backends.scan.coalition import ScanCoalition
 from rag_audit.proofs.backends.scan.sample import BernoulliColumn
-from rag_audit.proofs.backends.scan.system import Scan, verify_batch
+from rag_audit.proofs.records import verify_records
 from rag_audit.report.verification import verify_window
 
 for decides in (
     verify_window,
+    failures,
     verify_batch,
-    Scan.failures,
     BernoulliColumn.open,
-    BatchProof.verify,
+    verify_records,
     ScanCoalition.verify,
 ):
     assert decides.__kwdefaults__["engine"] == "native"

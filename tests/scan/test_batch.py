@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench.proofs import TENANT
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -22,18 +23,20 @@ from rag_audit.errors import (
 )
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.batch import (
-    BatchJob,
-    BatchProof,
-    max_batch,
-    opened_points,
-    record_digest,
-)
 from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.engine import engine
-from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.release import protocols_digest
+from rag_audit.proofs.backends.scan.retrieve import (
+    FORM,
+    RecordInputs,
+    RecordsJob,
+    RetrieveProofs,
+    max_batch,
+)
 from rag_audit.proofs.backends.scan.system import SYSTEM
+from rag_audit.proofs.proving import MAX_BATCH
+from rag_audit.proofs.records import Group, verify_records
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import draw
@@ -49,7 +52,7 @@ def key_of(gains: tuple[int, ...], rows: list[list[int]] = ROWS, window: bytes =
     return ScanKey(points, DIMENSION, CAPACITY, window, gains, LISTED, lo=5, hi=90, lattice=64)
 
 
-def requested(key: ScanKey, slot: int) -> ProofJob:
+def requested(key: ScanKey, slot: int) -> RecordInputs:
     """A record by the reference arithmetic alone."""
     vector = [(slot + 3 * j) % 15 - 7 for j in range(DIMENSION)]
     noise = draw(noise_key(S0, S1, BEACON, slot), CAPACITY, key.gains) if key.gains else [0] * CAPACITY
@@ -61,7 +64,7 @@ def requested(key: ScanKey, slot: int) -> ProofJob:
     statement = Statement(5, seed, BEACON, slot, key.c_idx, cq, htopk)
     certificate = SlotProofJob(key, seed, BEACON, slot, S0, S1) if key.gains else None
     drawn = int32(noise) if key.gains else b""
-    return ProofJob(
+    return RecordInputs(
         key, statement, certificate, drawn, int32(scores), int8(vector), 7, 8, positions, BLINDING_KEY
     )
 
@@ -71,12 +74,32 @@ def other_index() -> ScanKey:
     return key_of((1, 8), ROWS[::-1])
 
 
-def job_of(jobs: list[ProofJob]) -> BatchJob:
-    return BatchJob(tuple(jobs), tuple(f"record {job.statement.slot}" for job in jobs))
+def job_of(jobs: list[RecordInputs]) -> RecordsJob:
+    return RecordsJob(tuple(jobs), tuple(f"record {job.statement.slot}" for job in jobs))
 
 
-def shared(key: ScanKey) -> BatchProof:
-    return BatchProof(lambda points: dataclasses.replace(key, points=points), key.digest.hex(), key.points)
+@dataclasses.dataclass(frozen=True)
+class Shared(RetrieveProofs):
+    """Proofs under a key that a test made."""
+
+    own: ScanKey | None = None
+
+    @property
+    def commitment(self) -> str:
+        assert self.own is not None
+        return self.own.digest.hex()
+
+    def points(self) -> bytes:
+        assert self.own is not None
+        return self.own.points
+
+    def key(self, points: bytes) -> ScanKey:
+        assert self.own is not None
+        return dataclasses.replace(self.own, points=points)
+
+
+def shared(key: ScanKey) -> Shared:
+    return Shared(TENANT, MAX_BATCH, key)
 
 
 class Made:
@@ -99,7 +122,7 @@ class Made:
         of = shared(self.key)
         proofs = [of.parse_proof(value, field="proof") for value in values or self.values]
         every = statements or self.statements
-        return of.verify(self.key, proofs, self.statements[: len(proofs)], every)
+        return verify_records(of, self.key, proofs, self.statements[: len(proofs)], every)
 
 
 @pytest.fixture(scope="module")
@@ -116,13 +139,13 @@ def test_records_of_the_reference_verify_together(made: Made) -> None:
     of = shared(exact)
     carried = [of.parse_proof(of.carried(proof, n), field="proof") for n in range(2)]
     statements = [job.statement for job in jobs]
-    assert of.verify(exact, carried, statements, statements) == {}
+    assert verify_records(of, exact, carried, statements, statements) == {}
 
 
 @pytest.mark.parametrize("name", ["native", "reference"])
 def test_a_batch_takes_proofs_of_one_record_and_of_several(made: Made, name: str) -> None:
     several = shared(made.key).parse_proof(made.values[0], field="proof").parts or (b"", b"")
-    value = requested(made.key, 107).run()
+    value = job_of([requested(made.key, 107)]).run()
     alone = tuple(base64.b64decode(str(value[part])) for part in ("noise_proof", "proof"))
     single, first, second, third = (
         statement.encode(RECORD) for statement in (requested(made.key, 107).statement, *made.statements[:3])
@@ -140,7 +163,7 @@ def test_a_batch_takes_proofs_of_one_record_and_of_several(made: Made, name: str
 def test_the_first_record_carries_the_proof_and_the_others_its_digest(made: Made) -> None:
     first, second = made.values[:2]
     assert first["protocol"] == second["protocol"] == PROTOCOL
-    assert first["records"] == second["records"] == [record_digest(s).hex() for s in made.statements[:3]]
+    assert first["records"] == second["records"] == [FORM.digest(s).hex() for s in made.statements[:3]]
     assert set(first) == {"system", "protocol", "records", "noise_proof", "proof"}
     assert set(second) == {"system", "protocol", "records", "proof_digest"} and made.values[2] == second
 
@@ -170,16 +193,28 @@ def test_a_proof_over_the_index_of_another_record_is_refused(made: Made) -> None
     assert {reason.message for reason in refused.values()} == {"the index is of another record"}
 
 
+class Pinned:
+    """Pins of this release's protocols."""
+
+    scan = protocols_digest()
+
+    def key(self, circuit: str) -> None:
+        return None
+
+    def artefact(self, name: str) -> None:
+        return None
+
+
 def test_the_published_points_are_those_of_the_opening(made: Made) -> None:
     of, digest = shared(made.key), made.key.digest.hex()
-    assert opened_points(of.published_keys(), digest, of.key).key == made.key
+    assert of.open_key(of.published_keys(), Pinned()).key == made.key
     with pytest.raises(SetupError, match="no commitment of this digest"):
-        opened_points({}, digest, of.key)
+        of.open_key({}, Pinned())
     others = shared(other_index()).published_keys()
     with pytest.raises(SetupError, match="no commitment of this digest"):
-        opened_points(others, digest, of.key)
+        of.open_key(others, Pinned())
     with pytest.raises(InvalidProof, match="the commitment is not the window header's"):
-        opened_points({digest: next(iter(others.values()))}, digest, of.key)
+        of.open_key({digest: next(iter(others.values()))}, Pinned())
 
 
 def test_a_record_names_the_proof_that_is_for_it(made: Made) -> None:
@@ -192,7 +227,7 @@ def test_a_record_names_the_proof_that_is_for_it(made: Made) -> None:
     other = made.refused([*values[:2], values[4], *values[3:]])
     assert list(other) == [2] and isinstance(other[2], InvalidProof)
     # Other records are named than the proof is for.
-    said = {**values[1], "records": [*values[1]["records"][:2], record_digest(made.statements[4]).hex()]}
+    said = {**values[1], "records": [*values[1]["records"][:2], FORM.digest(made.statements[4]).hex()]}
     named = made.refused([values[0], said, *values[2:]])
     assert list(named) == [1] and isinstance(named[1], InvalidProof)
     # The proof itself under other names: in another order it is false, and so are those who name it otherwise.
@@ -204,12 +239,38 @@ def test_a_record_names_the_proof_that_is_for_it(made: Made) -> None:
     assert set(unknown) >= {0, 2} and isinstance(unknown[0], SchemaError)
 
 
+def test_a_proof_under_other_names_spoils_no_other_record(made: Made) -> None:
+    """Else one record's false names would refuse another record's proof."""
+    values = made.values
+    renamed = {**values[0], "records": values[3]["records"]}
+    result = made.refused([*values[:3], renamed, values[4]])
+    assert list(result) == [3, 4] and isinstance(result[4], SchemaError)
+
+
+@pytest.mark.parametrize("name", ["native", "reference"])
+def test_a_single_record_is_a_batch_of_one(made: Made, name: str) -> None:
+    """Its proof proves it, and no record that carries a copy."""
+    jobs = [requested(made.key, slot) for slot in (106, 107)]
+    of, statements = shared(made.key), [job.statement for job in jobs]
+    first, second = (of.parse_proof(job_of([job]).run(), field="proof") for job in jobs)
+    renamed = dataclasses.replace(first, records=second.records)
+
+    def refused(*proofs: Group) -> list[int]:
+        bad = verify_records(of, made.key, proofs, statements, statements, engine=name)
+        assert all(isinstance(reason, InvalidProof) for reason in bad.values())
+        return list(bad)
+
+    assert refused(first, second) == []
+    assert refused(first, first) == refused(first, renamed) == [1]
+    assert refused(second, first) == [0, 1]
+
+
 @pytest.mark.parametrize(
     "change",
     [
         lambda v: v | {"system": "groth16"},
         lambda v: v | {"protocol": "00" * 32},
-        lambda v: v | {"records": v["records"][:1]},
+        lambda v: v | {"records": []},
         lambda v: v | {"records": v["records"] * 22},
         lambda v: v | {"records": [*v["records"][:2], "zz"]},
         lambda v: v | {"records": 3},

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.proofs import verify, verify_batch
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -24,12 +25,10 @@ from rag_audit.errors import (
 )
 from rag_audit.proofs.backends.scan.embed import (
     EmbedJob,
-    parse_embed,
+    embed_form,
     table_columns,
-    verify_embed,
 )
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
-from rag_audit.proofs.backends.scan.system import verify_batch
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import wordllama
@@ -73,36 +72,41 @@ def made(key: EmbedKey) -> list[dict[str, Any]]:
     return [job(key, tokens).run() for tokens in TOKENS]
 
 
+def wire_of(value: Any, argument: EmbedArgument = SMALL) -> Any:
+    """The one part of a proof."""
+    return embed_form(argument).parse(value, 1, field="proof").parts
+
+
 @pytest.fixture(scope="module")
-def proofs(made: list[dict[str, Any]]) -> list[bytes]:
-    return [parse_embed(proof, SMALL.digest(), field="proof") for proof in made]
+def proofs(made: list[dict[str, Any]]) -> list[tuple[bytes, ...]]:
+    return [wire_of(proof) for proof in made]
 
 
-def test_embeddings_of_the_reference_verify(key: EmbedKey, proofs: list[bytes]) -> None:
+def test_embeddings_of_the_reference_verify(key: EmbedKey, proofs: list[tuple[bytes, ...]]) -> None:
     statements = [statement(key, tokens) for tokens in TOKENS]
     for proof, public in zip(proofs, statements, strict=True):
-        verify_embed(key, proof, public)
+        verify(key, proof, public)
     assert verify_batch(key, proofs, statements) == []
     assert verify_batch(key, [], []) == []
-    assert len({len(proof) for proof in proofs}) == 1, "the length says nothing of the tokens"
+    assert len({len(proof) for (proof,) in proofs}) == 1, "the length says nothing of the tokens"
 
 
 @pytest.mark.parametrize("name", ["ctx", "table", "hq", "cq"])
-def test_every_public_value_is_bound(key: EmbedKey, proofs: list[bytes], name: str) -> None:
+def test_every_public_value_is_bound(key: EmbedKey, proofs: list[tuple[bytes, ...]], name: str) -> None:
     public = statement(key, TOKENS[0])
     changed = replace(public, **{name: getattr(public, name) + 1})
     assert verify_batch(key, proofs[:1], [changed]) == [0]
     with pytest.raises(InvalidProof):
-        verify_embed(key, proofs[0], changed)
+        verify(key, proofs[0], changed)
 
 
-def test_proof_of_another_record_is_named(key: EmbedKey, proofs: list[bytes]) -> None:
+def test_proof_of_another_record_is_named(key: EmbedKey, proofs: list[tuple[bytes, ...]]) -> None:
     statements = [statement(key, tokens) for tokens in TOKENS]
     swapped = [proofs[0], proofs[2], proofs[1], proofs[3]]
     assert verify_batch(key, swapped, statements) == [1, 2]
     elsewhere = [statement(key, TOKENS[0], ctx=34), *statements[1:]]
     assert verify_batch(key, proofs, elsewhere) == [0]
-    assert verify_batch(key, [proofs[0][:-1], b"", *proofs[2:]], statements) == [0, 1]
+    assert verify_batch(key, [(proofs[0][0][:-1],), (b"",), *proofs[2:]], statements) == [0, 1]
 
 
 def test_table_of_the_provider_s_own_is_refused(key: EmbedKey) -> None:
@@ -117,7 +121,7 @@ def test_table_of_the_provider_s_own_is_refused(key: EmbedKey) -> None:
         cq=vector_commitment(SALT_C, [int(v) for v in vector]),
     )
     proof = EmbedJob(own, public, other_rows, [4, 5], SALT_Q, SALT_C).run()
-    wire = parse_embed(proof, SMALL.digest(), field="proof")
+    wire = wire_of(proof)
     assert verify_batch(own, [wire], [public]) == []
     assert verify_batch(key, [wire], [public]) == [0]
     assert verify_batch(key, [wire], [replace(public, table=key.root)]) == [0]
@@ -156,7 +160,9 @@ def test_the_prover_refuses_another_table_s_statement(key: EmbedKey) -> None:
     [{"tokens": 21}, {"norm_factor": 8146}, {"vocabulary": 51}, {"dimension": 29}],
     ids=lambda c: next(iter(c)),
 )
-def test_every_parameter_is_bound(key: EmbedKey, proofs: list[bytes], change: dict[str, int]) -> None:
+def test_every_parameter_is_bound(
+    key: EmbedKey, proofs: list[tuple[bytes, ...]], change: dict[str, int]
+) -> None:
     argument = replace(SMALL, **change)
     assert argument.digest() != SMALL.digest()
     other = EmbedKey(argument, key.points)
@@ -201,6 +207,8 @@ def test_a_point_off_the_curve_is_refused(key: EmbedKey) -> None:
         (lambda p: {**p, "proof": "***"}, EncodingError),
         (lambda p: {**p, "proof": 5}, EncodingError),
         (lambda p: {**p, "more": 1}, SchemaError),
+        (lambda p: {**p, "records": p["records"] * 2}, SchemaError),
+        (lambda p: {k: x for k, x in p.items() if k != "records"}, SchemaError),
         (lambda p: [p], SchemaError),
     ],
 )
@@ -208,15 +216,15 @@ def test_proof_files_are_parsed_strictly(
     made: list[dict[str, Any]], change: Callable[[Any], Any], error: type[RagAuditError]
 ) -> None:
     with pytest.raises(error):
-        parse_embed(change(made[0]), SMALL.digest(), field="proof")
+        wire_of(change(made[0]))
 
 
-def test_mutated_proofs_are_refused(key: EmbedKey, proofs: list[bytes]) -> None:
-    proof, public = proofs[0], statement(key, TOKENS[0])
+def test_mutated_proofs_are_refused(key: EmbedKey, proofs: list[tuple[bytes, ...]]) -> None:
+    (proof,), public = proofs[0], statement(key, TOKENS[0])
     bad = [proof[:n] for n in (0, 31, 100, len(proof) - 32)] + [proof + bytes(32)]
     for at in range(0, len(proof), 1_511):
         bad.append(proof[:at] + bytes([proof[at] ^ 1]) + proof[at + 1 :])
-    assert verify_batch(key, bad, [public] * len(bad)) == list(range(len(bad)))
+    assert verify_batch(key, [(part,) for part in bad], [public] * len(bad)) == list(range(len(bad)))
 
 
 def test_jobs_are_picklable_and_print_no_secret(key: EmbedKey) -> None:
@@ -246,10 +254,8 @@ def test_questions_under_the_pinned_table() -> None:
     statements = [public(text) for text in texts]
     assert len(embedder.tokenize(texts[2])) == embedder.limits.query
     proofs = [
-        parse_embed(
-            EmbedJob(key, s, wordllama.table_rows, embedder.tokenize(t), SALT_Q, SALT_C).run(),
-            key.argument.digest(),
-            field="proof",
+        wire_of(
+            EmbedJob(key, s, wordllama.table_rows, embedder.tokenize(t), SALT_Q, SALT_C).run(), key.argument
         )
         for t, s in zip(texts, statements, strict=True)
     ]
@@ -257,4 +263,4 @@ def test_questions_under_the_pinned_table() -> None:
     assert verify_batch(key, [proofs[1], *proofs[1:]], statements) == [0]
     mixed = replace(statements[0], cq=statements[1].cq)
     assert verify_batch(key, proofs[:1], [mixed]) == [0]
-    assert len(base64.b64encode(proofs[0])) < 40_000
+    assert len(base64.b64encode(proofs[0][0])) < 40_000

@@ -13,8 +13,8 @@ import pytest
 from rag_audit.errors import MemoryLimitError, WitnessError
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
+from rag_audit.proofs.backends.scan.retrieve import RecordInputs, RecordsJob
 from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.statements.private import NoiseProof
 from rag_audit.proofs.statements.retrieve import Statement
@@ -54,10 +54,10 @@ def test_a_query_proof_that_does_not_fit_is_not_started(
 ) -> None:
     monkeypatch.setattr("rag_audit._native.scan_prove", lambda *a: pytest.fail("started"))
     statement = Statement(**{f.name: 1 for f in dataclasses.fields(Statement)})
-    job = ProofJob(key, statement, NoiseProof(b"", b"", b""), b"", b"", b"", 1, 1, [0], bytes(32))
+    record = RecordInputs(key, statement, NoiseProof(b"", b"", b""), b"", b"", b"", 1, 1, [0], bytes(32))
     free(monkeypatch, memory.query_proof_bytes(CAPACITY) - 1)
     with pytest.raises(MemoryLimitError, match="query proof"):
-        job.run()
+        RecordsJob((record,), ("record",)).run()
 
 
 def test_an_index_that_does_not_fit_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,11 +101,11 @@ def test_low_memory_is_named_where_it_would_do(
     assert len(result.proof) == len(dataclasses.replace(job, slot=5, low_memory=True).run().proof)
     free(monkeypatch, memory.query_proof_bytes(CAPACITY, low_memory=True))
     statement = Statement(**{f.name: 1 for f in dataclasses.fields(Statement)})
-    proof = ProofJob(key, statement, result, b"", b"", b"", 1, 1, [0], bytes(32))
+    record = RecordInputs(key, statement, result, b"", b"", b"", 1, 1, [0], bytes(32))
     with pytest.raises(MemoryLimitError, match="use --low-memory; at query proof"):
-        proof.run()
+        RecordsJob((record,), ("record",)).run()
     with pytest.raises(WitnessError):  # it starts
-        dataclasses.replace(proof, low_memory=True).run()
+        RecordsJob((dataclasses.replace(record, low_memory=True),), ("record",)).run()
 
 
 PEAK = f"""
@@ -116,11 +116,9 @@ from rag_audit import _native
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.retrieve import RecordInputs, RecordsJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
-from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
-from rag_audit.proofs.backends.scan.key import PROTOCOL
-from rag_audit.proofs.backends.scan.batch import BatchJob
+from bench.proofs import parts, verify_batch
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
 
@@ -158,14 +156,14 @@ cq, htopk = vector_commitment(7, vector.tolist()), topk_commitment(8, positions)
 statement = Statement(ctx=5, c_seed=c_seed, beacon=3, slot=4, c_idx=c_idx, cq=cq, htopk=htopk)
 if sys.argv[2] == "batch":
     count = int(sys.argv[3])
-    job = ProofJob(key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
-    _, peak = taken(BatchJob((job,) * count, ("record",) * count).run)
+    record = RecordInputs(key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
+    _, peak = taken(RecordsJob((record,) * count, ("record",) * count).run)
     print(peak, memory.batch_bytes(CAPACITY, GAINS, count, low_memory=low))
     sys.exit()
 made = pickle.loads(Path(sys.argv[3]).read_bytes())
-job = ProofJob(key, statement, made, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
-proof, peak = taken(job.run)
-assert verify_batch(key, [SYSTEM.parse_proof(proof, PROTOCOL, field="proof")], [statement]) == []
+record = RecordInputs(key, statement, made, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
+proof, peak = taken(RecordsJob((record,), ("record",)).run)
+assert verify_batch(key, [parts(key, proof)], [statement]) == []
 print(peak, memory.query_proof_bytes(CAPACITY, low_memory=low))
 """
 

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from bench.proofs import failures
 from rag_audit import _native
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError, InvalidProof
 from rag_audit.proofs.backends.reference import engine as reference
 from rag_audit.proofs.backends.reference.engine import FALSE, Batch
-from rag_audit.proofs.backends.scan.embed import parse_embed
 from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey, commit_index
-from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.verify import MALFORMED, refused
 from rag_audit.proofs.chunks import in_chunks
 from tests.scan import test_embed
@@ -86,11 +85,11 @@ def test_proofs_of_a1_have_the_native_core_s_outcomes() -> None:
     key = EmbedKey.commit(test_embed.rows(), test_embed.SMALL)
     tokens = test_embed.TOKENS[0]
     created = test_embed.job(key, tokens).run()
-    proofs = mangled(parse_embed(created, test_embed.SMALL.digest(), field="proof"))
+    [part] = test_embed.wire_of(created)
+    proofs = [(proof,) for proof in mangled(part)]
     statements = [test_embed.statement(key, tokens)] * 3 + [test_embed.statement(key, tokens, ctx=34)]
     result = [
-        SYSTEM.failures(key, [*proofs, proofs[0]], statements, engine=engine)
-        for engine in ("native", "reference")
+        failures(key, [*proofs, proofs[0]], statements, engine=engine) for engine in ("native", "reference")
     ]
     native, second = ({i: type(reason) for i, reason in bad.items()} for bad in result)
     assert second == native == {1: InvalidProof, 2: EncodingError, 3: InvalidProof}

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 import pytest
 
+from bench.proofs import job
 from rag_audit.proofs.backends.reference import query
 from rag_audit.proofs.backends.reference.drawn import Noise, Seed
 from rag_audit.proofs.backends.reference.group import decode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
+from rag_audit.proofs.backends.scan.retrieve import RecordInputs
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import draw
@@ -57,10 +58,11 @@ def test_proofs_are_accepted_where_a_size_steps(case: tuple[int, int, int, tuple
     seed = seed_commitment(S0, S1)
     statement = Statement(ctx=5, c_seed=seed, beacon=BEACON, slot=SLOT, c_idx=key.c_idx, cq=cq, htopk=htopk)
     certificate = SlotProofJob(key, seed, BEACON, SLOT, S0, S1).run() if gains else None
-    result = ProofJob(
+    record = RecordInputs(
         key, statement, certificate, packed("i", drawn) if gains else b"", packed("i", scores),
         packed("b", vector), 7, 8, positions, BLINDING_KEY,
-    ).run()  # fmt: skip
+    )  # fmt: skip
+    result = job(record).run()
 
     context = hashlib.sha256(
         b"rag-audit/scan/v1/records" + key.window + (1).to_bytes(8, "big")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from bench.proofs import failures, job, verify, verify_batch
 from rag_audit import _native
 from rag_audit.errors import (
     EncodingError,
@@ -21,9 +22,7 @@ from rag_audit.errors import (
     WitnessError,
 )
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import (
-    PROTOCOL,
     RECORD,
     ScanKey,
     commit_index,
@@ -31,8 +30,7 @@ from rag_audit.proofs.backends.scan.key import (
     parse_points,
     points_json,
 )
-from rag_audit.proofs.backends.scan.system import SYSTEM, verify_batch
-from rag_audit.proofs.backends.scan.verify import verify
+from rag_audit.proofs.backends.scan.retrieve import FORM, RecordInputs
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.statements.private import NoiseProof
 from rag_audit.proofs.statements.retrieve import Statement
@@ -59,7 +57,7 @@ def int32(values: list[int]) -> bytes:
 
 
 class Made(NamedTuple):
-    job: ProofJob
+    record: RecordInputs
     proof: dict[str, Any]
 
 
@@ -89,7 +87,7 @@ def make(key: ScanKey, slot: int) -> Made:
         cq=vector_commitment(7, vector),
         htopk=topk_commitment(8, positions),
     )
-    job = ProofJob(
+    record = RecordInputs(
         key,
         statement,
         prove_drawn(key, slot),
@@ -101,7 +99,7 @@ def make(key: ScanKey, slot: int) -> Made:
         positions,
         BLINDING_KEY,
     )
-    return Made(job, job.run())
+    return Made(record, job(record).run())
 
 
 @pytest.fixture(scope="module")
@@ -109,14 +107,20 @@ def made(key: ScanKey) -> list[Made]:
     return [make(key, slot) for slot in (101, 102, 103)]
 
 
-def wire(proof: dict[str, Any]) -> bytes:
-    return SYSTEM.parse_proof(proof, PROTOCOL, field="proof")
+def wire(proof: dict[str, Any]) -> Any:
+    """The noise proof and the query proof."""
+    return FORM.parse(proof, 1, field="proof").parts
+
+
+def short(proof: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The query proof without its last byte."""
+    return proof[0], proof[1][:-1]
 
 
 def test_records_of_the_reference_verify(key: ScanKey, made: list[Made]) -> None:
     for m in made:
-        verify(key, wire(m.proof), m.job.statement)
-    assert verify_batch(key, [wire(m.proof) for m in made], [m.job.statement for m in made]) == []
+        verify(key, wire(m.proof), m.record.statement)
+    assert verify_batch(key, [wire(m.proof) for m in made], [m.record.statement for m in made]) == []
 
 
 @pytest.mark.parametrize(
@@ -148,9 +152,9 @@ def test_constants_out_of_range_are_refused(key: ScanKey, made: list[Made], chan
     """By name, for the verifier; a prover runs out of memory first at some sizes."""
     other = dataclasses.replace(key, **change)
     with pytest.raises(EncodingError):
-        verify(other, wire(made[0].proof), made[0].job.statement)
+        verify(other, wire(made[0].proof), made[0].record.statement)
     with pytest.raises(RagAuditError) as caught:
-        dataclasses.replace(made[0].job, key=other).run()
+        job(dataclasses.replace(made[0].record, key=other)).run()
     assert isinstance(caught.value, EncodingError | WitnessError | MemoryLimitError)
 
 
@@ -162,19 +166,21 @@ def test_constants_out_of_range_are_refused(key: ScanKey, made: list[Made], chan
 def test_an_extreme_window_proves_the_reference_and_no_more(key: ScanKey, window: dict[str, int]) -> None:
     """No window takes a score out of the table of scores."""
     record = make(dataclasses.replace(key, **window), 104)
-    verify(record.job.key, wire(record.proof), record.job.statement)
-    others = [p for p in range(CAPACITY) if p not in record.job.positions]
-    positions = [others[0], *record.job.positions[1:]]
-    statement = dataclasses.replace(record.job.statement, htopk=topk_commitment(8, positions))
+    verify(record.record.key, wire(record.proof), record.record.statement)
+    others = [p for p in range(CAPACITY) if p not in record.record.positions]
+    positions = [others[0], *record.record.positions[1:]]
+    statement = dataclasses.replace(record.record.statement, htopk=topk_commitment(8, positions))
     with pytest.raises(WitnessError):
-        dataclasses.replace(record.job, statement=statement, positions=positions).run()
+        job(dataclasses.replace(record.record, statement=statement, positions=positions)).run()
     with pytest.raises(InvalidProof):
-        verify(record.job.key, wire(record.proof), statement)
+        verify(record.record.key, wire(record.proof), statement)
 
 
 @pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(Statement)])
 def test_every_public_value_is_bound(key: ScanKey, made: list[Made], name: str) -> None:
-    statement = dataclasses.replace(made[0].job.statement, **{name: getattr(made[0].job.statement, name) + 1})
+    statement = dataclasses.replace(
+        made[0].record.statement, **{name: getattr(made[0].record.statement, name) + 1}
+    )
     assert verify_batch(key, [wire(made[0].proof)], [statement]) == [0]
     with pytest.raises(InvalidProof):
         verify(key, wire(made[0].proof), statement)
@@ -196,31 +202,31 @@ def test_every_constant_of_the_policy_is_bound(
     key: ScanKey, made: list[Made], change: dict[str, Any]
 ) -> None:
     other = dataclasses.replace(key, **change)
-    assert verify_batch(other, [wire(made[0].proof)], [made[0].job.statement]) == [0]
+    assert verify_batch(other, [wire(made[0].proof)], [made[0].record.statement]) == [0]
 
 
 def test_another_tenants_index_is_refused(key: ScanKey, made: list[Made]) -> None:
     rows = int8([-v for row in ROWS for v in row])
     other = dataclasses.replace(key, points=commit_index(rows, DIMENSION, CAPACITY, BLINDING_KEY))
-    moved = dataclasses.replace(made[0].job.statement, c_idx=other.c_idx)
+    moved = dataclasses.replace(made[0].record.statement, c_idx=other.c_idx)
     assert verify_batch(other, [wire(made[0].proof)], [moved]) == [0]
-    assert verify_batch(other, [wire(made[0].proof)], [made[0].job.statement]) == [0]
+    assert verify_batch(other, [wire(made[0].proof)], [made[0].record.statement]) == [0]
 
 
 def test_a_batch_names_the_bad_proofs(key: ScanKey, made: list[Made]) -> None:
     proofs = [wire(m.proof) for m in made]
-    statements = [m.job.statement for m in made]
+    statements = [m.record.statement for m in made]
     assert verify_batch(key, [proofs[0], proofs[2], proofs[1]], statements) == [1, 2]
-    assert verify_batch(key, [proofs[0], proofs[1][:-1], b""], statements) == [1, 2]
+    assert verify_batch(key, [proofs[0], short(proofs[1]), (b"", b"")], statements) == [1, 2]
     assert verify_batch(key, proofs, statements, engine="py_ecc") == []  # it has one verifier
 
 
 def test_one_noise_does_not_serve_two_slots(key: ScanKey, made: list[Made]) -> None:
     swapped = {**made[0].proof, "noise_proof": made[1].proof["noise_proof"]}
-    assert verify_batch(key, [wire(swapped)], [made[0].job.statement]) == [0]
-    job = dataclasses.replace(made[0].job, noise_proof=made[1].job.noise_proof, noise=made[1].job.noise)
+    assert verify_batch(key, [wire(swapped)], [made[0].record.statement]) == [0]
+    first, second = made[0].record, made[1].record
     with pytest.raises(WitnessError):
-        job.run()
+        job(dataclasses.replace(first, noise_proof=second.noise_proof, noise=second.noise)).run()
 
 
 @pytest.mark.parametrize(
@@ -240,10 +246,10 @@ def test_one_noise_does_not_serve_two_slots(key: ScanKey, made: list[Made]) -> N
     ids=["order", "beyond", "count", "dimension", "scores", "range", "noise", "salt_c", "salt_k", "key"],
 )
 def test_the_prover_refuses_a_false_witness(
-    made: list[Made], lie: Callable[[ProofJob], dict[str, Any]]
+    made: list[Made], lie: Callable[[RecordInputs], dict[str, Any]]
 ) -> None:
     with pytest.raises(WitnessError):
-        dataclasses.replace(made[0].job, **lie(made[0].job)).run()
+        job(dataclasses.replace(made[0].record, **lie(made[0].record))).run()
 
 
 def test_the_prover_refuses_another_seed(key: ScanKey) -> None:
@@ -278,7 +284,7 @@ def test_malformed_proofs_are_named(
 ) -> None:
     changed = base64.b64encode(change(base64.b64decode(made[0].proof[part]))).decode()
     with pytest.raises(EncodingError, match=reason):
-        verify(key, wire({**made[0].proof, part: changed}), made[0].job.statement)
+        verify(key, wire({**made[0].proof, part: changed}), made[0].record.statement)
 
 
 @pytest.mark.parametrize("capacity", [CAPACITY - 1, CAPACITY + 1, 10 * CAPACITY])
@@ -286,42 +292,38 @@ def test_a_proof_of_another_capacity_is_refused(key: ScanKey, made: list[Made], 
     rows = int8([v for row in ROWS[:17] for v in row])
     points = commit_index(rows, DIMENSION, capacity, BLINDING_KEY)
     other = dataclasses.replace(key, points=points, capacity=capacity)
-    statement = dataclasses.replace(made[0].job.statement, c_idx=other.c_idx)
+    statement = dataclasses.replace(made[0].record.statement, c_idx=other.c_idx)
     with pytest.raises((EncodingError, InvalidProof)):
         verify(other, wire(made[0].proof), statement)
 
 
-def test_a_length_beyond_the_proof_is_refused(key: ScanKey, made: list[Made]) -> None:
-    proof, statement = wire(made[0].proof), made[0].job.statement
-    for bad in (b"", proof[:3], bytes([0xFF] * 4) + proof[4:]):
-        with pytest.raises(EncodingError):
-            verify(key, bad, statement)
-    assert verify_batch(key, [proof[:3], proof], [statement] * 2) == [0]
-
-
 def test_what_is_no_proof_is_told_from_what_is_false(key: ScanKey, made: list[Made]) -> None:
-    proof, statement = wire(made[0].proof), made[0].job.statement
+    (noise_proof, proof), statement = wire(made[0].proof), made[0].record.statement
     other_size = dataclasses.replace(key, capacity=64, points=commit_index(b"", DIMENSION, 64, BLINDING_KEY))
     moved = dataclasses.replace(statement, c_idx=other_size.c_idx)
     off_curve = bytes([0x3F]) + bytes([0xFF]) * 31
-    no_proofs = [proof[:-1], proof[:-32], proof + bytes(32), proof[:-32] + bytes([0xFF]) * 32, b"", b"\0\0"]
-    no_proofs += [proof[:4] + off_curve + proof[36:], (5).to_bytes(4, "big") + proof[4:]]
-    for bad, of, about in [*((p, key, statement) for p in no_proofs), (proof, other_size, moved)]:
-        assert isinstance(SYSTEM.failures(of, [bad], [about])[0], EncodingError)
-    assert isinstance(SYSTEM.failures(key, [wire(made[1].proof)], [statement])[0], InvalidProof)
+    ends = [proof[:-1], proof[:-32], proof + bytes(32), proof[:-32] + bytes([0xFF]) * 32, b"", b"\0\0"]
+    no_proofs = [(noise_proof, end) for end in ends]
+    no_proofs += [(off_curve + noise_proof[32:], proof), (noise_proof[:5], noise_proof[5:] + proof)]
+    for bad, of, about in [
+        *((p, key, statement) for p in no_proofs),
+        ((noise_proof, proof), other_size, moved),
+    ]:
+        assert isinstance(failures(of, [bad], [about])[0], EncodingError)
+    assert isinstance(failures(key, [wire(made[1].proof)], [statement])[0], InvalidProof)
 
 
 def test_no_proof_hides_another(key: ScanKey, made: list[Made]) -> None:
     """One that is none at all, one that cannot be read from its file, a false one and a good one, in one batch."""
     proofs = [wire(m.proof) for m in made]
-    statement = made[0].job.statement
+    statement = made[0].record.statement
 
-    def read(i: int) -> bytes:
+    def read(i: int) -> tuple[bytes, ...]:
         if i == 1:
             raise SchemaError("the value is not a scan proof", field="proofs.7")
-        return (proofs[0][:-1], b"", proofs[1], proofs[0])[i]
+        return (short(proofs[0]), (b"", b""), proofs[1], proofs[0])[i]
 
-    bad = SYSTEM.failures(key, Lazy(4, read), [statement] * 4)
+    bad = failures(key, Lazy(4, read), [statement] * 4)
     assert {i: type(reason) for i, reason in bad.items()} == {
         0: EncodingError,
         1: SchemaError,
@@ -354,13 +356,13 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
     count = 2 * _native.ScanBatch.CHUNK + 5
     requested = 0
 
-    def proof(i: int) -> bytes:
+    def proof(i: int) -> tuple[bytes, ...]:
         nonlocal requested
         requested += 1
-        return Counted(other if i == false else good)
+        return tuple(map(Counted, other if i == false else good))
 
     Counted.live = Counted.maximum = 0
-    bad = SYSTEM.failures(key, Lazy(count, proof), Lazy(count, lambda _: made[0].job.statement))
+    bad = failures(key, Lazy(count, proof), Lazy(count, lambda _: made[0].record.statement))
     assert list(bad) == ([] if false is None else [false])
     assert requested == (count if false is None else 2 * count)
     assert (
@@ -368,12 +370,7 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
     )  # certificate and query proof, and one that is being read
 
     batch = _native.ScanBatch(key.index, key.parameters)
-    drawn_proof_bytes = int.from_bytes(good[:4], "big")
-    record = (
-        [made[0].job.statement.encode(RECORD)],
-        good[4 : 4 + drawn_proof_bytes],
-        good[4 + drawn_proof_bytes :],
-    )
+    record = ([made[0].record.statement.encode(RECORD)], *good)
     kept = []
     for _ in range(3):
         assert batch.add([record] * 10) == []
@@ -389,13 +386,16 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
         ({"noise_proof": "***"}, EncodingError),
         ({"proof": 5}, EncodingError),
         ({"more": 1}, SchemaError),
+        ({"records": []}, SchemaError),
+        ({"records": ["00" * 32] * 2}, SchemaError),
+        ({"records": ["00"]}, EncodingError),
     ],
 )
 def test_proof_files_are_parsed_strictly(
     made: list[Made], change: dict[str, Any], error: type[RagAuditError]
 ) -> None:
     with pytest.raises(error):
-        SYSTEM.parse_proof({**made[0].proof, **change}, PROTOCOL, field="proof")
+        wire({**made[0].proof, **change})
 
 
 @pytest.mark.parametrize(
@@ -438,9 +438,9 @@ def test_rows_outside_the_range_are_refused() -> None:
 
 
 def test_jobs_are_picklable_and_print_no_secret(made: list[Made]) -> None:
-    job = pickle.loads(pickle.dumps(made[0].job))
-    assert job == made[0].job
-    text = repr(job)
+    result = pickle.loads(pickle.dumps(job(made[0].record)))
+    assert result == job(made[0].record)
+    text = repr(result)
     assert all(
         name not in text for name in ("blindings", "scores", "vector", "salt_c", "blinding_key", "positions")
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bench.proofs import verify
 from rag_audit import _native
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError
@@ -18,7 +19,6 @@ from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.scan import coalition
 from rag_audit.proofs.backends.scan import key as key_module
 from rag_audit.proofs.backends.scan import system as system_module
-from rag_audit.proofs.backends.scan.embed import verify_embed
 from rag_audit.proofs.backends.scan.key import (
     ARGUMENT,
     PROTOCOL,
@@ -29,7 +29,6 @@ from rag_audit.proofs.backends.scan.key import (
     commit_index,
 )
 from rag_audit.proofs.backends.scan.system import SYSTEM
-from rag_audit.proofs.backends.scan.verify import verify
 from rag_audit.proofs.statements.coalition import CoalitionSize
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import Statement
@@ -78,12 +77,8 @@ def test_the_published_answer_is_accepted(proofs: dict[str, Any]) -> None:
         htopk=element(result["htopk"]),
     )
     parts = [data(result[name]["proof"]) for name in ("certificate", "query_proof")]
-
-    def wire(certificate: bytes, proof: bytes) -> bytes:
-        return len(certificate).to_bytes(4, "big") + certificate + proof
-
-    verify(key, wire(*parts), statement)
-    for bad in (wire(flipped(parts[0]), parts[1]), wire(parts[0], flipped(parts[1]))):
+    verify(key, tuple(parts), statement)
+    for bad in ((flipped(parts[0]), parts[1]), (parts[0], flipped(parts[1]))):
         with pytest.raises(InvalidProof):
             verify(key, bad, statement)
 
@@ -112,9 +107,9 @@ def test_the_published_embedding_is_accepted(proofs: dict[str, Any]) -> None:
     statement = EmbedStatement(
         element(result["context"]), key.root, element(result["hq"]), element(result["cq"])
     )
-    verify_embed(key, data(result["proof"]), statement)
+    verify(key, (data(result["proof"]),), statement)
     with pytest.raises(InvalidProof):
-        verify_embed(key, flipped(data(result["proof"])), statement)
+        verify(key, (flipped(data(result["proof"])),), statement)
 
 
 def test_the_published_coalition_certificate_is_accepted(proofs: dict[str, Any]) -> None:

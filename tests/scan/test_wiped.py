@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from bench.proofs import job
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.job import ProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
+from rag_audit.proofs.backends.scan.retrieve import RecordInputs
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation import draws, selection
 from rag_audit.relation.commitments import (
@@ -387,7 +388,7 @@ def test_python_overwrites_what_it_gives_back_where_it_is_asked_to() -> None:
     seed = seed_commitment(S0, S1)
     salt_c, salt_k = requested.salts
     cq, htopk = vector_commitment(salt_c, requested.vector), topk_commitment(salt_k, requested.positions)
-    job = ProofJob(
+    record = RecordInputs(
         key,
         Statement(5, seed, BEACON, SLOT, key.c_idx, cq, htopk),
         SlotProofJob(key, seed, BEACON, SLOT, S0, S1),
@@ -404,7 +405,7 @@ def test_python_overwrites_what_it_gives_back_where_it_is_asked_to() -> None:
     result = {}
     for setting in ("debug", "default"):
         with Child(JOB, {"PYTHONMALLOC": setting}) as child:
-            child.hand(pickle.dumps(job))
+            child.hand(pickle.dumps(job(record)))
             child.wait()
             result[setting] = counted(child.pid, secrets, tries=3)
     assert result["debug"] == {}

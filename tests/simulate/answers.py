@@ -212,12 +212,15 @@ class Answerer(Forge):
             def prove(
                 name: str, e: dict[str, Any] = e, values: RecordPublic = values, system: Any = system
             ) -> Any:
-                return system.record_job(name, values, self._private(e, policy)).run()
+                job = system.records(name, values.tenant).prove(
+                    {"record": values}, [self._private(e, policy)]
+                )
+                return job.run()
 
             self.proofs[e["account"], e["i"]] = {
                 name: self.finished.stored_proofs.proof(
                     [part.system, name, circuit],
-                    system.statement(name, values),
+                    system.records(name, public).steps.statement(values),
                     partial(prove, name),
                 )
                 for name, circuit in part.circuits.items()

@@ -9,12 +9,12 @@ from rag_audit.errors import RagAuditError
 from rag_audit.proofs.batch import Failures
 
 
-def taken_as_valid(key: Any, proofs: Sequence[Any], statements: Sequence[Any], **_: Any) -> Failures:
-    """`OneRecord.failures` of proofs that all hold: they and their statements are still read."""
+def taken_as_valid(proofs: Sequence[Any], own: Sequence[Any], *_: Any) -> Failures:
+    """`records.verify_groups` of proofs that all hold: they and their records' statements are still read."""
     bad: Failures = {}
-    for i in range(len(statements)):
+    for i in range(len(proofs)):
         try:
-            proofs[i], statements[i]
+            proofs[i], own[i]
         except RagAuditError as exc:
             bad[i] = exc
     return bad

@@ -20,7 +20,6 @@ from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.proofs.backends.groth16.job import RecordsJob
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.proving import RecordProofs
-from rag_audit.proofs.records import Single
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
 from rag_audit.proofs.statements.tenant import TenantPublic
@@ -67,7 +66,7 @@ def test_shared_proofs_verify_beside_eager_ones(paired: Finished) -> None:
     assert verdict.figures["proved"] == 6 and verdict.figures["setup"] == "unsafe"
     forge = Forge(paired)
     assert retrieve(forge, FIRST) == retrieve(forge, SECOND) and len(retrieve(forge, FIRST)["records"]) == 2
-    assert "records" not in retrieve(forge, ("law-1", 1))
+    assert len(retrieve(forge, ("law-1", 1))["records"]) == 1
     assert set(paired.file.verification_keys) == {PAIR.digest(), ONE.digest()}
     lines = [(c.id, c.actual) for c in verdict.checks if c.id == "proof.valid.law"]
     assert lines == [("proof.valid.law", "1 valid"), ("proof.valid.law", "2 valid")]
@@ -228,31 +227,33 @@ class Stopped(Exception):
 class Canned:
     """Says what it was asked to prove."""
 
-    name: str
     slots: tuple[int, ...]
     keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Any]:
-        several = {"records": ["00" * 32] * 2} if len(self.slots) > 1 else {}
-        return {"name": self.name, "slots": [str(slot) for slot in self.slots], **several}
+        slots = [str(slot) for slot in self.slots]
+        return {"slots": slots, "records": ["00" * 32] * len(slots)}
 
 
 @dataclass(frozen=True)
-class CannedPair:
+class CannedProofs:
     """`RecordProofs` over `Canned`."""
 
-    result: list[tuple[int, ...]]
+    made: list[tuple[int, ...]]
+    key: str
     chained: ClassVar[bool] = False
 
     def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> Canned:
-        self.result.append(tuple(record.slot for record in statement.values()))
-        return Canned("retrieve", self.result[-1])
+        slots = tuple(record.slot for record in statement.values())
+        if len(slots) > 1:
+            self.made.append(slots)
+        return Canned(slots)
 
     def carried(self, proof: dict[str, Any], number: int) -> dict[str, Any]:
         return proof
 
     def published_keys(self) -> dict[str, Any]:
-        return {"11" * 32: "several"}
+        return {self.key * 32: self.key}
 
 
 @pytest.fixture
@@ -260,16 +261,11 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Windows whose jobs prove nothing; the slots of every job for several records."""
     result: list[tuple[int, ...]] = []
 
-    def record_job(name: str, public: RecordPublic, private: RecordPrivate) -> Canned:
-        return Canned(name, (public.slot,))
-
     def records(name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
         assert places == 1 or (places, name) == (2, "retrieve")
-        return Single(groth16.SYSTEM, name, tenant) if places == 1 else CannedPair(result)
+        return CannedProofs(result, f"{places:02}")
 
-    monkeypatch.setattr(groth16.SYSTEM, "record_job", record_job)
     monkeypatch.setattr(groth16.SYSTEM, "records", records)
-    monkeypatch.setattr(groth16.SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
     return result
 
 
@@ -299,14 +295,14 @@ def test_records_are_grouped_by_tenant_and_the_odd_one_is_proved_alone(
         assert shapes(window) == [(1, 1), (2, 1), (2, 1), (1, 1), (1, 1)] and len(pairs) == 1
         assert seen[0] == (2, 10) and seen[-1] == (10, 10)
         keys = WindowFile.load(window.directory / "public").verification_keys
-        assert keys["11" * 32] == "several" and "00" * 32 in keys
+        assert {"01" * 32, "02" * 32} == set(keys)
         assert window.prove(batch=2) == 0 and len(pairs) == 1
 
 
 def test_records_that_follow_one_another_are_grouped_by_account(
     service: Service, pairs: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CannedPair, "chained", True)
+    monkeypatch.setattr(CannedProofs, "chained", True)
     with closed(service) as window:
         assert window.prove(batch=2) == 8
         # One eager, so that its account's second has none to go with; the two of the other account together.

@@ -25,7 +25,7 @@ from rag_audit.models.challenge import Challenge
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.groth16 import system as groth16
+from rag_audit.proofs import records
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.verify.standing import Kind, kind_of
@@ -884,7 +884,7 @@ MALICIOUS = [*OPENING, *LEDGER, *PROOF, *RECEIPT, *COALITION, *TRUST]
 
 @pytest.fixture
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(groth16.SYSTEM, "failures", taken_as_valid)
+    return lambda: monkeypatch.setattr(records, "verify_groups", taken_as_valid)
 
 
 def test_a_forge_that_changes_nothing_passes(finished: Finished, tmp_path: Path) -> None:

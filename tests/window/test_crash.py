@@ -28,8 +28,8 @@ from rag_audit.models.records import SlotKey
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.embed import EmbedJob, embed_json
-from rag_audit.proofs.backends.scan.job import ProofJob, proof_json
+from rag_audit.proofs.backends.scan.embed import EmbedJob, embed_form
+from rag_audit.proofs.backends.scan.retrieve import FORM, RecordsJob
 from rag_audit.proofs.statements.private import NoiseProof
 from tests import child
 from tests.window.simulator import QUESTIONS, RELEASE_S, Service
@@ -286,18 +286,23 @@ def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     def certify(job: SlotProofJob) -> NoiseProof:
         return NoiseProof(b"noise proof of %d" % job.slot, b"commitments", os.urandom(8))
 
-    def prove(job: ProofJob) -> dict[str, Any]:
-        result = job.noise_proof if isinstance(job.noise_proof, NoiseProof) else job.noise_proof.run()
-        assert result.proof == b"noise proof of %d" % job.statement.slot
-        return proof_json(result.proof, b"proof of %d" % job.statement.htopk)
+    def prove(job: RecordsJob) -> dict[str, Any]:
+        (record,) = job.records
+        result = (
+            record.noise_proof if isinstance(record.noise_proof, NoiseProof) else record.noise_proof.run()
+        )
+        assert result.proof == b"noise proof of %d" % record.statement.slot
+        return FORM.json([record.statement], (result.proof, b"proof of %d" % record.statement.htopk))
 
     monkeypatch.setattr(answers, "Release", lambda: Release(RELEASE_S))
     monkeypatch.setattr(SlotProofJob, "run", certify)
-    monkeypatch.setattr(ProofJob, "run", prove)
+    monkeypatch.setattr(RecordsJob, "run", prove)
     monkeypatch.setattr(
         EmbedJob,
         "run",
-        lambda job: embed_json(b"proof of A1 of %d" % job.statement.hq, job.key.argument),
+        lambda job: embed_form(job.key.argument).json(
+            [job.statement], [b"proof of A1 of %d" % job.statement.hq]
+        ),
     )
 
 

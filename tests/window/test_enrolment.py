@@ -17,9 +17,10 @@ from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.log.note import parse_note
 from rag_audit.models.records import Enrolment
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.groth16 import system as groth16
+from rag_audit.proofs import records
 from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.proofs.backends.groth16.shared import CircuitProofs
 from rag_audit.report.verification import verify_window
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.standins import taken_as_valid
@@ -73,8 +74,8 @@ def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, 
         str(e["seq"]): {"retrieve": proof, "embed": proof} for e in file.entries if e["type"] == "query"
     }
     keys = {instance.digest(): proving_key(instance).vk for instance in policy_instances(policy)}
-    monkeypatch.setattr(groth16.SYSTEM, "failures", taken_as_valid)
-    monkeypatch.setattr(groth16.SYSTEM, "parse_proof", lambda *_, **__: b"")
+    monkeypatch.setattr(records, "verify_groups", taken_as_valid)
+    monkeypatch.setattr(CircuitProofs, "parse_proof", lambda *_, **__: b"")
     changed = file.model_copy(update={"proofs": proofs, "verification_keys": keys})
     trust = service.trust(policy, independent=("law-1",), **options.pop("require", {}))
     return verify_window(changed, trust=trust, receipts=[receipts], **options)

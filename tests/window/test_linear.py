@@ -15,7 +15,8 @@ from rag_audit.models.models import repeated
 from rag_audit.models.records import RosterEntry
 from rag_audit.models.trust import AccountTrust, Trust
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.scan import system as scan
+from rag_audit.proofs import records as record_proofs
+from rag_audit.proofs.backends.scan.records import ScanProofs
 from rag_audit.proofs.statements import retrieve
 from rag_audit.relation import poseidon
 from rag_audit.report.cumulative import WindowPart, compose
@@ -36,8 +37,8 @@ SIZES = (60, 120, 240)
 @pytest.fixture(autouse=True)
 def without_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins where proofs would be: everything up to their statements is as in a real window."""
-    monkeypatch.setattr(scan.SYSTEM, "parse_proof", lambda *_, **__: b"")
-    monkeypatch.setattr(scan.SYSTEM, "failures", taken_as_valid)
+    monkeypatch.setattr(ScanProofs, "parse_proof", lambda *_, **__: b"")
+    monkeypatch.setattr(record_proofs, "verify_groups", taken_as_valid)
 
 
 @pytest.fixture(scope="module")

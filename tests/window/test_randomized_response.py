@@ -254,7 +254,9 @@ def test_what_an_account_holds_cannot_be_forgotten(listed: Finished, tmp_path: P
         def job(lie: RandomizedResponsePrivate) -> Any:
             private = copy.copy(honest)
             object.__setattr__(private, "listing", lie)
-            return window.context.system("law").record_job("retrieve", window.prover._public(record), private)
+            return window.prover.proofs("law", "retrieve", 1).prove(
+                {"record": window.prover._public(record)}, [private]
+            )
 
         after, before = honest.listing.after, honest.listing.before
         for lie in (

@@ -308,8 +308,8 @@ def test_an_answer_that_ignores_the_sample_has_no_proof(sampled: Finished) -> No
             flipped[listed[0]] ^= 1
             forged = copy.copy(private)
             object.__setattr__(forged, "kept", (bytes(flipped), opening))
-            system = window.context.system(record.tenant)
-            job = system.record_job("retrieve", window.prover._public(record), forged)
+            proofs = window.prover.proofs(record.tenant, "retrieve", 1)
+            job = proofs.prove({"record": window.prover._public(record)}, [forged])
             with pytest.raises(WitnessError):
                 job.run()
             assert public.kept is not None

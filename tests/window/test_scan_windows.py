@@ -33,11 +33,10 @@ from rag_audit.models.records import QueryRecord, SlotKey, answer_digest
 from rag_audit.models.requests import Refusal
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends import SYSTEMS
-from rag_audit.proofs.backends.scan import memory, system
+from rag_audit.proofs import records
+from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.embed import EmbedJob, table_columns
-from rag_audit.proofs.backends.scan.job import ProofJob
+from rag_audit.proofs.backends.scan.embed import EmbedJob, EmbedProofs, table_columns
 from rag_audit.proofs.backends.scan.key import (
     PROTOCOL,
     EmbedArgument,
@@ -48,10 +47,10 @@ from rag_audit.proofs.backends.scan.key import (
     points_json,
 )
 from rag_audit.proofs.backends.scan.release import protocols_digest
+from rag_audit.proofs.backends.scan.retrieve import RecordInputs, RecordsJob, retrieve_key, retrieve_statement
 from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements import retrieve
-from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
@@ -186,7 +185,7 @@ def answer_again(forge: Forge, lie: MaliciousAnswer) -> None:
         slot = lie.noise or SlotKey("law", *SLOT)
         name = lie.window or record.window
         noise = draw_noise(slot_key(secrets, name, slot, beacon), 8, window.policy.noise.gains)
-        key, index = system.retrieve_key(window.context.public("law")), tenant.index
+        key, index = retrieve_key(window.context.public("law")), tenant.index
         salt = to_bytes(secrets.index_salts["law"])
         if lie.rows:
             rows = index.rows.copy()
@@ -217,19 +216,17 @@ def answer_again(forge: Forge, lie: MaliciousAnswer) -> None:
             secrets.s0,
             secrets.s1,
         )
-        statement = SYSTEM.statement("retrieve", public)
-        assert isinstance(statement, system.Statement)
-        job = ProofJob(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
+        statement = retrieve_statement(public)
+        inputs = RecordInputs(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
                             vector.tobytes(), salts.vector, salts.top_k, positions, salt)  # fmt: skip
         table = window.context.embedder.table
         assert table is not None
         tokens = window.context.embedder.tokenize(retained.query)
         argument = EmbedArgument(window.policy.tokens.query)
-        embedding = SYSTEM.statement("embed", public)
-        assert isinstance(embedding, EmbedStatement)
+        embedding = EmbedProofs(window.context.public("law")).statement(public)
         other = EmbedJob(EmbedKey(argument, table_columns(table)), embedding, table.rows, tokens,
                               salts.query, salts.vector)  # fmt: skip
-        forge.proofs[SLOT] = {"retrieve": job.run(), "embed": other.run()}
+        forge.proofs[SLOT] = {"retrieve": RecordsJob((inputs,), ("record",)).run(), "embed": other.run()}
 
 
 def lie(**changes: Any) -> Callable[[Forge], None]:
@@ -504,8 +501,7 @@ MALICIOUS = [
 @pytest.fixture
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def take() -> None:
-        for name in SYSTEMS:
-            monkeypatch.setattr(backend(name), "failures", taken_as_valid)
+        monkeypatch.setattr(records, "verify_groups", taken_as_valid)
 
     return take
 

@@ -14,6 +14,7 @@ from rag_audit.models.manifest import StaticTable
 from rag_audit.proofs.backends.groth16.circuit import Inputs
 from rag_audit.proofs.backends.groth16.instance import EMBED_INPUTS, EmbedInstance
 from rag_audit.proofs.backends.groth16.job import Bound, prove
+from rag_audit.proofs.backends.groth16.verifiers import records_json
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import from_bytes
 from rag_audit.relation.table import ARITY, wide_row
@@ -182,9 +183,10 @@ class EmbedJob(Bound):
         }
 
     def run(self) -> dict[str, Json]:
-        """The proof as JSON: system, circuit, a, b, c.
+        """The proof as its record carries it: system, circuit, a, b, c, records.
 
         :raises WitnessError: the private inputs do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        return prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+        proof = prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+        return records_json(proof, [self.statement])

@@ -14,7 +14,7 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError
 from rag_audit.models.chain import ClosedWindow
-from rag_audit.models.constants import STATEMENTS, Constants
+from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.manifest import check_manifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
@@ -28,20 +28,16 @@ from rag_audit.models.records import (
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.coalition import coalition_circuit_statement
-from rag_audit.proofs.backends.groth16.shared import record_instance
-from rag_audit.proofs.backends.groth16.statements import joined
 from rag_audit.proofs.backends.groth16.system import SYSTEM
 from rag_audit.proofs.backends.groth16.verifiers import (
     parse_key,
-    parse_many_proof,
     parse_proof,
     public_inputs,
-    record_digest,
 )
 from rag_audit.proofs.interface import places
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.coalition import CoalitionStatement
-from rag_audit.proofs.statements.retrieve import record_public
+from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
 from rag_audit.proofs.statements.sample import SampleStatement
 from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues, TenantPublic, tenant_public
 from rag_audit.relation.field import from_hex
@@ -150,8 +146,7 @@ def _proofs(file: WindowFile, coalition: CoalitionStatement | None) -> Iterator[
             if q.tenant == tenant.tenant
         }
         for name in (n for n in STATEMENTS if n in part.circuits):
-            stated = {seq: SYSTEM.statement(name, fact) for seq, fact in facts.items()}
-            yield from _statements(file, public.constants, name, stated)
+            yield from _statements(file, public, name, facts)
     wanted = policy.estimator.coalition_proof
     if (
         coalition is not None
@@ -185,32 +180,29 @@ def _column(
 
 
 def _statements(
-    file: WindowFile, constants: Constants, name: str, stated: dict[int, PublicValues]
+    file: WindowFile, tenant: TenantPublic, name: str, facts: dict[int, RecordPublic]
 ) -> Iterator[Exported]:
     """The proofs of one statement about one tenant's records, by `seq`; a proof for several records is given once."""
-    circuit = SYSTEM.circuits(constants)[name]
-    whose = {record_digest(s): (seq, s) for seq, s in stated.items()} if name == "retrieve" else {}
+    steps = SYSTEM.steps(name, tenant)
+    stated = {seq: steps.statement(record) for seq, record in facts.items()}
+    whose = {steps.digest(statement): seq for seq, statement in stated.items()}
     written: set[str] = set()
-    for seq, values in stated.items():
+    for seq in stated:
         value, field = _proof(file, seq, name), f"proofs.{seq}.{name}"
         if value is None or (digest := digest_hex(value)) in written:
             continue
         written.add(digest)
-        count = places(name, value)
-        if count == 1:
-            proof = parse_proof(value, circuit, field=field)
-            yield _exported(file, f"record-{seq}-{name}", name, [seq], circuit, values, proof)
-            continue
-        shared = record_instance(constants, count).digest()
-        many = parse_many_proof(value, shared, field=field)
-        if unknown := next((d.hex() for d in many.records if d not in whose), None):
+        own = SYSTEM.steps(name, tenant, places(name, value))
+        proof = own.parse_proof(value, field=field)
+        if unknown := next((d.hex() for d in proof.records if d not in whose), None):
             raise SchemaError(
                 "the proof is also for a record that the ledger does not have", field=field, actual=unknown
             )
-        own = [whose[d] for d in many.records]
-        batch = joined([statement for _, statement in own], count)
-        records = sorted({number for number, _ in own})
-        yield _exported(file, f"records-{seq}-{name}", name, records, shared, batch, many.proof)
+        numbers = [whose[d] for d in proof.records]
+        values = own.joined([stated[number] for number in numbers])
+        [part] = proof.parts or (b"",)
+        folder = f"record-{seq}-{name}" if own.places == 1 else f"records-{seq}-{name}"
+        yield _exported(file, folder, name, sorted(set(numbers)), own.instance.digest(), values, part)
 
 
 def _exported(

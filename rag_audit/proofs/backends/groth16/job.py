@@ -19,7 +19,7 @@ from rag_audit.proofs.backends.groth16.instance import (
 )
 from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.backends.groth16.statements import ManyStatement, RandomizedResponseStatement, joined
-from rag_audit.proofs.backends.groth16.verifiers import parse_key, proof_json, record_digest, verify
+from rag_audit.proofs.backends.groth16.verifiers import parse_key, proof_json, records_json, verify
 from rag_audit.proofs.statements.private import CommittedColumn
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.proofs.statements.sample import SampleStatement
@@ -271,30 +271,28 @@ class RecordsJob(Bound):
         }
 
     def run(self) -> dict[str, Json]:
-        """The proof as JSON: system, circuit, a, b, c, and of a circuit for several records `records`.
+        """The proof as its records carry it: system, circuit, a, b, c, records.
 
         :raises WitnessError: the private inputs do not satisfy the statement; of several records, `field` names the
             first that does not satisfy its own
         :raises SchemaError: as `statement`
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        alone = self.instance.queries == 1
         try:
             proof = prove(self.instance, self.inputs(), self.statement, vk=self.vk)
         except WitnessError as exc:
-            for number, record in enumerate(self.records if exc.field is None and not alone else ()):
+            for number, record in enumerate(self.records if exc.field is None else ()):
                 misfit = record.misfit()
-                if misfit is not None:
+                if misfit is not None and self.instance.queries > 1:
                     raise WitnessError(
                         "a record's private inputs do not satisfy its statement",
                         field=self._at(number) + misfit,
                         actual=exc.actual,
                     ) from exc
             raise
-        if alone:
-            return proof
-        places = [record_digest(record.statement).hex() for record in self.records]
-        return proof | {"records": [*places, *places[-1:] * (self.instance.queries - len(places))]}
+        unused = self.instance.queries - len(self.records)
+        records = [record.statement for record in self.records]
+        return records_json(proof, [*records, *records[-1:] * unused])
 
 
 def _dotted(record: str, name: str | None) -> str:

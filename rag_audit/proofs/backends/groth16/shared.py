@@ -1,17 +1,22 @@
-"""Proofs about records, single or in batches, and their circuits (docs/circuits.md)."""
+"""Proofs about records, each for the records at its circuit's places (docs/circuits.md)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.backends.groth16.embed import EmbedJob
-from rag_audit.proofs.backends.groth16.instance import RandomizedResponseInstance, RetrieveInstance
+from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
+from rag_audit.proofs.backends.groth16.instance import (
+    EmbedInstance,
+    Instance,
+    RandomizedResponseInstance,
+    RetrieveInstance,
+)
 from rag_audit.proofs.backends.groth16.job import (
     ColumnJob,
     RandomizedResponseInputs,
@@ -22,21 +27,25 @@ from rag_audit.proofs.backends.groth16.job import (
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.statements import RandomizedResponseStatement, joined
 from rag_audit.proofs.backends.groth16.verifiers import (
-    PAIRING,
-    ManyProof,
+    PairingChecker,
     parse_key,
-    parse_many_proof,
+    parse_records_proof,
     record_digest,
 )
-from rag_audit.proofs.batch import Check, Failures, Lazy, at_once
 from rag_audit.proofs.chunks import narrowed
 from rag_audit.proofs.interface import Pins
-from rag_audit.proofs.records import Group, OpenedKey, OwnProofs, verify_groups
+from rag_audit.proofs.records import Group, OpenedKey, Reader
+from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import digest_to_field, from_hex
 from rag_audit.relation.native_secrets import disclosed_commitment
+
+TABLE_ARTEFACT = "table-root"
+AnyInstance = TypeVar("AnyInstance", bound=Instance)
+Pair: TypeAlias = tuple[bytes, PublicValues]
+"""A proof, 256 bytes in EIP-197 order, and its public values."""
 
 
 def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance | RandomizedResponseInstance:
@@ -174,88 +183,140 @@ def bound(job: BoundTo) -> BoundTo:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """Proofs of `retrieve` for several records (`ManyRecords`). No policy names their circuit: it follows from the
-    tenant's constants and the proof's number of places, and is accepted if its key is pinned.
-    """
+class CircuitProofs(Generic[AnyInstance]):
+    """The common part of this system's `RecordSteps`: a circuit, whose key a verifier pins."""
 
-    instance: RetrieveInstance | RandomizedResponseInstance
+    instance: AnyInstance
+
+    @property
+    def places(self) -> int:
+        """The number of records of a proof."""
+        return 1
 
     @property
     def chained(self) -> bool:
-        """See `ManyRecords.chained`."""
-        return isinstance(self.instance, RandomizedResponseInstance)
+        """See `RecordSteps.chained`."""
+        return False
 
-    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> RecordsJob:
-        """See `ManyRecords.job`."""
-        inputs = tuple(record_inputs(public, private) for public, private in records.values())
-        return bound(RecordsJob(self.instance, inputs, tuple(records)))
+    def joined(self, records: Sequence[PublicValues]) -> PublicValues:
+        """The public values of one proof for these records, in the proof's order.
+
+        :raises SchemaError: the records cannot share a proof
+        """
+        raise NotImplementedError
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
-        """See `ManyRecords.carried`: a proof is short, and every record carries it."""
+        """See `RecordSteps.carried`: a proof is short, and every record carries it."""
         return proof
 
-    def statement(self, record: RecordPublic) -> Statement | RandomizedResponseStatement:
-        """See `ManyRecords.statement`."""
-        return record_statement(record)
+    def digest(self, statement: PublicValues) -> bytes:
+        """See `RecordSteps.digest`."""
+        return record_digest(statement)
 
     def published_keys(self) -> dict[str, Json]:
-        """See `ManyRecords.published_keys`."""
+        """See `RecordSteps.published_keys`."""
         return {self.instance.digest(): proving_key(self.instance).vk}
 
     def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[VerificationKey]:
-        """See `ManyRecords.open_key`."""
+        """See `RecordSteps.open_key`."""
         return pinned_key(self.instance.digest(), published, pins)
 
-    def parse_proof(self, value: Json, *, field: str) -> ManyProof:
-        """See `ManyRecords.parse_proof`."""
-        return parse_many_proof(value, self.instance.digest(), field=field)
+    def parse_proof(self, value: Json, *, field: str) -> Group:
+        """See `RecordSteps.parse_proof`."""
+        return parse_records_proof(value, self.instance.digest(), self.places, field=field)
 
-    def verify(
-        self,
-        key: VerificationKey,
-        proofs: Sequence[ManyProof],
-        own: Sequence[PublicValues],
-        every: Sequence[PublicValues],
-        *,
-        engine: str = "native",
-        check: Check = at_once,
-    ) -> Failures:
-        """See `ManyRecords.verify`. The names in a proof only select among statements rebuilt by the verifier, and the
-        pairing check takes the values of these statements.
-        """
-        known = {record_digest(statement): statement for statement in every}
-        after: Counter[int] = Counter()
-        if isinstance(self.instance, RandomizedResponseInstance):
-            after.update(statement.held_after for statement in narrowed(RandomizedResponseStatement, every))
-            # Every account begins with an empty disclosed set.
-            after[disclosed_commitment(0, (), self.instance.capacity)] += 2
+    def reader(self, key: VerificationKey, every: Sequence[PublicValues]) -> Reader[Pair]:
+        """See `RecordSteps.reader`."""
 
-        def together(proof: Group, carried: Container[tuple[bytes, bytes]]) -> PublicValues:
-            """The proof's public values.
+        def read(
+            proof: Group, records: Sequence[PublicValues], carried: Container[tuple[bytes, bytes]]
+        ) -> Pair:
+            [part] = proof.parts or (b"",)
+            return part, self.joined(records)
 
-            :raises InvalidProof: the records of a proof about successive ones of an account are not these
-            """
-            records = [known[digest] for digest in proof.records]
-            if self.chained:
-                if not all((digest, proof.digest) in carried for digest in proof.records):
-                    raise InvalidProof("a record that the proof names has another proof")
-                # Which record comes next is told by this commitment.
-                if any(after[s.held_after] > 1 for s in narrowed(RandomizedResponseStatement, records[:-1])):
-                    raise InvalidProof("two records say that an account holds the same after them")
+        return read
+
+    def checker(self, key: VerificationKey, engine: str) -> PairingChecker:
+        """See `RecordSteps.checker`."""
+        return PairingChecker(key, engine)
+
+
+class EmbedProofs(CircuitProofs[EmbedInstance]):
+    """Proofs of A1, each for one record (`RecordSteps`)."""
+
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> EmbedJob:
+        """See `RecordSteps.job`."""
+        ((record, private),) = records.values()
+        job = EmbedJob.of(
+            self.instance,
+            self.statement(record),
+            table_tree(record.tenant.static_table()),
+            private.tokens,
+            salt_q=private.salt_q,
+            salt_c=private.salt_c,
+        )
+        return bound(job)
+
+    def statement(self, record: RecordPublic) -> EmbedStatement:
+        """See `RecordSteps.statement`."""
+        root = record.tenant.table_digest(TABLE_ARTEFACT)
+        return record.embed(from_hex(root, field=f"artefacts.{TABLE_ARTEFACT}"))
+
+    def joined(self, records: Sequence[PublicValues]) -> PublicValues:
+        """See `CircuitProofs.joined`."""
+        (statement,) = records
+        return statement
+
+
+class RetrieveProofs(CircuitProofs[RetrieveInstance | RandomizedResponseInstance]):
+    """Proofs of `retrieve` (`RecordSteps`). A policy names the circuit for one record. The circuit for several follows
+    from the tenant's constants and the number of places.
+    """
+
+    @property
+    def places(self) -> int:
+        """See `CircuitProofs.places`."""
+        return self.instance.queries
+
+    @property
+    def chained(self) -> bool:
+        """See `RecordSteps.chained`."""
+        return isinstance(self.instance, RandomizedResponseInstance) and self.places > 1
+
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> RecordsJob:
+        """See `RecordSteps.job`."""
+        inputs = tuple(record_inputs(public, private) for public, private in records.values())
+        return bound(RecordsJob(self.instance, inputs, tuple(records)))
+
+    def statement(self, record: RecordPublic) -> Statement | RandomizedResponseStatement:
+        """See `RecordSteps.statement`."""
+        return record_statement(record)
+
+    def joined(self, records: Sequence[PublicValues]) -> PublicValues:
+        """See `CircuitProofs.joined`."""
+        return joined(records, self.places)
+
+    def reader(self, key: VerificationKey, every: Sequence[PublicValues]) -> Reader[Pair]:
+        """See `RecordSteps.reader`. The records of a proof with randomized response must be successive ones of one
+        account."""
+        read = super().reader(key, every)
+        if not self.chained:
+            return read
+        after = Counter(statement.held_after for statement in narrowed(RandomizedResponseStatement, every))
+        # Every account begins with an empty disclosed set.
+        after[disclosed_commitment(0, (), self.instance.capacity)] += 2
+
+        def read_chain(
+            proof: Group, records: Sequence[PublicValues], carried: Container[tuple[bytes, bytes]]
+        ) -> Pair:
+            if not all((digest, proof.digest) in carried for digest in proof.records):
+                raise InvalidProof("a record that the proof names has another proof")
+            # Which record comes next is told by this commitment.
+            if any(after[s.held_after] > 1 for s in narrowed(RandomizedResponseStatement, records[:-1])):
+                raise InvalidProof("two records say that an account holds the same after them")
             try:
-                return joined(records, len(records))
+                return read(proof, records, carried)
             except SchemaError as exc:
-                if not self.chained:
-                    raise
                 raise InvalidProof(exc.message, field=exc.field) from exc
 
-        def proved(whole: Sequence[Group], carried: Container[tuple[bytes, bytes]]) -> Failures:
-            def pair(i: int) -> tuple[bytes, PublicValues]:
-                [part] = whole[i].parts or (b"",)
-                return part, together(whole[i], carried)
-
-            return check(OwnProofs(PAIRING, key, engine), Lazy(len(whole), pair))
-
-        groups = Lazy(len(proofs), lambda i: proofs[i].group)
-        return verify_groups(groups, list(map(record_digest, own)), known, proved)
+        return read_chain

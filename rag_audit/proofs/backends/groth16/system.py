@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rag_audit import _native
-from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.groth16 import coalition
-from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
-from rag_audit.proofs.backends.groth16.job import RecordsJob
-from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.backends.groth16.sample import BernoulliColumn
 from rag_audit.proofs.backends.groth16.shared import (
-    Shared,
-    bound,
-    pinned_key,
-    record_inputs,
+    TABLE_ARTEFACT,
+    EmbedProofs,
+    RetrieveProofs,
     record_instance,
-    record_statement,
 )
-from rag_audit.proofs.backends.groth16.verifiers import ENGINES, failures, parse_proof
-from rag_audit.proofs.batch import Failures
+from rag_audit.proofs.backends.groth16.verifiers import ENGINES
 from rag_audit.proofs.interface import Pins, Setup
-from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordJob, RecordProofs
-from rag_audit.proofs.records import OpenedKey, Several, Single
-from rag_audit.proofs.statements.embed import EmbedStatement
-from rag_audit.proofs.statements.private import RecordPrivate
-from rag_audit.proofs.statements.retrieve import RecordPublic
-from rag_audit.proofs.statements.tenant import PublicValues, SlotPublic, TenantPublic
-from rag_audit.relation.field import digest_to_field, from_hex, to_hex
+from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordProofs
+from rag_audit.proofs.records import Records
+from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
+from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native_secrets import disclosed_commitment
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-TABLE_ARTEFACT = "table-root"
 
 
 def instances(constants: Constants) -> dict[str, Instance]:
@@ -115,32 +103,13 @@ class Groth16:
 
     def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
         """See `Backend.records`."""
-        if places == 1 or name != "retrieve":
-            return Single(self, name, tenant)
-        return Several(Shared(record_instance(tenant.constants, places)))
+        return Records(self.steps(name, tenant, places))
 
-    def circuit(self, name: str, tenant: TenantPublic) -> str:
-        """See `OneRecord.circuit`."""
-        return self.circuits(tenant.constants)[name]
-
-    def statement(self, name: str, record: RecordPublic) -> PublicValues:
-        """See `OneRecord.statement`."""
-        return _embed_statement(record) if name == "embed" else record_statement(record)
-
-    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> RecordJob:
-        """See `OneRecord.record_job`."""
+    def steps(self, name: str, tenant: TenantPublic, places: int = 1) -> EmbedProofs | RetrieveProofs:
+        """This system's steps for `records`."""
         if name == "embed":
-            embed = EmbedJob.of(
-                _embed(record.tenant.constants),
-                _embed_statement(record),
-                table_tree(record.tenant.static_table()),
-                private.tokens,
-                salt_q=private.salt_q,
-                salt_c=private.salt_c,
-            )
-            return bound(embed)
-        inputs = record_inputs(record, private)
-        return bound(RecordsJob(inputs.instance, (inputs,)))
+            return EmbedProofs(_embed(tenant.constants))
+        return RetrieveProofs(record_instance(tenant.constants, places))
 
     def slot_proof_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
         """See `Backend.slot_proof_job`: Groth16 has none."""
@@ -153,32 +122,6 @@ class Groth16:
     def column(self, name: str) -> ColumnProofs:
         """See `Backend.column`."""
         return _column(name)
-
-    def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
-        """See `OneRecord.published_keys`."""
-        instance = instances(tenant.constants)[name]
-        return {instance.digest(): proving_key(instance).vk}
-
-    def open_key(
-        self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
-    ) -> OpenedKey[VerificationKey]:
-        """See `OneRecord.open_key`."""
-        return pinned_key(self.circuits(tenant.constants)[name], published, pins)
-
-    def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
-        """See `OneRecord.parse_proof`."""
-        return parse_proof(value, circuit, field=field)
-
-    def failures(
-        self,
-        key: VerificationKey,
-        proofs: Sequence[bytes],
-        statements: Sequence[PublicValues],
-        *,
-        engine: str = "native",
-    ) -> Failures:
-        """See `OneRecord.failures`."""
-        return failures(key, proofs, statements, engine=engine)
 
 
 def _column(name: str) -> BernoulliColumn:
@@ -194,8 +137,3 @@ def _embed(c: Constants) -> EmbedInstance:
     if c.norm_factor is None:
         raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
     return EmbedInstance(tokens=c.query_tokens, dimension=c.dimension, norm_factor=c.norm_factor)
-
-
-def _embed_statement(record: RecordPublic) -> EmbedStatement:
-    root = record.tenant.table_digest(TABLE_ARTEFACT)
-    return record.embed(from_hex(root, field=f"artefacts.{TABLE_ARTEFACT}"))

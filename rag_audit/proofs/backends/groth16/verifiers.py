@@ -1,11 +1,10 @@
-"""Groth16 proofs as files carry them, for one record and for several, and the verifiers: native, py_ecc, snarkjs."""
+"""Groth16 proofs as files carry them, and the verifiers: native, py_ecc, snarkjs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_hex
@@ -14,7 +13,6 @@ from rag_audit.proofs.backends.groth16.encoding import g1_json, g2_json, parse_f
 from rag_audit.proofs.backends.groth16.instance import (
     COALITION_INPUTS,
     EMBED_INPUTS,
-    MAX_QUERIES,
     PUBLIC_INPUTS,
     RANDOMIZED_RESPONSE_INPUTS,
     SAMPLE_INPUTS,
@@ -27,7 +25,7 @@ from rag_audit.proofs.backends.groth16.statements import (
     ManyStatement,
     RandomizedResponseStatement,
 )
-from rag_audit.proofs.batch import Failures
+from rag_audit.proofs.batch import Failures, Lazy
 from rag_audit.proofs.records import Group
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
@@ -89,44 +87,29 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
 
 
 def record_digest(record: PublicValues) -> bytes:
-    """SHA-256 over a record's public values. A batch proof names each of its records by this digest."""
+    """SHA-256 over a record's public values. A proof names each of its records by this digest."""
     return sha256(record.encode(order(record))).digest()
 
 
-@dataclass(frozen=True)
-class ManyProof:
-    """A proof for several records, and the records that it claims to be for. Only the proof is verified; the claim
-    serves to name a record that does not fit.
-
-    :param proof: 256 bytes, EIP-197 order
-    :param records: `record_digest` of the record at each place
-    """
-
-    proof: bytes
-    records: tuple[bytes, ...]
-
-    @property
-    def group(self) -> Group:
-        """The same as `verify_groups` takes it. Proofs of the same bytes for other records are other proofs."""
-        return Group(self.records, sha256(self.proof + b"".join(self.records)).digest(), (self.proof,))
+def records_json(proof: dict[str, Json], records: Sequence[PublicValues]) -> dict[str, Json]:
+    """A proof with the record at each place, as files carry it."""
+    return proof | {"records": [record_digest(record).hex() for record in records]}
 
 
-def parse_many_proof(value: Json, circuit: str, *, field: str) -> ManyProof:
-    """A proof for several records from a file.
+def parse_records_proof(value: Json, circuit: str, places: int, *, field: str) -> Group:
+    """A proof for the records at a circuit's places, from a file. Proofs of the same bytes for other records are other
+    proofs.
 
-    :raises SchemaError: the proof has other fields, or is of another system or circuit
+    :raises SchemaError: the proof has other fields, or is of another system or circuit, or for other places
     :raises EncodingError: the proof is not canonical, or a point is at infinity or off the curve
     """
     value = parse_fields(value, ("system", "circuit", "a", "b", "c", "records"), field=field)
     records = value["records"]
-    if not isinstance(records, list) or not 2 <= len(records) <= MAX_QUERIES:
-        raise SchemaError(
-            "the value is not a list of records", field=f"{field}.records", expected=f"2..{MAX_QUERIES}"
-        )
-    return ManyProof(
-        parse_proof({name: x for name, x in value.items() if name != "records"}, circuit, field=field),
-        tuple(parse_hex(text, 32, field=f"{field}.records[{i}]") for i, text in enumerate(records)),
-    )
+    if not isinstance(records, list) or len(records) != places:
+        raise SchemaError("the value is not a list of records", field=f"{field}.records", expected=places)
+    proof = parse_proof({name: x for name, x in value.items() if name != "records"}, circuit, field=field)
+    named = tuple(parse_hex(text, 32, field=f"{field}.records[{i}]") for i, text in enumerate(records))
+    return Group(named, sha256(proof + b"".join(named)).digest(), (proof,))
 
 
 def parse_key(value: Json, *, field: str) -> VerificationKey:
@@ -169,7 +152,8 @@ def failures(
     *,
     engine: str = "native",
 ) -> Failures:
-    """See `OneRecord.failures`. The native engine checks all proofs in one sum.
+    """The reasons for refusing proofs, by number; an error on reading a proof or a statement is its outcome. The native
+    engine checks all proofs in one sum.
 
     :raises EncodingError: the key is malformed
     :raises SetupError: the engine is not installed
@@ -193,44 +177,23 @@ def failures(
     return dict(sorted(bad.items()))
 
 
-def verify_many(
-    key: VerificationKey, proof: ManyProof, records: Sequence[Statement], *, engine: str = "native"
-) -> list[int]:
-    """The indices of the records that a proof does not prove, ascending: the records with another digest in the proof,
-    or all of them if the names agree and the proof does not verify.
+@dataclass(frozen=True)
+class PairingChecker:
+    """Verifies pairs of proof and statement under a key (`batch.Checker`)."""
 
-    :param records: the records in the proof's order, at most as many as it has places
-    :raises SchemaError: there are no records or too many, or they are of several tenants or windows
-    :raises EncodingError, SetupError: as `verify`
-    """
-    statement = ManyStatement.of(records, len(proof.records))
-    last = len(records) - 1
-    digests = [record_digest(record) for record in records]
-    others = {min(i, last) for i, said in enumerate(proof.records) if said != digests[min(i, last)]}
-    if others:
-        return sorted(others)
-    return [] if verify(key, proof.proof, statement, engine=engine) else list(range(len(records)))
+    key: VerificationKey
+    engine: str
 
+    @property
+    def slow(self) -> bool:
+        """See `Checker.slow`: the native core takes milliseconds."""
+        return self.engine in ENGINES[1:]
 
-@dataclass(eq=False)
-class Pairing:
-    """Verifies proofs under any of this system's keys (`records.Verifies`)."""
-
-    ENGINES: ClassVar[tuple[str, ...]] = ENGINES
-
-    def failures(
-        self,
-        key: VerificationKey,
-        proofs: Sequence[bytes],
-        statements: Sequence[PublicValues],
-        *,
-        engine: str = "native",
-    ) -> Failures:
-        """See `failures`."""
-        return failures(key, proofs, statements, engine=engine)
-
-
-PAIRING = Pairing()
+    def failures(self, items: Sequence[tuple[bytes, PublicValues]], /) -> Failures:
+        """See `Checker.failures`."""
+        proofs = Lazy(len(items), lambda i: items[i][0])
+        statements = Lazy(len(items), lambda i: items[i][1])
+        return failures(self.key, proofs, statements, engine=self.engine)
 
 
 def order(statement: PublicValues) -> tuple[str, ...]:

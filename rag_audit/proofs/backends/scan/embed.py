@@ -4,27 +4,31 @@
 from __future__ import annotations
 
 import array
-import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.cache import build_file, cache_dir
-from rag_audit._internal.canonical import Json
-from rag_audit._internal.errors import InvalidProof, WitnessError
+from rag_audit._internal.canonical import Json, parse_hex
+from rag_audit._internal.errors import InvalidProof, PolicyError, WitnessError
+from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import StaticTable
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
-from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.batch import Failures
-from rag_audit.proofs.chunks import in_chunks
+from rag_audit.proofs.backends.scan.records import Form, NativeChecker, ScanProofs
+from rag_audit.proofs.chunks import NativeBatch, narrowed
+from rag_audit.proofs.records import Group, Reader
 from rag_audit.proofs.statements.embed import EmbedStatement
-from rag_audit.relation.field import to_bytes
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic
+from rag_audit.proofs.statements.tenant import PublicValues
+from rag_audit.relation.field import digest_to_field, to_bytes
 
 PUBLIC = ("ctx", "hq", "cq")
 """The names of the public values except the table, which is part of the key."""
+TABLE_ARTEFACT = "table-scan"
 
 
 @cache
@@ -67,7 +71,7 @@ class EmbedJob:
     keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
-        """The proof as JSON: system, protocol, proof.
+        """The proof as its record carries it (`embed_form`).
 
         :raises WitnessError: the private inputs do not satisfy the statement
         """
@@ -91,58 +95,92 @@ class EmbedJob:
             raise WitnessError(
                 "there is no proof of A1 for this record", field="record", actual=str(exc)
             ) from exc
-        return embed_json(proof, self.key.argument)
+        return embed_form(self.key.argument).json([self.statement], [proof])
 
 
-def embed_json(proof: bytes, argument: EmbedArgument) -> dict[str, Json]:
-    """A proof of A1 as files carry it."""
-    return {"system": "scan", "protocol": argument.digest(), "proof": base64.b64encode(proof).decode()}
+def embed_form(argument: EmbedArgument) -> Form:
+    """The form of proofs of A1 in files."""
+    return Form(argument.digest(), ("proof",), PUBLIC)
 
 
-def parse_embed(value: Json, protocol: str, *, field: str) -> bytes:
-    """Read a proof of A1 from a file's value; its bytes are checked when it is verified.
+class EmbedChecker(NativeChecker[EmbedKey, tuple[bytes, bytes]]):
+    """Verifies proofs of A1: public values, proof."""
 
-    :param protocol: digest of the protocol that the policy names
-    :raises SchemaError: the proof has other fields, or is of another system or protocol
-    :raises EncodingError: the proof is not canonical
-    """
-    [proof] = parse_parts(value, ("proof",), protocol, what="a scan proof of A1", field=field)
-    return proof
+    def batch(self, engine: Engine) -> NativeBatch[tuple[bytes, bytes]]:
+        """See `NativeChecker.batch`."""
+        return engine.embeddings(self.key)
 
 
-def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None:
-    """Return if the proof of A1 for one record is valid.
+class EmbedProofs(ScanProofs[EmbedKey]):
+    """Proofs of A1, each for one record (`RecordSteps`)."""
 
-    :raises InvalidProof: the proof is false; `actual` has the reason
-    :raises EncodingError: the bytes are no proof at all
-    """
-    if statement.table != key.root:
-        raise InvalidProof(
-            "the table is of another embedder", field="table", expected=statement.table, actual=key.root
+    @cached_property
+    def argument(self) -> EmbedArgument:
+        """The protocol with the tenant's parameters."""
+        return embed_argument(self.tenant.constants)
+
+    @cached_property
+    def form(self) -> Form:
+        """See `ScanProofs.form`."""
+        return embed_form(self.argument)
+
+    @property
+    def commitment(self) -> str:
+        """See `ScanProofs.commitment`."""
+        return self.tenant.table_digest(TABLE_ARTEFACT)
+
+    def points(self) -> bytes:
+        """See `ScanProofs.points`."""
+        return table_columns(self.tenant.static_table())
+
+    def key(self, points: bytes) -> EmbedKey:
+        """See `ScanProofs.key`."""
+        return EmbedKey(self.argument, points)
+
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> EmbedJob:
+        """See `RecordSteps.job`."""
+        ((record, private),) = records.values()
+        return EmbedJob(
+            key=self.key(self.points()),
+            statement=self.statement(record),
+            rows=self.tenant.static_table().rows,
+            tokens=private.tokens,
+            salt_q=private.salt_q,
+            salt_c=private.salt_c,
         )
-    try:
-        _native.scan_embed_verify(key.table, key.parameters, statement.encode(PUBLIC), proof)
-    except (ValueError, OverflowError) as exc:
-        raise refused(exc) from exc
+
+    def statement(self, record: RecordPublic) -> EmbedStatement:
+        """See `RecordSteps.statement`."""
+        return record.embed(
+            digest_to_field(parse_hex(self.commitment, 32, field=f"artefacts.{TABLE_ARTEFACT}"))
+        )
+
+    def reader(self, key: EmbedKey, every: Sequence[PublicValues]) -> Reader[tuple[bytes, bytes]]:
+        """See `RecordSteps.reader`."""
+        root = key.root
+
+        def read(
+            proof: Group, records: Sequence[PublicValues], _: Container[tuple[bytes, bytes]]
+        ) -> tuple[bytes, bytes]:
+            (statement,), (part,) = narrowed(EmbedStatement, records), proof.parts or (b"",)
+            if statement.table != root:
+                raise InvalidProof(
+                    "the table is of another embedder", field="table", expected=statement.table, actual=root
+                )
+            return statement.encode(PUBLIC), part
+
+        return read
+
+    def checker(self, key: EmbedKey, engine: str) -> EmbedChecker:
+        """See `RecordSteps.checker`."""
+        return EmbedChecker(key, engine)
 
 
-def embed_failures(
-    key: EmbedKey,
-    proofs: Sequence[bytes],
-    statements: Sequence[EmbedStatement],
-    decides: Engine,
-) -> Failures:
-    """As `verify.failures`, for proofs of A1."""
-    root = key.root
+def embed_argument(c: Constants) -> EmbedArgument:
+    """The protocol of A1 for a tenant's constants.
 
-    def record(i: int) -> tuple[bytes, bytes]:
-        statement = statements[i]
-        if statement.table != root:
-            raise InvalidProof(
-                "the table is of another embedder", field="table", expected=statement.table, actual=root
-            )
-        return statement.encode(PUBLIC), proofs[i]
-
-    if len(proofs) != len(statements):
-        raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    return in_chunks(decides.embeddings(key), len(proofs), record, refused)
+    :raises PolicyError: the argument does not prove the embedder's vectors
+    """
+    if c.norm_factor is None:
+        raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
+    return EmbedArgument(c.query_tokens, c.dimension, norm_factor=c.norm_factor)

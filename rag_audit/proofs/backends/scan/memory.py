@@ -57,11 +57,16 @@ def batch_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memory: 
 
 
 def require_batch(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> None:
-    """Refuse to start a proof of this number of records if the machine has too little memory.
+    """Refuse to start a proof of this number of records if the machine has too little memory. For a single record, the
+    noise proof has its own check.
 
     :raises MemoryLimitError: less memory is free than the proof takes; the hint has the maximum number of records that
         fit
     """
+    if count == 1:
+        return require_proof(
+            lambda low: query_proof_bytes(capacity, low_memory=low), "query proof", low_memory=low_memory
+        )
     free = available_bytes()
 
     def needed(records: int, low: bool) -> int:

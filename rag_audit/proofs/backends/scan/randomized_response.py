@@ -4,30 +4,33 @@ account's disclosed set after it (docs/scan/randomized-response.md).
 
 from __future__ import annotations
 
-import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, sha256
 from rag_audit._internal.errors import InvalidProof, WitnessError
-from rag_audit._internal.parts import joined, separated
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob, rows_digest
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import RANDOMIZED_RESPONSE_PROTOCOL, RECORD, ScanKey
-from rag_audit.proofs.backends.scan.verify import parse_parts, refused
-from rag_audit.proofs.batch import Failures
-from rag_audit.proofs.chunks import in_chunks
+from rag_audit.proofs.backends.scan.records import Form, NativeChecker
+from rag_audit.proofs.backends.scan.retrieve import IndexProofs, retrieve_statement
+from rag_audit.proofs.backends.scan.verify import check_index
+from rag_audit.proofs.chunks import NativeBatch, narrowed
+from rag_audit.proofs.records import Group, Reader
 from rag_audit.proofs.statements.private import NoiseProof, RecordPrivate
 from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic
+from rag_audit.proofs.statements.tenant import PublicValues
 from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes
 
-PARTS = ("noise_proof", "before", "after", "proof")
-"""The base64 fields of a record's proof: the proof of the slot's Bernoulli bits, the commitments to the account's
-disclosed set before and after the record, and the proof of the list."""
+FORM = Form(RANDOMIZED_RESPONSE_PROTOCOL, ("noise_proof", "before", "after", "proof"), RECORD)
+"""The form of a record's proof: the proof of the slot's Bernoulli bits, the commitments to the account's disclosed set
+before and after the record, and the proof of the list."""
+List: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes]
+"""A record's public values, and the parts of its proof."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class ListJob:
     keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
-        """The proof as JSON: system, protocol, and `PARTS`.
+        """The proof as its record carries it (`FORM`).
 
         :raises WitnessError: the private inputs do not satisfy the statement
         :raises MemoryLimitError: the machine has too little memory for the work
@@ -94,9 +97,7 @@ class ListJob:
             )
         except (ValueError, OverflowError) as exc:
             raise WitnessError("there is no proof for this record", field="record", actual=str(exc)) from exc
-        parts = (noise_proof.proof, rows, after, proof)
-        encoded = {name: base64.b64encode(part).decode() for name, part in zip(PARTS, parts, strict=True)}
-        return {"system": "scan", "protocol": RANDOMIZED_RESPONSE_PROTOCOL, **encoded}
+        return FORM.json([self.statement], (noise_proof.proof, rows, after, proof))
 
 
 def bound_to(statement: ListedStatement, noise_proof: bytes) -> ListedStatement:
@@ -135,59 +136,59 @@ def disclosed_digest(capacity: int, rows: bytes) -> str:
     return rows_digest(b"rag-audit/scan/held/v1", capacity, rows)
 
 
-def parse_list_proof(value: Json, *, field: str) -> bytes:
-    """Read a record's proof from a file's value, as `PARTS` with the length of each before it (4 bytes, big-endian).
+class ListChecker(NativeChecker[ScanKey, List]):
+    """Verifies records of a tenant with randomized response."""
 
-    :raises SchemaError: the proof has other fields, or is of another system or protocol
-    :raises EncodingError: the proof is not canonical
-    """
-    return joined(
-        parse_parts(value, PARTS, RANDOMIZED_RESPONSE_PROTOCOL, what="a proof of a list", field=field)
-    )
+    def batch(self, engine: Engine) -> NativeBatch[List]:
+        """See `NativeChecker.batch`."""
+        return engine.lists(self.key)
 
 
-def list_failures(
-    key: ScanKey,
-    proofs: Sequence[bytes],
-    statements: Sequence[ListedStatement],
-    decides: Engine,
-) -> Failures:
-    """As `verify.failures`, for records of tenants with randomized response."""
-    zero = disclosed_digest(key.capacity, _native.scan_held_zero(key.capacity))
+class ListProofs(IndexProofs):
+    """Proofs of `retrieve` for tenants with randomized response, each for one record (`RecordSteps`)."""
 
-    def record(i: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-        statement = statements[i]
-        noise_proof, before, after, proof = separated(proofs[i], len(PARTS), field="proof")
-        if statement.c_idx != key.c_idx:
-            raise InvalidProof(
-                "the index is of another record", field="c_idx", expected=statement.c_idx, actual=key.c_idx
-            )
-        for name, rows, expected in (
-            ("before", before, statement.before or zero),
-            ("after", after, statement.after),
-        ):
-            if (actual := disclosed_digest(key.capacity, rows)) != expected:
-                raise InvalidProof(
-                    "the account holds something else by the ledger",
-                    field=name,
-                    expected=expected,
-                    actual=actual,
-                )
-        return bound_to(statement, noise_proof).encode(RECORD), noise_proof, before, after, proof
+    form = FORM
 
-    if len(proofs) != len(statements):
-        raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    return in_chunks(decides.lists(key), len(proofs), record, refused)
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> ListJob:
+        """See `RecordSteps.job`."""
+        ((record, private),) = records.values()
+        return list_job(self.key(self.points()), record, private)
+
+    def reader(self, key: ScanKey, every: Sequence[PublicValues]) -> Reader[List]:
+        """See `RecordSteps.reader`."""
+        zero = disclosed_digest(key.capacity, _native.scan_held_zero(key.capacity))
+
+        def read(proof: Group, records: Sequence[PublicValues], _: Container[tuple[bytes, bytes]]) -> List:
+            (statement,) = narrowed(ListedStatement, records)
+            noise_proof, before, after, part = proof.parts or (b"", b"", b"", b"")
+            check_index(key, statement)
+            for name, rows, expected in (
+                ("before", before, statement.before or zero),
+                ("after", after, statement.after),
+            ):
+                if (actual := disclosed_digest(key.capacity, rows)) != expected:
+                    raise InvalidProof(
+                        "the account holds something else by the ledger",
+                        field=name,
+                        expected=expected,
+                        actual=actual,
+                    )
+            return bound_to(statement, noise_proof).encode(RECORD), noise_proof, before, after, part
+
+        return read
+
+    def checker(self, key: ScanKey, engine: str) -> ListChecker:
+        """See `RecordSteps.checker`."""
+        return ListChecker(key, engine)
 
 
-def list_job(
-    key: ScanKey, statement: ListedStatement, record: RecordPublic, private: RecordPrivate
-) -> ListJob:
+def list_job(key: ScanKey, record: RecordPublic, private: RecordPrivate) -> ListJob:
     """The job that proves a record of a tenant with randomized response.
 
     :raises WitnessError: the account's disclosed set, or the sample, is missing
     """
-    if private.listing is None or private.kept is None:
+    statement = retrieve_statement(record)
+    if private.listing is None or private.kept is None or not isinstance(statement, ListedStatement):
         raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
     kept, sample_opening = private.kept
     low = private.low_memory

@@ -1,19 +1,15 @@
-"""Verification of scan proofs, one or many at once (docs/scan/verification.md)."""
+"""What the verification of all scan proofs shares: fields of files, the index, and the native core's reasons."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from rag_audit import _native
 from rag_audit._internal.canonical import Json, parse_base64
 from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, kind_of
-from rag_audit.proofs.backends.scan.engine import Engine
-from rag_audit.proofs.backends.scan.key import PROTOCOL, RECORD, ScanKey
-from rag_audit.proofs.batch import Failures
-from rag_audit.proofs.chunks import in_chunks
+from rag_audit.proofs.backends.scan.key import ScanKey
 from rag_audit.proofs.statements.retrieve import Statement
 
-_LENGTH = 4
 MALFORMED = "the encoding is malformed at byte "
 """The beginning of the native core's reason where bytes are no proof at all."""
 
@@ -55,66 +51,16 @@ def check_protocol(value: Mapping[str, Json], protocol: str, *, field: str) -> N
             )
 
 
-def parse_proof(value: Json, *, field: str) -> bytes:
-    """Read a proof from a file's value, as the length of the noise proof (4 bytes, big-endian), the noise proof and the
-    query proof.
+AnyStatement = TypeVar("AnyStatement", bound=Statement)
 
-    :raises SchemaError: the proof has other fields, or is of another system or protocol
-    :raises EncodingError: the proof is not canonical
+
+def check_index(key: ScanKey, statement: AnyStatement) -> AnyStatement:
+    """The statement, if it is of the key's index.
+
+    :raises InvalidProof: the statement is of another index
     """
-    parts = parse_parts(value, ("noise_proof", "proof"), PROTOCOL, what="a scan proof", field=field)
-    noise_proof, proof = parts
-    return len(noise_proof).to_bytes(_LENGTH, "big") + noise_proof + proof
-
-
-def _split(proof: bytes) -> tuple[bytes, bytes]:
-    end = _LENGTH + int.from_bytes(proof[:_LENGTH], "big")
-    if len(proof) < end:
-        raise EncodingError("the noise proof ends early", field="proof", expected=end, actual=len(proof))
-    return proof[_LENGTH:end], proof[end:]
-
-
-def encoded(key: ScanKey, statements: Sequence[Statement]) -> list[bytes]:
-    """The statements of one proof, as an engine takes them.
-
-    :raises InvalidProof: a statement is of another index
-    """
-    for statement in statements:
-        if statement.c_idx != key.c_idx:
-            raise InvalidProof(
-                "the index is of another record", field="c_idx", expected=statement.c_idx, actual=key.c_idx
-            )
-    return [statement.encode(RECORD) for statement in statements]
-
-
-def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
-    """Return if the proof of one record is valid.
-
-    :raises InvalidProof: the proof is false; `actual` has the reason
-    :raises EncodingError: the bytes are not a well-formed proof: the length is not the length of the statement's
-        proofs, a point is off the curve, or a scalar is not canonical
-    """
-    records = encoded(key, [statement])
-    try:
-        _native.scan_verify(key.index, key.parameters, records, *_split(proof))
-    except ValueError as exc:
-        raise refused(exc) from exc
-
-
-def failures(
-    key: ScanKey,
-    proofs: Sequence[bytes],
-    statements: Sequence[Statement],
-    decides: Engine,
-) -> Failures:
-    """The reasons for refusing proofs, by number. Both arguments are read in chunks, twice if a proof is false.
-
-    :param decides: the verifier
-    """
-
-    def record(i: int) -> tuple[list[bytes], bytes, bytes]:
-        return (encoded(key, [statements[i]]), *_split(proofs[i]))
-
-    if len(proofs) != len(statements):
-        raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    return in_chunks(decides.records(key), len(proofs), record, refused)
+    if statement.c_idx != key.c_idx:
+        raise InvalidProof(
+            "the index is of another record", field="c_idx", expected=statement.c_idx, actual=key.c_idx
+        )
+    return statement
