@@ -129,6 +129,10 @@ COMMANDS = {
         "rag_audit.lab.commands.experiment.experiment",
         "Repeat the paper's figures and tables, also with the audited engine.",
     ),
+    "lab relevance": (
+        "rag_audit.lab.commands.relevance.relevance",
+        "Measure the raw score that separates relevant passages, for `provider policy new --relevance`.",
+    ),
 }
 """Each command's function, and the first sentence of its help. Only the called command's module is loaded, so a
 verifier's process contains no code of the provider, and `--help` loads none."""

@@ -21,6 +21,7 @@ from rag_audit._internal.printable import printable, printable_text
 from rag_audit.account.account import Account, check_receipt, embedder_of
 from rag_audit.account.packing import pack_receipts
 from rag_audit.account.prepared import Questions
+from rag_audit.account.relevance import BANDS, relevant
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
 from rag_audit.cli.options import flag_option, gathered, model_option, path_option, whole_number
@@ -30,7 +31,7 @@ from rag_audit.models.records import CountersignedReceipt, RosterEntry
 from rag_audit.models.requests import MAX_ANSWER_BYTES, AnsweredDocument, SignedRequest
 from rag_audit.models.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.retrieval.embedders import NothingToEmbed
+from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.tokens import tokens_beyond
 
 if TYPE_CHECKING:
@@ -169,9 +170,12 @@ def query(
                 say(
                     f"the question is too long: its last {beyond} tokens exceed the window's limit and were ignored"
                 )
+            bands = _bands(answer.documents, question, embedder, window)
             if not as_json:  # texts keep their own lines
-                click.echo(_shown(answer.documents) or "(only empty positions were selected)")
-            return {"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}
+                click.echo(_shown(answer.documents, bands, threshold=window.parsed_policy().relevance))
+            return {
+                "documents": [d.dump() for d in answer.documents], "bands": [*bands], "tokens_beyond": beyond
+            }  # fmt: skip
 
         if prepared:
             _ask_prepared(Questions(directory, window), ask, as_json)
@@ -248,17 +252,48 @@ def search(
             window = client.publication()
     window.check()
     count = top_k or Policy.parse(window.policy, field="policy").top_k
-    documents = Account(directory).disclosed_documents(window).best(text, embedder_of(window, model), count)
-    value = {"documents": [document.dump() for document in documents]}
+    embedder = embedder_of(window, model)
+    documents = Account(directory).disclosed_documents(window).best(text, embedder, count)
+    bands = _bands(documents, text, embedder, window)
+    value = {"documents": [document.dump() for document in documents], "bands": [*bands]}
     if as_json or not documents:
         emit(value, as_json, "(the account received no document of this window)")
     else:
-        click.echo(_shown(documents))
+        click.echo(_shown(documents, bands, threshold=window.parsed_policy().relevance))
 
 
-def _shown(documents: Sequence[AnsweredDocument]) -> str:
-    """Documents for people: each text, and below it its source, if its metadata has one."""
-    return "\n\n".join("\n".join([printable_text(d.text), *_origin(d)]) for d in documents)
+def _bands(
+    documents: Sequence[AnsweredDocument], question: str, embedder: Embedder, window: Publication
+) -> list[int | None]:
+    """The score band of each document; None for a document that does not reach the policy's relevance threshold, and
+    for each document if the policy has no threshold."""
+    threshold = window.parsed_policy().relevance
+    if threshold is None:
+        return [None] * len(documents)
+    bands = {
+        d.position: band
+        for d, band in relevant([d for d in documents if d.text], question, embedder, threshold)
+    }
+    return [bands.get(d.position) for d in documents]
+
+
+def _shown(
+    documents: Sequence[AnsweredDocument], bands: Sequence[int | None], *, threshold: int | None
+) -> str:
+    """Documents for people: each relevant text, with its source, if its metadata has one, and its score band."""
+    texts = [d for d in documents if d.text]
+    if not texts:
+        return "(only empty positions were selected)"
+    if threshold is None:
+        return "\n\n".join("\n".join([printable_text(d.text), *_origin(d)]) for d in texts)
+    shown = [
+        "\n".join([printable_text(d.text), *_origin(d), f"[score band {band} of {BANDS}]"])
+        for d, band in zip(documents, bands, strict=True)
+        if band is not None
+    ]
+    return "\n\n".join(shown) or (
+        f"(none of the {len(texts)} returned passages reaches the policy's relevance threshold; --json shows them)"
+    )
 
 
 def _origin(document: AnsweredDocument) -> list[str]:

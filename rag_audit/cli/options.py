@@ -142,6 +142,18 @@ def whole_number(text: str, option: str) -> int:
 
 
 @parsed
+def score_or_none(text: str, option: str) -> int:
+    """Read a raw score of at least 1, or "none" as 0."""
+    if text == "none":
+        return 0
+    if re.fullmatch(r"0*[1-9][0-9]{0,8}", text) is None:
+        raise PolicyError(
+            "the value is not a score", field=option, expected="an integer >= 1, or none", actual=text
+        )
+    return int(text)
+
+
+@parsed
 def gain_list(text: str, option: str) -> tuple[int, ...]:
     """Read gains such as 1,8,64."""
     if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text) is None:

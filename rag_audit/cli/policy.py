@@ -28,6 +28,7 @@ from rag_audit.cli.options import (
     model_option,
     number_option,
     read_policy,
+    score_or_none,
     score_range,
     tau_span,
     theta_fraction,
@@ -139,6 +140,7 @@ class _Embedder:
     dimension: int | None
     query_tokens: int
     score_window: tuple[int, int] | None
+    relevance: int | None
 
     @cached_property
     def _published(self) -> PublishedConstants:
@@ -151,6 +153,7 @@ class _Embedder:
             self.dimension or self._published.dimension,
             self._published.norm_factor,
             (self.query_tokens, DOCUMENT_TOKENS),
+            self._published.relevance if self.relevance is None else self.relevance or None,
         )
 
     @property
@@ -282,6 +285,13 @@ class _Estimator:
         metavar="LO:HI",
         callback=score_range,
         help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
+    ),
+    click.option(
+        "--relevance",
+        metavar="SCORE",
+        callback=score_or_none,
+        help="minimum raw score of a passage that retrievers return, or none; `rag-audit lab relevance` measures it"
+        "  [default: the embedder's]",
     ),
 )
 @gathered(

@@ -109,11 +109,13 @@ class Embedding:
     :param dimension: components of a vector
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
     :param tokens: the numbers of tokens at which queries and documents are truncated
+    :param relevance: minimum raw score of a passage that a retriever returns; None if it was not measured
     """
 
     dimension: int = 256
     norm_factor: int | None = NORM_FACTOR
     tokens: tuple[int, int] = (64, 512)
+    relevance: int | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,7 @@ def draft_policy(
         "tenants": [tenant_part(name, capacity) for name, capacity in sorted(tenants.capacities.items())],
         "proving": proving,
         "estimator": estimator.fields(embedding.dimension),
+        "relevance": embedding.relevance,
         "tokens": {"query": embedding.tokens[0], "document": embedding.tokens[1]},
         "delete_after": period.closes_at + period.retention_days * DAY_MS,
         "sigma": sigma_text(list(noise.gains)) if noisy else None,

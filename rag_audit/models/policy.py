@@ -92,6 +92,8 @@ class Policy(Model):
     tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
     proving: Literal["eager", "on-challenge"]
     estimator: EstimatorPolicy
+    relevance: Positive | None
+    """minimum raw score of a passage that a retriever returns; null if the embedder has no measured threshold"""
     tokens: TokenLimits
     delete_after: Millis
     """when the provider deletes the data that on-challenge proving had to retain"""
@@ -240,6 +242,12 @@ class Policy(Model):
                 lattice,
             )
             need(scores.hi <= maximum, f"{place}.hi", f"at most {maximum}, the largest score", scores.hi)
+        need(
+            (self.relevance or 1) <= maximum,
+            "relevance",
+            f"at most {maximum}, the largest score",
+            self.relevance,
+        )
         mechanisms = {tenant.tenant: self.mechanism(tenant) for tenant in self.tenants}
         for name, mechanism in mechanisms.items():
             for ok, field, expected, actual in mechanism.limits(components):

@@ -258,6 +258,14 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         else "The provider proves the estimate in the window trailer; a window with more records has no such proof.",
     )
     yield (
+        "relevance",
+        "null" if p.relevance is None else f"{p.relevance:,}",
+        "Retrievers return every passage of an answer, because no threshold was measured for the embedder."
+        if p.relevance is None
+        else "Minimum raw score of a passage. A retriever computes the score from the account's own question and the"
+        " returned text, and returns no passage below it. The threshold changes no figure.",
+    )
+    yield (
         "tokens",
         f"query {p.tokens.query}, document {p.tokens.document}",
         "Maximum number of tokens. The tokeniser drops the rest of a longer text, and no proof covers the rest.",

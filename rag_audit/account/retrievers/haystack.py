@@ -50,4 +50,4 @@ class RagAuditRetriever:
 
 def _document(actual: Found) -> Document:
     # Haystack's own id would be a digest of the metadata too, which names the question.
-    return Document(id=actual.id, content=actual.text, meta=dict(actual.metadata))
+    return Document(id=actual.id, content=actual.text, meta=dict(actual.metadata), score=actual.score)

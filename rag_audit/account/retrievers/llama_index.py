@@ -18,7 +18,8 @@ from rag_audit.account.retrievers.source import Found, Source
 
 
 class RagAuditRetriever(BaseRetriever):
-    """An account's questions to a service as a LlamaIndex retriever. Nodes have no scores, because an answer has none.
+    """An account's questions to a service as a LlamaIndex retriever. The score of a node is its score band, and None
+    if the policy has no relevance threshold.
 
     `Source` describes the parameters.
     """
@@ -55,4 +56,4 @@ def _node(actual: Found) -> NodeWithScore:
         "excluded_embed_metadata_keys": [KEY],
         "excluded_llm_metadata_keys": [KEY],
     }
-    return NodeWithScore(node=PassageNode(**values))
+    return NodeWithScore(node=PassageNode(**values), score=actual.score)

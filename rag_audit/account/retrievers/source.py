@@ -15,6 +15,7 @@ from rag_audit.account.account import Account, check_receipt, embedder_of
 from rag_audit.account.client.asynchronous import AsyncClient
 from rag_audit.account.client.sync import Client
 from rag_audit.account.client.web import base_url
+from rag_audit.account.relevance import BANDS, relevant
 from rag_audit.account.retrievers.evidence import KEY, Evidence
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.passage import name_of
@@ -37,11 +38,19 @@ class Found:
 
     :param id: the same for each answer with this committed passage, and different for other passages of the window
     :param metadata: the metadata of the document, and under `KEY` the place of the answer's evidence
+    :param band: the passage's score band, 0 to 10 (`rag_audit.account.relevance.band`); None if the policy has no
+        threshold
     """
 
     id: str
     text: str
     metadata: dict[str, Json]
+    band: int | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The lower edge of the score band as a cosine, for frameworks that want a score."""
+        return None if self.band is None else self.band / BANDS
 
 
 class Names:
@@ -156,11 +165,12 @@ class Source:
         return self._embedders[digest]
 
     def _found(self, question: str, window: Publication, answer: Answer) -> list[Found]:
-        """An answer's passages. For an account of a tenant with randomized response, the best of all documents that
-        it received."""
+        """An answer's passages that reach the policy's relevance threshold. For an account of a tenant with randomized
+        response, the best of all documents that it received."""
         record = check_receipt(answer.receipt, window, self._key).record
         documents = [d for d in answer.documents if d.text]
-        maximum = self.top_k or Policy.parse(window.policy, field="policy").top_k
+        policy = Policy.parse(window.policy, field="policy")
+        maximum = self.top_k or policy.top_k
         if record.disclosed_set is not None:
             documents = self._party.disclosed_documents(window).best(
                 question, self._embedder(window), maximum
@@ -173,15 +183,21 @@ class Source:
         names = self._names
         if names.header != evidence.header:
             names = self._names = Names(evidence.header)
-        return [self._passage(document, evidence, names, record.tenant) for document in documents[:maximum]]
+        banded: list[tuple[AnsweredDocument, int | None]] = [(document, None) for document in documents]
+        if policy.relevance is not None:
+            banded = [*relevant(documents, question, self._embedder(window), policy.relevance)]
+        return [self._passage(d, band, evidence, names, record.tenant) for d, band in banded[:maximum]]
 
     @staticmethod
-    def _passage(document: AnsweredDocument, evidence: Evidence, names: Names, tenant: str) -> Found:
+    def _passage(
+        document: AnsweredDocument, band: int | None, evidence: Evidence, names: Names, tenant: str
+    ) -> Found:
         fields = document.metadata
         return Found(
             names.name(tenant, document.position, fields),
             document.text,
-            {**fields, KEY: {**evidence.dump(), "position": document.position}},
+            {**fields, KEY: {**evidence.dump(), "position": document.position, "band": band}},
+            band,
         )
 
 

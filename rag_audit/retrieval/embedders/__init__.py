@@ -40,11 +40,14 @@ class PublishedConstants:
     :param dimension: components of its vectors
     :param score_window: lo and hi of the default score window
     :param norm_factor: factor of the integer normalisation; None if the embedder has none, and A1 cannot be proved
+    :param relevance: minimum raw score of a relevant passage, which `rag-audit lab relevance` measured on public texts;
+        None if it was not measured
     """
 
     dimension: int
     score_window: tuple[int, int]
     norm_factor: int | None
+    relevance: int | None = None
 
 
 def published_constants(name: str, model: Path | None = None) -> PublishedConstants:
@@ -62,7 +65,9 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
 
     for static in (wordllama, wordllama_lexical):
         if name == static.NAME:
-            return PublishedConstants(static.DIMENSION, static.SCORE_WINDOW, static.NORM_FACTOR)
+            return PublishedConstants(
+                static.DIMENSION, static.SCORE_WINDOW, static.NORM_FACTOR, static.RELEVANCE
+            )
     if name not in MODELS:
         raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), actual=name)
     known = MODELS[name]

@@ -33,6 +33,9 @@ NORM_FACTOR = 16_593
 SCORE_WINDOW = (420, 1680)
 """0.1 and 0.4 of the largest score, (7 / 0.108)^2. On SQuAD, relevant passages have scores of 620 to 1,820 (from the
 5th to the 95th percentile), and a higher upper end costs retrieval quality under noise (docs/embedders.md)."""
+RELEVANCE = 601
+"""The relevance threshold: 95 of 100 questions of SQuAD reach this raw score with their own passage (`rag-audit lab
+relevance`)."""
 DOCUMENTS = "saturated-1"
 """The name of `WordLlamaLexical.embed_documents`, as the manifest writes it."""
 _COUNT_SHIFT = 10
