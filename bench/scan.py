@@ -134,9 +134,9 @@ def measure_mechanisms(
         column.opening,
     )
     costs["sampling_proof_verify"], _ = measured(
-        lambda: native.scan_coins_verify(documents, bytes(32), slot, KEEP, proof_of_sample)
+        lambda: native.scan_bits_verify(documents, bytes(32), slot, KEEP, proof_of_sample)
     )
-    kept = native.draw_coins(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, KEEP)
+    kept = native.draw_bernoulli_bits(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, KEEP)
     bits = np.frombuffer(kept, np.int8)
     scores = np.frombuffer(case.scores, np.dtype("<i4"))
     positions = native.noised_top_k(
@@ -156,7 +156,7 @@ def measure_mechanisms(
 
     key = replace(key, lo=THRESHOLD - 1, hi=THRESHOLD, lattice=1, listed=LISTED_MOST, flip_probability=CHANCE)
     costs["coins"], coins = measured(SlotProofJob(key, requested.c_seed, BEACON, 1, S0, S1).run)
-    chance = native.draw_coins(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, CHANCE)
+    chance = native.draw_bernoulli_bits(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, CHANCE)
     wins = np.frombuffer(chance, np.int8) | ((scores >= THRESHOLD) & bits.astype(np.bool_))
     listed = [int(p) for p in np.flatnonzero(wins)[:LISTED_MOST]]
     held, after = bytes(documents), np.zeros(documents, np.int8)

@@ -18,13 +18,13 @@ __all__ = [
     "ScanEmbedBatch",
     "ScanIndex",
     "ScanListBatch",
-    "ScanListing",
     "ScanParameters",
+    "ScanRandomizedResponse",
     "ScanTable",
     "bls_signed_in_g1",
     "bls_signed_in_g2",
     "canonical_json",
-    "draw_coins",
+    "draw_bernoulli_bits",
     "draw_noise",
     "ed25519_verifies",
     "groth16_plan",
@@ -51,20 +51,20 @@ __all__ = [
     "ptau_new",
     "ptau_powers",
     "r1cs_unsatisfied",
-    "scan_certify",
-    "scan_coins_certify",
-    "scan_coins_verify",
+    "scan_bits_prove",
+    "scan_bits_verify",
+    "scan_disclosed_empty",
+    "scan_disclosed_rows",
     "scan_embed_prove",
     "scan_embed_verify",
     "scan_generators",
-    "scan_held_rows",
-    "scan_held_zero",
     "scan_limits",
     "scan_list_prove",
     "scan_list_verify",
-    "scan_most_together",
+    "scan_max_batch",
     "scan_protocol",
     "scan_prove",
+    "scan_prove_noise",
     "scan_verify",
     "set_threads",
     "table_tree",
@@ -122,7 +122,7 @@ def table_tree(rows_int8: bytes, dimension: int, depth: int) -> bytes:
 def draw_noise(kappa: bytes, positions: int, gains: list[int]) -> bytes:
     """DGS-1 noise of one slot: `positions` int32 values, each the gain-weighted sum of its draws."""
 
-def draw_coins(kappa: bytes, positions: int, bound: int) -> bytes:
+def draw_bernoulli_bits(kappa: bytes, positions: int, bound: int) -> bytes:
     """One byte a position, 1 where the slot's draw of 40 bits is below the bound, a probability over 2^40."""
 
 def noise_table() -> bytes:
@@ -195,16 +195,16 @@ class PackedIndex:
 
 def top_k(
     runs: list[PackedIndex],
-    asked: list[tuple[bytes, bytes | None]],
+    requests: list[tuple[bytes, bytes | None]],
     lo: int,
     hi: int,
     lattice: int,
     k: int,
-    kept: bytes | None = None,
+    sample: bytes | None = None,
 ) -> list[list[int]]:
     """For each query and its noise (int32, or None for none), the first `k` positions of an index in runs, by
-    quantise(scores of the kept, 0 for the others) + noise: larger first, then smaller position. `kept` is a byte 0 or
-    1 a position; without it all are kept.
+    quantise(scores of the sample, 0 for the others) + noise: larger first, then smaller position. `sample` is a byte 0
+    or 1 a position; without it all positions count.
     """
 
 def noised_top_k(scores: bytes, lo: int, hi: int, lattice: int, noise: bytes, k: int) -> list[int]:
@@ -315,8 +315,8 @@ class ScanIndex:
 
 @final
 class ScanParameters:
-    """What a tenant's policy fixes for its scan proofs; immutable. `kept`: the commitments of the window's coin
-    certificate, verified, of a sampled tenant.
+    """What a tenant's policy fixes for its scan proofs; immutable. `sample`: the commitments of the
+    window's verified sampling proof, of a sampled tenant.
     """
 
     def __new__(
@@ -327,48 +327,48 @@ class ScanParameters:
         lo: int,
         hi: int,
         lattice: int,
-        kept: bytes | None = None,
+        sample: bytes | None = None,
     ) -> Self: ...
 
-def scan_certify(
+def scan_prove_noise(
     index: ScanIndex, parameters: ScanParameters, slots: list[bytes], seeds: list[bytes], low_memory: bool
 ) -> tuple[bytes, list[bytes], list[bytes]]:
-    """Noise certificate of slots (c_seed, beacon, slot), each with its seed: proof, and of each slot the commitments
+    """Noise proof of slots (c_seed, beacon, slot), each with its seed: proof, and of each slot the commitments
     and their secret blindings.
     """
 
-def scan_coins_certify(
+def scan_bits_prove(
     capacity: int, context: bytes, slot_elements: bytes, seed: bytes, bound: int, low_memory: bool
 ) -> tuple[bytes, bytes, bytes]:
-    """Certificate of a slot's coins, which positions' draws are below the bound: proof, commitments, and their secret
-    blindings.
+    """Proof of a slot's Bernoulli bits, which positions' draws are below the bound: proof, commitments, and their
+    secret blindings.
     """
 
-def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
-    """The commitments to the coins that a certificate is about; ValueError with the reason unless it holds."""
+def scan_bits_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
+    """The commitments to the Bernoulli bits that a proof is about; ValueError with the reason unless it holds."""
 
 def scan_prove(
     index: ScanIndex,
     parameters: ScanParameters,
     records: list[tuple[bytes, bytes, bytes, tuple[bytes, bytes], tuple[bytes, bytes]]],
-    certificate: tuple[bytes, list[bytes], list[bytes]] | None,
+    noise_proof: tuple[bytes, list[bytes], list[bytes]] | None,
     key: bytes,
     low_memory: bool,
-    kept: tuple[bytes, bytes] | None = None,
+    sample: tuple[bytes, bytes] | None = None,
 ) -> bytes:
     """Query proof of records, each (record, noise, scores, (query, salt), (positions, salt)), of which the first is
-    c_seed, beacon, slot, context, cq and htopk; noise, scores and positions int32. `certificate`: that of their slots,
-    as `scan_certify` makes it. Without gains there is no certificate, and no noise. `kept`: of a sampled tenant one
-    byte 0 or 1 a position, and the blindings.
+    c_seed, beacon, slot, context, cq and htopk; noise, scores and positions int32. `noise_proof`: that of their slots,
+    as `scan_prove_noise` makes it. Without gains there is no noise proof, and no noise. `sample`: of a sampled tenant
+    one byte 0 or 1 a position, and the blindings.
     """
 
-def scan_most_together(capacity: int, gains: int) -> int:
-    """The most records that one proof may be about, of so many positions and gains."""
+def scan_max_batch(capacity: int, gains: int) -> int:
+    """Maximum records of one proof, for these numbers of positions and gains."""
 
 def scan_verify(
-    index: ScanIndex, parameters: ScanParameters, records: list[bytes], certificate: bytes, proof: bytes
+    index: ScanIndex, parameters: ScanParameters, records: list[bytes], noise_proof: bytes, proof: bytes
 ) -> None:
-    """ValueError with the reason unless certificate (empty without gains) and query proof hold for the records."""
+    """ValueError with the reason unless noise proof (empty without gains) and query proof hold for the records."""
 
 @final
 class ScanBatch:
@@ -379,7 +379,7 @@ class ScanBatch:
         """An empty batch."""
 
     def add(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
-        """Add (records, certificate, proof), each of one record or several; the indices of those that are no proof at
+        """Add (records, noise proof, proof), each of one record or several; the indices of those that are no proof at
         all, with the reason.
         """
 
@@ -389,27 +389,32 @@ class ScanBatch:
     def search(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
         """The indices of those that do not verify, with the reason, whatever was added before."""
 
-    def kept(self) -> int:
-        """Points and scalars that are kept between chunks."""
+    def retained(self) -> int:
+        """Points and scalars that stay in memory between chunks."""
 
 @final
-class ScanListing:
-    """What a listing tenant's policy and window fix; immutable."""
+class ScanRandomizedResponse:
+    """What policy and window of a tenant with randomized response fix; immutable."""
 
     def __new__(
-        cls, window: bytes, kept: bytes, threshold: int, most: int, chance: tuple[bytes, int] | None = None
+        cls,
+        window: bytes,
+        sample: bytes,
+        threshold: int,
+        maximum: int,
+        flip_probability: tuple[bytes, int] | None = None,
     ) -> Self:
-        """Digest of the window, commitments to the kept positions, least relevant score, most positions of a list.
-        `chance`: context and bound of the slots' coins, where records come with their certificates.
+        """Digest of the window, commitments to the sampled positions, minimum relevant score, maximum positions of a
+        list. `flip_probability`: context and bound of the slots' Bernoulli bits, where records come with their proofs.
         """
 
 def scan_list_prove(
     index: ScanIndex,
-    listing: ScanListing,
+    randomized_response: ScanRandomizedResponse,
     record_elements: bytes,
-    chance: tuple[bytes, bytes, bytes],
-    kept: tuple[bytes, bytes],
-    held: tuple[bytes, bytes, bytes],
+    flips: tuple[bytes, bytes, bytes],
+    sample: tuple[bytes, bytes],
+    disclosed: tuple[bytes, bytes, bytes],
     after: bytes,
     scores: bytes,
     query: tuple[bytes, bytes],
@@ -417,40 +422,41 @@ def scan_list_prove(
     key: bytes,
     low_memory: bool,
 ) -> tuple[bytes, bytes]:
-    """Proof of a record's list and the commitments to what the account holds after it, under the blindings `after`,
-    which must be used for nothing else. chance and held: commitments, one byte a position, blindings; kept without the
-    commitments; scores int32; query int8 and its salt; salt_k of htopk."""
+    """Proof of a record's list and the commitments to the account's disclosed set after it, under the blindings
+    `after`, which must be used for nothing else. flips and disclosed: commitments, one byte a position, blindings;
+    sample without the commitments; scores int32; query int8 and its salt; salt_k of htopk."""
 
 def scan_list_verify(
     index: ScanIndex,
-    listing: ScanListing,
+    randomized_response: ScanRandomizedResponse,
     record_elements: bytes,
-    chance_rows: bytes,
-    held_rows: bytes,
+    flip_rows: bytes,
+    disclosed_rows: bytes,
     after_rows: bytes,
     proof: bytes,
 ) -> None:
     """ValueError with the reason unless the proof holds for the record and these commitments; for those to the slot's
-    chance their certificate stands where `listing` has `chance`.
+    Bernoulli bits their proof stands where `randomized_response` has `flip_probability`.
     """
 
-def scan_held_rows(capacity: int, values: bytes, blindings: bytes) -> bytes:
-    """Commitments to what an account holds, one byte a position, under one blinding a row."""
+def scan_disclosed_rows(capacity: int, values: bytes, blindings: bytes) -> bytes:
+    """Commitments to an account's disclosed set, one byte a position, under one blinding a row."""
 
-def scan_held_zero(capacity: int) -> bytes:
-    """The commitments that an account's first record starts from: nothing held, under the blinding 1 in every row."""
+def scan_disclosed_empty(capacity: int) -> bytes:
+    """The commitments that an account's first record starts from: an empty disclosed set, under the blinding 1 in
+    every row."""
 
 @final
 class ScanListBatch:
-    """Records of one listing tenant; as `ScanBatch`."""
+    """Records of one tenant with randomized response; as `ScanBatch`."""
 
     CHUNK: ClassVar[int]
-    def __new__(cls, index: ScanIndex, listing: ScanListing) -> Self:
+    def __new__(cls, index: ScanIndex, randomized_response: ScanRandomizedResponse) -> Self:
         """An empty batch."""
 
     def add(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
-        """Add (record, chance, held before, held after, proof), as for `scan_list_verify`; the indices of those that
-        are no proof at all.
+        """Add (record, flips, disclosed before, disclosed after, proof), as for `scan_list_verify`; the indices of
+        those that are no proof at all.
         """
 
     def holds(self) -> bool:
@@ -459,12 +465,12 @@ class ScanListBatch:
     def search(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
         """The indices of the records that do not verify, with the reason, whatever was added before."""
 
-    def kept(self) -> int:
-        """Points and scalars that are kept between chunks."""
+    def retained(self) -> int:
+        """Points and scalars that stay in memory between chunks."""
 
 @final
 class ScanEmbedBatch:
-    """Proofs of A1 about one table; as `ScanBatch`. `parameters`: most tokens of a query, and A."""
+    """Proofs of A1 about one table; as `ScanBatch`. `parameters`: maximum tokens of a query, and A."""
 
     CHUNK: ClassVar[int]
     def __new__(cls, table: ScanTable, parameters: tuple[int, int]) -> Self:
@@ -479,8 +485,8 @@ class ScanEmbedBatch:
     def search(self, records: list[tuple[bytes, bytes]]) -> list[tuple[int, str]]:
         """The indices of the pairs that do not verify, with the reason, whatever was added before."""
 
-    def kept(self) -> int:
-        """Points and scalars that are kept between chunks."""
+    def retained(self) -> int:
+        """Points and scalars that stay in memory between chunks."""
 
 def scan_protocol() -> bytes:
     """The protocol's digest: of its rules of layout, its limits, and what every kind of run says."""
@@ -516,7 +522,7 @@ def scan_embed_prove(
     tokens: bytes,
     salts: bytes,
 ) -> bytes:
-    """Proof of A1 for (context, hq, cq); parameters are (most tokens, A), tokens uint32, salts of hq and cq."""
+    """Proof of A1 for (context, hq, cq); parameters are (maximum tokens, A), tokens uint32, salts of hq and cq."""
 
 def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
     """ValueError with the reason unless the proof of A1 holds for (context, hq, cq)."""

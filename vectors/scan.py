@@ -41,7 +41,7 @@ def main() -> int:
     environment = dict(os.environ) if check else {**os.environ, "RAG_AUDIT_WRITE_VECTORS": "1"}
     command = ["cargo", "test", "--manifest-path", str(MANIFEST), "--release", "--locked", "--quiet"]
     result = subprocess.run(
-        [*command, "-p", "ragaudit-scan-prover", "--lib", "golden::"], env=environment, check=False
+        [*command, "-p", "ragaudit-scan-prover", "--lib", "test_vectors::"], env=environment, check=False
     )
     if result.returncode and not check:
         print("vectors: put the SHA-256 of the new trace into protocol.rs, then run --check", file=sys.stderr)

@@ -294,7 +294,7 @@ def draw_bernoulli_bits(kappa: int, positions: int, bound: int) -> Int8Array:
     :param bound: the probability of 1, over 2^40
     :raises PolicyError: the bound is not in 1..2^40 - 1
     """
-    bits = _native.draw_coins(to_bytes(kappa), positions, check_probability(bound, "coin"))
+    bits = _native.draw_bernoulli_bits(to_bytes(kappa), positions, check_probability(bound, "coin"))
     return np.frombuffer(bits, np.int8)
 
 

@@ -42,9 +42,9 @@ PATIENCE_S = 300
 """Processor time of a test, after which it counts as one that fails."""
 FAILED = 101
 """What a program of tests ends with where one of them fails."""
-LONG = ("golden", "errors_are", "simulat", "low_memory", "forgotten", "skipped", "mutat")
+LONG = ("test_vectors", "errors_are", "simulat", "low_memory", "forgotten", "skipped", "mutat")
 """Parts of names of tests that make many proofs or large ones."""
-PUBLISHED = ("golden", "published", "errors_are")
+PUBLISHED = ("test_vectors", "published", "errors_are")
 """Parts of names of tests that read published proofs and traces, or count what a run says: that one of them fails shows
 that a check is made, not that a lie passes without it."""
 MADE = r"(?:self|session)\s*\.\s*(?:constrain|claim)(?:_\w+)?\("

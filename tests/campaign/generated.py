@@ -53,7 +53,7 @@ def index() -> _native.ScanIndex:
 def coin(slot: int, bound: int) -> tuple[bytes, bytes, bytes, bytes]:
     """A slot's public elements, and the certificate of its coins with rows and blindings."""
     public = elements(seed_commitment(S0, S1), BEACON, slot)
-    return public, *_native.scan_coins_certify(CAPACITY, CONTEXT, public, elements(S0, S1), bound, False)
+    return public, *_native.scan_bits_prove(CAPACITY, CONTEXT, public, elements(S0, S1), bound, False)
 
 
 def drawn(slot: int, bound: int) -> list[bool]:
@@ -61,19 +61,19 @@ def drawn(slot: int, bound: int) -> list[bool]:
 
 
 @cache
-def listed() -> tuple[_native.ScanListing, tuple[bytes, ...]]:
+def listed() -> tuple[_native.ScanRandomizedResponse, tuple[bytes, ...]]:
     """A listing tenant, and an account's first record with its list's proof, as `scan_list_verify` takes them."""
     slot, kept = 101, drawn(44, KEEP)
     _, _, sample_rows, kept_blindings = coin(44, KEEP)
     _, _, flip_rows, flip_blindings = coin(slot, CHANCE)
-    listing = _native.ScanListing(CONTEXT, sample_rows, 5, LISTED)
+    listing = _native.ScanRandomizedResponse(CONTEXT, sample_rows, 5, LISTED)
     vector, nothing, chance = [3, -2, 5], [False] * CAPACITY, drawn(slot, CHANCE)
     scores = [dot(vector, row) for row in ROWS]
     result = first_winners(winners([score >= 5 for score in scores], kept, nothing, chance), LISTED)
     record = elements(
         seed_commitment(S0, S1), BEACON, slot, 5, vector_commitment(7, vector), list_commitment(8, result)
     )
-    held = _native.scan_held_zero(CAPACITY)
+    held = _native.scan_disclosed_empty(CAPACITY)
     proof, after = _native.scan_list_prove(
         index(), listing, record, (flip_rows, bytes(chance), flip_blindings), (bytes(kept), kept_blindings),
         (held, bytes(nothing), elements(1)), elements(1001), int32(scores), (int8(vector), elements(7)), elements(8),
@@ -99,7 +99,7 @@ def batch() -> tuple[_native.ScanParameters, list[bytes], bytes, bytes]:
         parts.append((record, int32(noise), int32(scores), *salted))
     records = [part[0] for part in parts]
     slots, seeds = [record[:96] for record in records], [elements(S0, S1)] * 2
-    certificate = _native.scan_certify(index(), parameters, slots, seeds, False)
+    certificate = _native.scan_prove_noise(index(), parameters, slots, seeds, False)
     proof = _native.scan_prove(index(), parameters, parts, certificate, KEY, False)
     return parameters, records, certificate[0], proof
 

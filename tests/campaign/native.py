@@ -309,7 +309,7 @@ class Campaign:
         values = [public, proof]
         which = draw.choice((0, 1, 1, 1))
         values[which] = mutated(values[which], draw)
-        result = _native.scan_coins_verify(
+        result = _native.scan_bits_verify(
             generated.CAPACITY, generated.CONTEXT, values[0], generated.KEEP, values[1]
         )
         if values != [public, proof] or result != rows:

@@ -157,7 +157,7 @@ def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest
     [
         (
             "scan_coins",
-            "rag_audit._native.scan_coins_verify",
+            "rag_audit._native.scan_bits_verify",
             lambda *_: generated.coin(44, generated.KEEP)[2],
         ),
         ("scan_list", "rag_audit._native.scan_list_verify", lambda *_: None),
@@ -223,16 +223,21 @@ def test_published_proofs_are_asked_where_no_lie_passes(
 ) -> None:
     """A check that a lie fails by is not left to the published proofs; one that none fails by is."""
     program = tmp_path / "tests"
-    names = ["golden::traces", "noise::tests::lies", "a_published_list_verifies", "errors::errors_are"]
+    names = [
+        "test_vectors::traces",
+        "noise::tests::false_values",
+        "a_published_list_verifies",
+        "errors::errors_are",
+    ]
     listed = "".join(f"{name}: test\n" for name in names)
     program.write_text(f"#!/bin/sh\n[ $# = 2 ] || printf '{listed}'\n")
     program.chmod(0o700)
     tests = (str(program), str(tmp_path))
-    assert checks.names_of(tests, set(), published=False) == ["noise::tests::lies"]
-    assert set(checks.names_of(tests, set(), published=True)) == set(names) - {"noise::tests::lies"}
+    assert checks.names_of(tests, set(), published=False) == ["noise::tests::false_values"]
+    assert set(checks.names_of(tests, set(), published=True)) == set(names) - {"noise::tests::false_values"}
     assert set(checks.names_of(tests, set())) == set(names)
 
-    held = {"1": "noise::tests::lies", "2": "golden::traces"}
+    held = {"1": "noise::tests::false_values", "2": "test_vectors::traces"}
     monkeypatch.setattr(checks, "programs", lambda native, package: [tests])
     monkeypatch.setattr(checks, "reached", lambda program, name: {1, 2, 3})
     monkeypatch.setattr(

@@ -125,7 +125,9 @@ def test_a_batch_names_the_false_ones() -> None:
     result = []
     for core in (native, _native):
         batch = core.ScanBatch(*made(core, of))
-        result.append([batch.add(records), batch.holds(), batch.search(records), batch.kept(), batch.CHUNK])
+        result.append(
+            [batch.add(records), batch.holds(), batch.search(records), batch.retained(), batch.CHUNK]
+        )
         alone = core.ScanBatch(*made(core, of))
         result[-1] += [alone.add(records[:1]), alone.holds()]
     assert result[0] == result[1]
@@ -158,7 +160,7 @@ def test_proofs_of_several_records_and_changed_ones(gains: tuple[int, ...]) -> N
         batch, alone = (core.ScanBatch(index, core.ScanParameters(*of)) for _ in range(2))
         refused = outcome(lambda batch=batch: batch.add([whole, unreadable]))
         result = [alone.add([whole, whole]), alone.holds(), batch.add([whole, *wrong]), batch.holds()]
-        both.append([*result, batch.search([whole, *wrong]), batch.kept(), batch.CHUNK, refused])
+        both.append([*result, batch.search([whole, *wrong]), batch.retained(), batch.CHUNK, refused])
     assert both[0] == both[1]
     assert both[0][:2] == [[], True] and both[0][3] is False
     assert [i for i, _ in both[0][4]] == [*range(1, len(wrong) + 1)]
@@ -198,7 +200,9 @@ def test_lists_and_changed_ones() -> None:
     both = []
     for core in (native, _native):
         index = core.ScanIndex(base64.b64decode(of["index"]), of["dimension"], of["capacity"])
-        listing = core.ScanListing(bytes.fromhex(of["window"]), rows[1], of["threshold"], of["most"])
+        listing = core.ScanRandomizedResponse(
+            bytes.fromhex(of["window"]), rows[1], of["threshold"], of["most"]
+        )
         both.append((core, index, listing))
     result = []
     for held, some in [
@@ -228,15 +232,12 @@ def test_coins_and_changed_ones() -> None:
     slot, proof = elements(of, "c_seed", "beacon", "slot"), proof_of(of)
     context = bytes.fromhex(of["context"])
     rows = [
-        core.scan_coins_verify(of["capacity"], context, slot, of["bound"], proof)
-        for core in (native, _native)
+        core.scan_bits_verify(of["capacity"], context, slot, of["bound"], proof) for core in (native, _native)
     ]
     assert rows[0] == rows[1]
     for bound, some in [(of["bound"] + 1, proof), *((of["bound"], bad) for bad in changed(proof, 6))]:
         here, there = (
-            lambda c=c, bound=bound, some=some: c.scan_coins_verify(
-                of["capacity"], context, slot, bound, some
-            )
+            lambda c=c, bound=bound, some=some: c.scan_bits_verify(of["capacity"], context, slot, bound, some)
             for c in (native, _native)
         )
         assert agree(here, there).startswith("refused: ")
@@ -279,9 +280,9 @@ def test_limits_and_protocol_are_the_native_ones() -> None:
     assert native.scan_limits() == _native.scan_limits()
     assert native._Batch.CHUNK == _native.ScanBatch.CHUNK
     for sizes in ((1, 0), (100_000, 3), (1 << 20, 3), (1 << 24, 0), (1 << 24, 1), (1 << 24, 6)):
-        assert native.scan_most_together(*sizes) == _native.scan_most_together(*sizes)
+        assert native.scan_max_batch(*sizes) == _native.scan_max_batch(*sizes)
     for capacity in (1, 12, 1000):
-        assert native.scan_held_zero(capacity) == _native.scan_held_zero(capacity)
+        assert native.scan_disclosed_empty(capacity) == _native.scan_disclosed_empty(capacity)
 
 
 @pytest.fixture(scope="module")

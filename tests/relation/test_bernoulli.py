@@ -36,7 +36,7 @@ def test_known_draws_and_coins() -> None:
     for case in BODY["coins"]:
         kappa, expected = element(case, "kappa"), bits(case["result"])
         assert bernoulli_bits(kappa, case["count"], case["bound"]) == expected
-        native = _native.draw_coins(field.to_bytes(kappa), case["count"], case["bound"])
+        native = _native.draw_bernoulli_bits(field.to_bytes(kappa), case["count"], case["bound"])
         assert [bool(b) for b in native] == expected
 
 
@@ -75,7 +75,7 @@ def test_faults_are_refused(case: dict[str, Any]) -> None:
         with pytest.raises(PolicyError):
             bernoulli_bits(1, 1, case["bound"])
         with pytest.raises(Exception, match="bound"):
-            _native.draw_coins(field.to_bytes(1), 1, case["bound"])
+            _native.draw_bernoulli_bits(field.to_bytes(1), 1, case["bound"])
     elif "winners" in case:
         with pytest.raises(PolicyError):
             first_winners(bits(case["winners"]), case["most"])
@@ -125,7 +125,7 @@ def test_lists_are_the_first_winners(values: list[bool], maximum: int) -> None:
 
 @given(st.integers(0, 2**200), st.integers(1, PROBABILITY_RANGE - 1))
 def test_the_native_core_draws_the_same_coins(kappa: int, bound: int) -> None:
-    native = _native.draw_coins(field.to_bytes(kappa), 81, bound)
+    native = _native.draw_bernoulli_bits(field.to_bytes(kappa), 81, bound)
     assert [bool(b) for b in native] == bernoulli_bits(kappa, 81, bound)
 
 

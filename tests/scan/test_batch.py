@@ -309,7 +309,7 @@ def test_the_record_that_has_no_proof_is_named(made: Made) -> None:
 
 
 def test_as_many_records_are_named_as_fit(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_audit._native.scan_certify", lambda *a: pytest.fail("started"))
+    monkeypatch.setattr("rag_audit._native.scan_prove_noise", lambda *a: pytest.fail("started"))
     jobs = [requested(made.key, slot) for slot in (101, 102, 103, 104, 105)]
     sizes = {n: memory.batch_bytes(CAPACITY, (1, 8), n) for n in range(1, 6)}
     assert sorted(sizes.values()) == list(sizes.values())

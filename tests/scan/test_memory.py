@@ -42,7 +42,7 @@ def free(monkeypatch: pytest.MonkeyPatch, count: int | None) -> None:
 def test_a_certificate_that_does_not_fit_is_not_started(
     job: SlotProofJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit._native.scan_certify", lambda *a: pytest.fail("started"))
+    monkeypatch.setattr("rag_audit._native.scan_prove_noise", lambda *a: pytest.fail("started"))
     needed = memory.drawn_proof_bytes(CAPACITY, GAINS)
     free(monkeypatch, needed - 1)
     with pytest.raises(MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free.* at noise proof"):

@@ -44,10 +44,8 @@ def index() -> _native.ScanIndex:
 def certified(slot: int, bound: int) -> tuple[list[bool], bytes, bytes]:
     """The coins of a slot with their commitments, which the certificate says are theirs, and the blindings."""
     public = elements(seed_commitment(S0, S1), BEACON, slot)
-    proof, rows, blindings = _native.scan_coins_certify(
-        CAPACITY, WINDOW, public, elements(S0, S1), bound, False
-    )
-    assert _native.scan_coins_verify(CAPACITY, WINDOW, public, bound, proof) == rows
+    proof, rows, blindings = _native.scan_bits_prove(CAPACITY, WINDOW, public, elements(S0, S1), bound, False)
+    assert _native.scan_bits_verify(CAPACITY, WINDOW, public, bound, proof) == rows
     return bernoulli_bits(noise_key(S0, S1, BEACON, slot), CAPACITY, bound), rows, blindings
 
 
@@ -67,15 +65,15 @@ class Record:
 
 @dataclass(frozen=True)
 class Chain:
-    listing: _native.ScanListing
+    listing: _native.ScanRandomizedResponse
     records: list[Record]
 
 
 @pytest.fixture(scope="module")
 def chain(index: _native.ScanIndex) -> Chain:
     kept, sample_rows, kept_blindings = certified(SAMPLE_SLOT, KEEP)
-    listing = _native.ScanListing(WINDOW, sample_rows, THRESHOLD, MOST)
-    held, rows, blinding = [False] * CAPACITY, _native.scan_held_zero(CAPACITY), elements(1)
+    listing = _native.ScanRandomizedResponse(WINDOW, sample_rows, THRESHOLD, MOST)
+    held, rows, blinding = [False] * CAPACITY, _native.scan_disclosed_empty(CAPACITY), elements(1)
     records = []
     for slot in (101, 102, 103):
         chance, flip_rows, flip_blindings = certified(slot, CHANCE)
@@ -100,7 +98,7 @@ def chain(index: _native.ScanIndex) -> Chain:
             BLINDING_KEY,
             False,
         )
-        assert after_rows == _native.scan_held_rows(CAPACITY, packed(after), next_blinding)
+        assert after_rows == _native.scan_disclosed_rows(CAPACITY, packed(after), next_blinding)
         records.append(Record(public, flip_rows, rows, after_rows, proof, listed))
         held, rows, blinding = after, after_rows, next_blinding
     return Chain(listing, records)
@@ -125,7 +123,7 @@ def test_the_lists_of_the_reference_verify(index: _native.ScanIndex, chain: Chai
 
 def test_a_chain_starts_with_nothing_held_and_has_no_gap(index: _native.ScanIndex, chain: Chain) -> None:
     first, second, third = chain.records
-    assert first.held == _native.scan_held_rows(CAPACITY, bytes(CAPACITY), elements(1))
+    assert first.held == _native.scan_disclosed_rows(CAPACITY, bytes(CAPACITY), elements(1))
     for forked in [replace(third, held=second.held), replace(second, held=first.held)]:
         with pytest.raises(ValueError, match="the proof is false"):
             _native.scan_list_verify(index, chain.listing, *forked.parts)
@@ -147,10 +145,10 @@ def test_another_statement_is_refused(index: _native.ScanIndex, chain: Chain) ->
             _native.scan_list_verify(index, chain.listing, *changed.parts)
     _, sample_rows, _ = certified(SAMPLE_SLOT, KEEP)
     for other_listing in [
-        _native.ScanListing(bytes(32), sample_rows, THRESHOLD, MOST),
-        _native.ScanListing(WINDOW, first.flips, THRESHOLD, MOST),
-        _native.ScanListing(WINDOW, sample_rows, THRESHOLD + 1, MOST),
-        _native.ScanListing(WINDOW, sample_rows, THRESHOLD, MOST + 1),
+        _native.ScanRandomizedResponse(bytes(32), sample_rows, THRESHOLD, MOST),
+        _native.ScanRandomizedResponse(WINDOW, first.flips, THRESHOLD, MOST),
+        _native.ScanRandomizedResponse(WINDOW, sample_rows, THRESHOLD + 1, MOST),
+        _native.ScanRandomizedResponse(WINDOW, sample_rows, THRESHOLD, MOST + 1),
     ]:
         with pytest.raises(ValueError, match="the proof is false"):
             _native.scan_list_verify(index, other_listing, *first.parts)
@@ -171,7 +169,7 @@ def test_malformed_parts_have_a_name(index: _native.ScanIndex, chain: Chain) -> 
     false = replace(second, proof=first.proof)
     assert batch(index, chain, [replace(first, held=b""), false, first]) == [0, 1]
     for threshold, maximum, name in [(0, MOST, "threshold"), (THRESHOLD, CAPACITY + 1, "listed positions")]:
-        listing = _native.ScanListing(WINDOW, first.flips, threshold, maximum)
+        listing = _native.ScanRandomizedResponse(WINDOW, first.flips, threshold, maximum)
         with pytest.raises(ValueError, match=f"{name}: expected 1 to"):
             _native.scan_list_verify(index, listing, *first.parts)
 
@@ -182,9 +180,9 @@ def test_malformed_parts_have_a_name(index: _native.ScanIndex, chain: Chain) -> 
 )
 def test_held_rows_are_of_bits(values: bytes, blindings: bytes) -> None:
     with pytest.raises(ValueError, match="bits: expected"):
-        _native.scan_held_rows(300, values, blindings)
+        _native.scan_disclosed_rows(300, values, blindings)
     with pytest.raises(ValueError, match="blindings"):
-        _native.scan_held_rows(300, bytes(300), to_bytes(0)[:-1] + MODULUS.to_bytes(32, "big"))
+        _native.scan_disclosed_rows(300, bytes(300), to_bytes(0)[:-1] + MODULUS.to_bytes(32, "big"))
 
 
 def test_the_published_list_is_accepted() -> None:
@@ -196,7 +194,9 @@ def test_the_published_list_is_accepted() -> None:
     index = _native.ScanIndex(data(result["index"]), result["dimension"], result["capacity"])
     assert index.digest().hex() == result["index_digest"]
     kept = data(result["kept"]["commitments"])
-    listing = _native.ScanListing(bytes.fromhex(result["window"]), kept, result["threshold"], result["most"])
+    listing = _native.ScanRandomizedResponse(
+        bytes.fromhex(result["window"]), kept, result["threshold"], result["most"]
+    )
     public = b"".join(
         bytes.fromhex(result[name]) for name in ("c_seed", "beacon", "slot", "context", "cq", "htopk")
     )
@@ -215,4 +215,4 @@ def test_the_published_list_is_accepted() -> None:
     bits = [[bool(b) for b in result[name]["bits"]] for name in ("kept", "held", "chance")]
     listed = first_winners(winners(relevant, *bits), result["most"])
     assert list_commitment(int(result["list_salt"], 16), listed) == int(result["htopk"], 16)
-    assert _native.scan_held_zero(result["capacity"]) == rows[1]
+    assert _native.scan_disclosed_empty(result["capacity"]) == rows[1]

@@ -103,7 +103,7 @@ def test_records_of_sampled_tenants_have_the_native_core_s_outcomes(
     rows = np.random.default_rng(5).integers(-7, 8, (N, DIMENSION), dtype=np.int8)
     points = commit_index(rows.tobytes(), DIMENSION, N, KEY)
     index = _native.ScanIndex(points, DIMENSION, N)
-    kept = _native.scan_coins_certify(N, WINDOW, slot(7), SEED, BOUND, False)
+    kept = _native.scan_bits_prove(N, WINDOW, slot(7), SEED, BOUND, False)
     tenant = Tenant(index, rows, kept if sampled else None, gains)
     record = tenant.record(1)
     key = ScanKey(points, DIMENSION, N, WINDOW, gains, LISTED, *SCORES, kept[1] if sampled else None)

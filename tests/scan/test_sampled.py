@@ -32,14 +32,14 @@ def kappa(number: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def certificate() -> tuple[bytes, bytes, bytes]:
-    return _native.scan_coins_certify(N, CONTEXT, slot(7), SEED, BOUND, False)
+    return _native.scan_bits_prove(N, CONTEXT, slot(7), SEED, BOUND, False)
 
 
 def test_a_coin_certificate_is_about_the_relations_coins(certificate: tuple[bytes, bytes, bytes]) -> None:
     proof, rows, blindings = certificate
     assert len(rows) == len(blindings) == 32
-    assert _native.scan_coins_verify(N, CONTEXT, slot(7), BOUND, proof) == rows
-    low = _native.scan_coins_certify(N, CONTEXT, slot(7), SEED, BOUND, True)
+    assert _native.scan_bits_verify(N, CONTEXT, slot(7), BOUND, proof) == rows
+    low = _native.scan_bits_prove(N, CONTEXT, slot(7), SEED, BOUND, True)
     assert len(low[0]) == len(proof) and low[1] != rows, "blindings are fresh"
     for arguments in (
         (N + 1, CONTEXT, slot(7), BOUND),
@@ -48,21 +48,21 @@ def test_a_coin_certificate_is_about_the_relations_coins(certificate: tuple[byte
         (N, CONTEXT, slot(7), BOUND + 1),
     ):
         with pytest.raises(ValueError, match=r"equations do not hold|malformed"):
-            _native.scan_coins_verify(*arguments, proof)
+            _native.scan_bits_verify(*arguments, proof)
 
 
 @pytest.mark.parametrize("bound", [0, 1 << 40, (1 << 64) - 1])
 def test_a_bound_is_a_probability(bound: int) -> None:
     with pytest.raises(ValueError, match="bound"):
-        _native.scan_coins_certify(N, CONTEXT, slot(7), SEED, bound, False)
+        _native.scan_bits_prove(N, CONTEXT, slot(7), SEED, bound, False)
     with pytest.raises(ValueError, match="bound"):
-        _native.scan_coins_verify(N, CONTEXT, slot(7), bound, b"")
+        _native.scan_bits_verify(N, CONTEXT, slot(7), bound, b"")
 
 
 def test_the_published_coins_are_accepted() -> None:
     result = json.loads((FOLDER / "proofs.json").read_text("utf-8"))["coins"]
     elements = b"".join(bytes.fromhex(result[name]) for name in ("c_seed", "beacon", "slot"))
-    _native.scan_coins_verify(
+    _native.scan_bits_verify(
         result["capacity"], bytes.fromhex(result["context"]), elements, result["bound"], data(result["proof"])
     )
     s0, s1 = map(element, result["seed"])
@@ -99,7 +99,7 @@ class Tenant(NamedTuple):
         certificate, noise = None, b""
         drawn = bytes(4 * N)
         if self.gains:
-            certificate = _native.scan_certify(self.index, parameters, [slot(number)], [SEED], False)
+            certificate = _native.scan_prove_noise(self.index, parameters, [slot(number)], [SEED], False)
             noise = drawn = _native.draw_noise(kappa(number), N, list(self.gains))
         scored = (scores * np.array(bits, dtype=np.int32)).astype(np.int32)
         positions = _native.noised_top_k(scored.tobytes(), *SCORES, drawn, LISTED)
@@ -155,7 +155,7 @@ def test_a_certificate_is_there_exactly_if_there_is_noise(tenant: Tenant) -> Non
 
 def test_a_proof_is_of_its_tenants_kept_positions(tenant: Tenant, certificate: Any) -> None:
     record = tenant.record(1)
-    _, rows, _ = _native.scan_coins_certify(N, CONTEXT, slot(8), SEED, BOUND, False)
+    _, rows, _ = _native.scan_bits_prove(N, CONTEXT, slot(8), SEED, BOUND, False)
     others = [rows, None] if tenant.kept else [rows, certificate[1]]
     for kept in others:
         parameters = _native.ScanParameters(WINDOW, list(tenant.gains), LISTED, *SCORES, kept)

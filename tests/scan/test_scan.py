@@ -374,7 +374,7 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
     kept = []
     for _ in range(3):
         assert batch.add([record] * 10) == []
-        kept.append(batch.kept())
+        kept.append(batch.retained())
     assert batch.holds() and kept == [kept[0]] * 3
 
 

@@ -69,7 +69,7 @@ def proofs(*, same: bool, seed: int, capacity: int = CAPACITY) -> tuple[Work, Wo
     requested = (public, noise, scores.tobytes(), (vector.tobytes(), to_bytes(6)), (listed, to_bytes(7)))
 
     def prove_drawn() -> tuple[bytes, list[bytes], list[bytes]]:
-        return _native.scan_certify(index, parameters, [slot], [elements(seed, 2)], False)
+        return _native.scan_prove_noise(index, parameters, [slot], [elements(seed, 2)], False)
 
     result = prove_drawn()
 

@@ -90,12 +90,12 @@ def blindings(name: str, data: bytes) -> dict[str, bytes]:
 CERTIFICATE = f"""
 index = _native.ScanIndex.commit(bytes({CAPACITY * 16}), 16, {CAPACITY}, bytes(32))
 parameters = _native.ScanParameters(bytes(32), {list(GAINS)}, 5, 20, 160, 64)
-_, _, [blindings] = _native.scan_certify(index, parameters, [take()], [take()], False)
+_, _, [blindings] = _native.scan_prove_noise(index, parameters, [take()], [take()], False)
 give(keep(blindings))
 """
 
 COINS = f"""
-_, _, blindings = _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, take(), take(), {KEEP}, False)
+_, _, blindings = _native.scan_bits_prove({CAPACITY}, {CONTEXT!r}, take(), take(), {KEEP}, False)
 give(keep(blindings))
 """
 
@@ -200,9 +200,9 @@ QUERY = (
     INDEX
     + f"""
 slot, seed = take(), take()
-_, rows, openings = _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False)
+_, rows, openings = _native.scan_bits_prove({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False)
 parameters = _native.ScanParameters({WINDOW!r}, {list(GAINS)}, {LISTED}, {LO}, {HI}, {LATTICE}, rows)
-certificate = _native.scan_certify(index, parameters, [take()], [seed], False)
+certificate = _native.scan_prove_noise(index, parameters, [take()], [seed], False)
 public, scores, vector, salt_c, positions, salt_k, noise, kept = (take() for _ in range(8))
 asked = (public, noise, scores, (vector, salt_c), (positions, salt_k))
 _native.scan_prove(index, parameters, [asked], certificate, key, False, (kept, openings))
@@ -233,7 +233,7 @@ for _ in range(2):
     seeds.append(seed)
     records.append((public, noise, scores, (vector, salt_c), (positions, salt_k)))
 slots = [record[0][:96] for record in records]
-certificate = _native.scan_certify(index, parameters, slots, seeds, False)
+certificate = _native.scan_prove_noise(index, parameters, slots, seeds, False)
 _native.scan_prove(index, parameters, records, certificate, key, False)
 give(b"".join(map(keep, certificate[2])))
 """
@@ -264,12 +264,12 @@ LIST = (
     + f"""
 seed, kept, slots = take(), take(), (take(), take())
 (_, sample_rows, kept_openings), (_, rows, openings) = (
-    _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False) for slot in slots
+    _native.scan_bits_prove({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False) for slot in slots
 )
 keep(kept_openings), keep(openings)
-listing = _native.ScanListing({WINDOW!r}, sample_rows, 30, {MOST})
+listing = _native.ScanRandomizedResponse({WINDOW!r}, sample_rows, 30, {MOST})
 public, scores, vector, salt_c, salt_k, chance, before, opening, after = (take() for _ in range(9))
-disclosed_rows = _native.scan_held_rows({CAPACITY}, before, opening)
+disclosed_rows = _native.scan_disclosed_rows({CAPACITY}, before, opening)
 _native.scan_list_prove(
     index, listing, public, (rows, chance, openings), (kept, kept_openings), (disclosed_rows, before, opening),
     after, scores, (vector, salt_c), salt_k, key, False,

@@ -2,10 +2,9 @@
 use std::sync::Arc;
 
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
-use ragaudit_bench::{coalition, coin_statement, Case, EmbedCase, ListCase};
+use ragaudit_bench::{bernoulli_statement, coalition, Case, EmbedCase, ListCase};
 use ragaudit_field_simd::poseidon::{permute, WIDTH};
-use ragaudit_scan_prover::answer::{certify, prove, verify, Item};
-use ragaudit_scan_prover::asked::Asked;
+use ragaudit_scan_prover::answer::{prove, prove_noise, verify, Item};
 use ragaudit_scan_prover::batch::verify_all;
 use ragaudit_scan_prover::claims::Bound;
 use ragaudit_scan_prover::coalition::{prove_pairs, prove_records, verify_coalition};
@@ -15,15 +14,16 @@ use ragaudit_scan_prover::expr::Expr;
 use ragaudit_scan_prover::group::{
     decode_points, encode_points, small_msm, vector_generators, Fr, G1Affine,
 };
+use ragaudit_scan_prover::hidden_query::HiddenQuery;
 use ragaudit_scan_prover::index::commit_index;
-use ragaudit_scan_prover::link::{commit_query, Link, LinkSecret};
-use ragaudit_scan_prover::lists::{self, Rows};
+use ragaudit_scan_prover::index_link::{commit_query, IndexLink, IndexLinkSecret};
 use ragaudit_scan_prover::lookup::{lookups, Count, Entry, Segment};
 use ragaudit_scan_prover::mle::{evaluate, Weight};
 use ragaudit_scan_prover::numbers::from_small;
 use ragaudit_scan_prover::poseidon::hashes;
 use ragaudit_scan_prover::prover::Prover;
-use ragaudit_scan_prover::query::Certified;
+use ragaudit_scan_prover::query::ProvenColumns;
+use ragaudit_scan_prover::randomized_response_records::{self, Rows};
 use ragaudit_scan_prover::session::{Column, ColumnId, Opening, Session};
 use ragaudit_scan_prover::sumcheck::{sumcheck, Gate};
 use ragaudit_scan_prover::transcript::Transcript;
@@ -121,11 +121,11 @@ fn matrix_vector(c: &mut Criterion) {
         session
     };
     let blindings = |place| case.key.blinding(place);
-    let link = || Link {
+    let link = || IndexLink {
         index: &case.index,
         queries: vec![query],
-        secret: Some(LinkSecret {
-            asked: vec![Asked {
+        secret: Some(IndexLinkSecret {
+            hidden_queries: vec![HiddenQuery {
                 components: &case.answer.query,
                 salt,
             }],
@@ -219,8 +219,8 @@ fn records(c: &mut Criterion) {
         group.bench_function(name("index"), |b| {
             b.iter(|| commit_index(&case.rows, case.dimension, capacity, &case.key))
         });
-        let certificate = || {
-            certify(
+        let noise_proof = || {
+            prove_noise(
                 &case.index,
                 &case.parameters,
                 &[case.record.slot],
@@ -228,18 +228,18 @@ fn records(c: &mut Criterion) {
                 false,
             )
         };
-        group.bench_function(name("certificate"), |b| b.iter(certificate));
-        let made = certificate().expect("a true statement");
+        group.bench_function(name("certificate"), |b| b.iter(noise_proof));
+        let result = noise_proof().expect("a true statement");
         let proof = || {
             prove(
                 &case.index,
                 &case.parameters,
                 &[case.record],
                 answers,
-                &made.proof,
-                Certified {
-                    noise: &made.columns,
-                    kept: None,
+                &result.proof,
+                ProvenColumns {
+                    noise: &result.columns,
+                    sample: None,
                 },
                 &case.key,
                 false,
@@ -247,7 +247,7 @@ fn records(c: &mut Criterion) {
         };
         group.bench_function(name("query proof"), |b| b.iter(proof));
         let proof = proof().expect("a true statement");
-        let item = Item::single(case.record, [&made.proof, &proof]);
+        let item = Item::single(case.record, [&result.proof, &proof]);
         group.bench_function(name("verify"), |b| {
             b.iter(|| verify(&case.index, &case.parameters, item.clone()).expect("it holds"))
         });
@@ -259,7 +259,7 @@ fn records(c: &mut Criterion) {
     group.finish();
 }
 
-/// What a sampled tenant needs: the window's coins once, and exact answers without a certificate of their own.
+/// What a sampled tenant needs: the window's Bernoulli bits once, and exact answers without a noise proof of their own.
 fn sampled(c: &mut Criterion) {
     let mut group = c.benchmark_group("sampled");
     group.sample_size(10);
@@ -268,42 +268,43 @@ fn sampled(c: &mut Criterion) {
         let (seeds, answers) = ([case.seed.clone()], std::slice::from_ref(&case.answer));
         let name =
             |what| BenchmarkId::new(what, format!("{capacity} positions, {} gains", gains.len()));
-        let (statement, coins) = (
-            coin_statement(capacity),
-            case.coins.as_ref().expect("sampled"),
+        let (statement, bernoulli) = (
+            bernoulli_statement(capacity),
+            case.bernoulli.as_ref().expect("sampled"),
         );
         if gains.is_empty() {
             group.bench_function(name("coin certificate"), |b| {
                 b.iter(|| drawn::prove(&statement, &seeds, false))
             });
             group.bench_function(name("verify the coins"), |b| {
-                b.iter(|| drawn::verify(&statement, &coins.proof).expect("it holds"))
+                b.iter(|| drawn::verify(&statement, &bernoulli.proof).expect("it holds"))
             });
         }
-        let certificate = (!gains.is_empty()).then(|| {
+        let noise_proof = (!gains.is_empty()).then(|| {
             let slots = [case.record.slot];
-            certify(&case.index, &case.parameters, &slots, &seeds, false).expect("a certificate")
+            prove_noise(&case.index, &case.parameters, &slots, &seeds, false)
+                .expect("a certificate")
         });
-        let certified = Certified {
-            noise: certificate.as_ref().map_or(&[], |made| &made.columns),
-            kept: Some(&coins.columns[0]),
+        let proven = ProvenColumns {
+            noise: noise_proof.as_ref().map_or(&[], |result| &result.columns),
+            sample: Some(&bernoulli.columns[0]),
         };
-        let certificate = certificate.as_ref().map_or(&[][..], |made| &made.proof);
+        let noise_proof = noise_proof.as_ref().map_or(&[][..], |result| &result.proof);
         let proof = || {
             prove(
                 &case.index,
                 &case.parameters,
                 &[case.record],
                 answers,
-                certificate,
-                certified,
+                noise_proof,
+                proven,
                 &case.key,
                 false,
             )
         };
         group.bench_function(name("query proof"), |b| b.iter(proof));
         let proof = proof().expect("a true statement");
-        let item = Item::single(case.record, [certificate, &proof]);
+        let item = Item::single(case.record, [noise_proof, &proof]);
         group.bench_function(name("verify"), |b| {
             b.iter(|| verify(&case.index, &case.parameters, item.clone()).expect("it holds"))
         });
@@ -319,15 +320,19 @@ fn record_lists(c: &mut Criterion) {
         let name = |what| BenchmarkId::new(what, format!("{capacity} positions"));
         group.bench_function(name("prove"), |b| b.iter(|| case.prove()));
         let (proof, after) = case.prove().expect("a true statement");
-        let [chance, held] = [&case.chance, &case.held].map(|column| encode_points(&column.rows));
+        let [flips, disclosed] =
+            [&case.flips, &case.disclosed].map(|column| encode_points(&column.rows));
         let rows = Rows {
-            chance: &chance,
-            held: &held,
+            flips: &flips,
+            disclosed: &disclosed,
             after: &after,
         };
         let (index, item) = (&case.case.index, (case.record, rows, &proof[..]));
         group.bench_function(name("verify"), |b| {
-            b.iter(|| lists::verify(index, &case.constants, &item).expect("it holds"))
+            b.iter(|| {
+                randomized_response_records::verify(index, &case.constants, &item)
+                    .expect("it holds")
+            })
         });
         let batch = vec![item; 10];
         group.bench_function(name("verify ten"), |b| {

@@ -6,20 +6,20 @@ use ragaudit_field_simd::noise::draw;
 use ragaudit_field_simd::poseidon::{hash, hash_list};
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 use ragaudit_scan_prover::answer::{Parameters, Record, Slot};
+use ragaudit_scan_prover::bernoulli::{Bernoulli, BernoulliStatement};
 use ragaudit_scan_prover::coalition::{
     distinct_norms, Blocks, CoalitionSecret, CoalitionStatement,
 };
-use ragaudit_scan_prover::coins::{CoinStatement, Coins};
-use ragaudit_scan_prover::drawn::{self, Certificate};
+use ragaudit_scan_prover::drawn::{self, DrawnProof};
 use ragaudit_scan_prover::embed::{EmbedStatement, Query};
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, IndexKey};
 use ragaudit_scan_prover::noise::{noise_key, Seed};
 use ragaudit_scan_prover::query::Answer;
 
-mod listing;
+mod randomized_response;
 
-pub use listing::ListCase;
+pub use randomized_response::ListCase;
 
 const NORM_FACTOR: u64 = 8145;
 
@@ -45,18 +45,18 @@ pub struct Case {
     pub record: Record,
     pub answer: Answer,
     /// Of a sampled tenant.
-    pub coins: Option<Certificate>,
+    pub bernoulli: Option<DrawnProof>,
 }
 
-/// About the coins of 0.9 of a tenant's positions.
-pub fn coin_statement(capacity: usize) -> CoinStatement {
+/// About the Bernoulli bits of 0.9 of a tenant's positions.
+pub fn bernoulli_statement(capacity: usize) -> BernoulliStatement {
     let slot = Slot {
         c_seed: hash(&[1u8, 1, 2].map(Fr::from)).expect("three inputs fit"),
         beacon: Fr::from(8u8),
         slot: Fr::from(99u8),
     };
     let bound = 989_560_464_998;
-    CoinStatement::single([6; 32], slot, capacity, Coins { bound })
+    BernoulliStatement::single([6; 32], slot, capacity, Bernoulli { bound })
 }
 
 impl Case {
@@ -67,16 +67,16 @@ impl Case {
 
     pub fn sampled(capacity: usize, dimension: usize, gains: &[u32]) -> Self {
         let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
-        let coins = drawn::prove(
-            &coin_statement(capacity),
+        let bernoulli = drawn::prove(
+            &bernoulli_statement(capacity),
             std::slice::from_ref(&seed),
             false,
         )
         .expect("a true statement");
-        Self::of(capacity, dimension, gains, Some(coins))
+        Self::of(capacity, dimension, gains, Some(bernoulli))
     }
 
-    fn of(capacity: usize, dimension: usize, gains: &[u32], coins: Option<Certificate>) -> Self {
+    fn of(capacity: usize, dimension: usize, gains: &[u32], bernoulli: Option<DrawnProof>) -> Self {
         let (key, seed) = (IndexKey([9; 32]), Seed([Fr::from(1u8), Fr::from(2u8)]));
         let rows: Vec<i8> = (0..capacity * dimension).map(int4).collect();
         let query: Vec<i8> = (0..dimension).map(|j| int4(3 * j + 1)).collect();
@@ -87,7 +87,9 @@ impl Case {
             lo: 101,
             hi: 810,
             lattice: 128,
-            kept: coins.as_ref().map(|coins| coins.columns[0].rows.clone()),
+            sample: bernoulli
+                .as_ref()
+                .map(|bernoulli| bernoulli.columns[0].rows.clone()),
         };
         let slot = Slot {
             c_seed: hash(&[Fr::from(1u8), seed.0[0], seed.0[1]]).expect("three inputs fit"),
@@ -109,12 +111,12 @@ impl Case {
         };
         // Quantised, a score of 0 is 0.
         let mut scoring = scores.clone();
-        if let Some(opening) = coins
+        if let Some(opening) = bernoulli
             .as_ref()
-            .and_then(|coins| coins.columns[0].opening.as_ref())
+            .and_then(|bernoulli| bernoulli.columns[0].opening.as_ref())
         {
-            let kept = scoring.iter_mut().zip(&opening.values);
-            kept.for_each(|(score, coin)| *score *= *coin as i32);
+            let sample = scoring.iter_mut().zip(&opening.values);
+            sample.for_each(|(score, bit)| *score *= *bit as i32);
         }
         let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice)
             .expect("a well-formed window");
@@ -142,7 +144,7 @@ impl Case {
             rows,
             dimension,
             parameters,
-            coins,
+            bernoulli,
         }
     }
 }

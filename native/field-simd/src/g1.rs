@@ -550,11 +550,11 @@ mod tests {
         for count in [1, 8, 9, 35] {
             let mut expected = vec![Fq::ZERO; count];
             powers(Portable, &xs[..count], &mut expected);
-            let mut found = vec![Fq::ZERO; count];
-            powers(Tracked, &xs[..count], &mut found);
-            assert_eq!(found, expected);
-            dispatch!(l => powers(l, &xs[..count], &mut found));
-            assert_eq!(found, expected);
+            let mut actual = vec![Fq::ZERO; count];
+            powers(Tracked, &xs[..count], &mut actual);
+            assert_eq!(actual, expected);
+            dispatch!(l => powers(l, &xs[..count], &mut actual));
+            assert_eq!(actual, expected);
         }
     }
 

@@ -388,14 +388,14 @@ mod tests {
 
     /// All kernels that this processor can run.
     fn kernels() -> Vec<Kernel> {
-        let mut found: Vec<Kernel> = vec![portable, kernel()];
+        let mut actual: Vec<Kernel> = vec![portable, kernel()];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2.
-            found
+            actual
                 .push(|rows, query, offset, out| unsafe { avx2::scores(rows, query, offset, out) });
         }
-        found
+        actual
     }
 
     #[test]

@@ -132,14 +132,14 @@ impl Tree {
         node(&self.over(low, middle), &self.over(middle, high))
     }
 
-    fn within(&self, field: &str, found: usize, most: usize) -> Result<(), Error> {
-        if found <= most {
+    fn within(&self, field: &str, actual: usize, maximum: usize) -> Result<(), Error> {
+        if actual <= maximum {
             return Ok(());
         }
         Err(Error::invalid(
             field,
-            format!("at most {most}"),
-            found.to_string(),
+            format!("at most {maximum}"),
+            actual.to_string(),
         ))
     }
 }
@@ -199,8 +199,8 @@ mod tests {
             assert_eq!(tree.root(n).unwrap(), root(&leaves[..n]));
             for i in 0..n {
                 let path = tree.inclusion_path(i, n).unwrap();
-                let found = path_root(leaves[i], i as u64, n as u64, &path);
-                assert_eq!(found, Some(root(&leaves[..n])), "{i} of {n}");
+                let actual = path_root(leaves[i], i as u64, n as u64, &path);
+                assert_eq!(actual, Some(root(&leaves[..n])), "{i} of {n}");
                 if let [_, rest @ ..] = &path[..] {
                     assert_eq!(path_root(leaves[i], i as u64, n as u64, rest), None);
                 }

@@ -396,11 +396,11 @@ mod tests {
                 })
                 .collect();
             assert_eq!(sums(&tables, &digits, width), plain);
-            let mut found = vec![G1Affine::zero(); width];
-            assert!(sum_lanes(Portable, &tables, &digits, &mut found));
-            assert_eq!(found, plain);
-            assert!(sum_lanes(Tracked, &tables, &digits, &mut found));
-            assert_eq!(found, plain);
+            let mut actual = vec![G1Affine::zero(); width];
+            assert!(sum_lanes(Portable, &tables, &digits, &mut actual));
+            assert_eq!(actual, plain);
+            assert!(sum_lanes(Tracked, &tables, &digits, &mut actual));
+            assert_eq!(actual, plain);
         }
     }
 
@@ -414,7 +414,7 @@ mod tests {
             .chain([200; 8])
             .chain([200; 8])
             .collect();
-        let found = sums(&tables, &digits, 8);
-        assert!(found.iter().all(|p| *p == times(&point, 145)));
+        let actual = sums(&tables, &digits, 8);
+        assert!(actual.iter().all(|p| *p == times(&point, 145)));
     }
 }

@@ -17,7 +17,7 @@ use crate::limbs::{from_field, to_integer};
 use crate::poseidon::{permute_all, State, WIDTH};
 use crate::Error;
 
-pub use ragaudit_relation::COIN_BITS;
+pub use ragaudit_relation::PROBABILITY_BITS;
 
 /// Largest number of positions of one draw.
 pub const MAX_POSITIONS: usize = 1 << 26;
@@ -61,10 +61,10 @@ fn check_positions(count: usize) -> Result<(), Error> {
 }
 
 /// Coins (docs/relation.md): 1 for each of the first draws of 40 bits under a key that is below the bound, by the same steps whatever the key and the bound.
-pub fn coins(kappa: &Fr, count: usize, bound: u64) -> Result<Vec<u8>, Error> {
+pub fn bernoulli_bits(kappa: &Fr, count: usize, bound: u64) -> Result<Vec<u8>, Error> {
     check_positions(count)?;
-    if !(1..1 << COIN_BITS).contains(&bound) {
-        let expected = format!("1..{}", (1u64 << COIN_BITS) - 1);
+    if !(1..1 << PROBABILITY_BITS).contains(&bound) {
+        let expected = format!("1..{}", (1u64 << PROBABILITY_BITS) - 1);
         return Err(Error::invalid("bound", expected, bound.to_string()));
     }
     let blocks = count.div_ceil(DRAWS_PER_BLOCK);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_do_not_depend_on_how_many_are_asked_for() {
+    fn draws_do_not_depend_on_their_number() {
         let kappa = Fr::from(7u8);
         let long = draw(&kappa, 1000, &[1, 8, 64]).unwrap();
         for positions in [0, 1, 26, 27, 80, 999] {
@@ -265,32 +265,38 @@ mod tests {
     }
 
     #[test]
-    fn coins_fall_as_often_as_the_bound_says() {
+    fn bits_are_1_as_often_as_the_bound_says() {
         let kappa = Fr::from(5u8);
-        for (bound, least, most) in [(1 << 39, 19_600, 20_400), (1 << 36, 2_300, 2_700)] {
-            let heads = coins(&kappa, 40_000, bound).unwrap();
+        for (bound, minimum, maximum) in [(1 << 39, 19_600, 20_400), (1 << 36, 2_300, 2_700)] {
+            let heads = bernoulli_bits(&kappa, 40_000, bound).unwrap();
             let count = heads.iter().map(|b| usize::from(*b)).sum::<usize>();
-            assert!((least..most).contains(&count), "{count}");
+            assert!((minimum..maximum).contains(&count), "{count}");
         }
-        let all = coins(&kappa, 1000, (1 << COIN_BITS) - 1).unwrap();
+        let all = bernoulli_bits(&kappa, 1000, (1 << PROBABILITY_BITS) - 1).unwrap();
         assert!(all.iter().all(|b| *b == 1));
-        assert!(coins(&kappa, 1000, 1).unwrap().iter().all(|b| *b == 0));
+        assert!(bernoulli_bits(&kappa, 1000, 1)
+            .unwrap()
+            .iter()
+            .all(|b| *b == 0));
     }
 
     #[test]
-    fn coins_do_not_depend_on_how_many_are_asked_for() {
+    fn bits_do_not_depend_on_their_number() {
         let kappa = Fr::from(7u8);
-        let long = coins(&kappa, 5000, 1 << 39).unwrap();
+        let long = bernoulli_bits(&kappa, 5000, 1 << 39).unwrap();
         for count in [0, 1, 79, 80, 81, 2560, 2561] {
-            assert_eq!(coins(&kappa, count, 1 << 39).unwrap(), long[..count]);
+            assert_eq!(
+                bernoulli_bits(&kappa, count, 1 << 39).unwrap(),
+                long[..count]
+            );
         }
     }
 
     #[test]
     fn bounds_that_are_no_probability_are_refused() {
-        for bound in [0, 1 << COIN_BITS, u64::MAX] {
-            assert!(coins(&Fr::from(1u8), 1, bound).is_err());
+        for bound in [0, 1 << PROBABILITY_BITS, u64::MAX] {
+            assert!(bernoulli_bits(&Fr::from(1u8), 1, bound).is_err());
         }
-        assert!(coins(&Fr::from(1u8), MAX_POSITIONS + 1, 1).is_err());
+        assert!(bernoulli_bits(&Fr::from(1u8), MAX_POSITIONS + 1, 1).is_err());
     }
 }

@@ -36,39 +36,39 @@ pub fn noised_top_k(
 }
 
 /// One of the queries that are ranked together.
-pub struct Asked<'a> {
+pub struct NoisedQuery<'a> {
     pub query: &'a [i8],
     /// One value for each position; None for none.
     pub noise: Option<&'a [i32]>,
 }
 
 /// For each of several queries, the first k positions of an index, which comes in runs of rows, by kept quantise(score) +
-/// noise: larger first, then smaller position. Without `kept`, 1 or 0 for each position, all are kept. The index is read
+/// noise: larger first, then smaller position. Without `sample`, 1 or 0 for each position, all are kept. The index is read
 /// once for all queries, and what is found for one depends on no other.
 pub fn top_k(
     runs: &[&PackedIndex],
-    asked: &[Asked<'_>],
+    requests: &[NoisedQuery<'_>],
     window: &ScoreWindow,
-    kept: Option<&[u8]>,
+    sample: Option<&[u8]>,
     k: usize,
 ) -> Result<Vec<Vec<usize>>, Error> {
     let positions = runs.iter().map(|run| run.rows()).sum();
-    for one in asked {
+    for one in requests {
         check_count("noise", one.noise.map_or(positions, <[_]>::len), positions)?;
     }
-    check_count("kept", kept.map_or(positions, <[_]>::len), positions)?;
+    check_count("kept", sample.map_or(positions, <[_]>::len), positions)?;
     check_k(k, positions)?;
-    if kept.is_some_and(|kept| kept.iter().fold(0, |all, bit| all | bit) > 1) {
+    if sample.is_some_and(|sample| sample.iter().fold(0, |all, bit| all | bit) > 1) {
         return Err(Error::invalid("kept", "bytes 0 and 1", "another byte"));
     }
-    let queries: Vec<_> = asked.iter().map(|one| one.query).collect();
+    let queries: Vec<_> = requests.iter().map(|one| one.query).collect();
     let of_run = |(start, run): (usize, &&PackedIndex)| {
         let best_of = |number: usize, row: usize, scores: &[i32]| {
-            let (first, noise) = (start + row, asked[number].noise);
+            let (first, noise) = (start + row, requests[number].noise);
             let values = (first..).zip(scores).map(|(i, score)| {
                 // By the same steps whether it is kept; the window starts at 0 or above, so that 0 is the lattice's 0.
-                let kept = kept.map_or(-1, |kept| -i32::from(kept[i]));
-                window.quantise(score & kept) + noise.map_or(0, |noise| i64::from(noise[i]))
+                let sample = sample.map_or(-1, |sample| -i32::from(sample[i]));
+                window.quantise(score & sample) + noise.map_or(0, |noise| i64::from(noise[i]))
             });
             best(first, values, k)
         };
@@ -81,22 +81,22 @@ pub fn top_k(
     };
     let placed: Vec<_> = runs.iter().map(|run| (start(run), run)).collect();
     // All runs at once: threads that wait for each other after each run lose more than it takes, where others work too.
-    let found: Result<Vec<_>, Error> = placed.into_par_iter().map(of_run).collect();
-    let mut ranks: Vec<Vec<Rank>> = asked.iter().map(|_| Vec::new()).collect();
-    for of_queries in found?.into_iter().flatten() {
-        for (ranks, found) in ranks.iter_mut().zip(of_queries) {
-            ranks.extend(found);
+    let actual: Result<Vec<_>, Error> = placed.into_par_iter().map(of_run).collect();
+    let mut ranks: Vec<Vec<Rank>> = requests.iter().map(|_| Vec::new()).collect();
+    for of_queries in actual?.into_iter().flatten() {
+        for (ranks, actual) in ranks.iter_mut().zip(of_queries) {
+            ranks.extend(actual);
         }
     }
     Ok(ranks.into_iter().map(|ranks| first(ranks, k)).collect())
 }
 
-fn check_count(field: &str, found: usize, expected: usize) -> Result<(), Error> {
-    if found == expected {
+fn check_count(field: &str, actual: usize, expected: usize) -> Result<(), Error> {
+    if actual == expected {
         return Ok(());
     }
     let expected = format!("{expected} values, as many as scores");
-    Err(Error::invalid(field, expected, format!("{found} values")))
+    Err(Error::invalid(field, expected, format!("{actual} values")))
 }
 
 fn check_k(k: usize, positions: usize) -> Result<(), Error> {
@@ -115,21 +115,21 @@ fn first(mut ranks: Vec<Rank>, k: usize) -> Vec<usize> {
 
 /// The k best of a run of positions that starts at `first`, in no order.
 fn best(first: usize, values: impl Iterator<Item = i64>, k: usize) -> Vec<Rank> {
-    let mut kept: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
+    let mut sample: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
     let mut worst = i64::MIN;
     for (i, y) in (first..).zip(values) {
         // Positions ascend, so a tie with the worst one kept loses.
-        if y > worst || kept.len() < k {
-            if kept.len() == k {
-                kept.pop();
+        if y > worst || sample.len() < k {
+            if sample.len() == k {
+                sample.pop();
             }
-            kept.push(Reverse((y, Reverse(i))));
-            if kept.len() == k {
-                worst = kept.peek().map_or(i64::MIN, |Reverse((y, _))| *y);
+            sample.push(Reverse((y, Reverse(i))));
+            if sample.len() == k {
+                worst = sample.peek().map_or(i64::MIN, |Reverse((y, _))| *y);
             }
         }
     }
-    kept.into_iter().map(|Reverse(rank)| rank).collect()
+    sample.into_iter().map(|Reverse(rank)| rank).collect()
 }
 
 #[cfg(test)]
@@ -178,40 +178,40 @@ mod tests {
             .collect();
         let n = scores.len();
         let noise: Vec<i32> = (0..n).map(|i| mixed(i + 5, 40) as i32 - 20).collect();
-        let kept: Vec<u8> = (0..n).map(|i| (mixed(i + 3, 10) < 7) as u8).collect();
+        let sample: Vec<u8> = (0..n).map(|i| (mixed(i + 3, 10) < 7) as u8).collect();
         let (silent, twos) = (vec![0; n], vec![2; n]);
-        for (noise, kept) in [
+        for (noise, sample) in [
             (None, None),
             (Some(&noise[..]), None),
-            (None, Some(&kept[..])),
-            (Some(&noise), Some(&kept)),
+            (None, Some(&sample[..])),
+            (Some(&noise), Some(&sample)),
         ] {
-            let of = |i: usize| scores[i] * kept.map_or(1, |kept| i32::from(kept[i]));
+            let of = |i: usize| scores[i] * sample.map_or(1, |sample| i32::from(sample[i]));
             let sampled: Vec<i32> = (0..n).map(of).collect();
             for k in [1, 7, n] {
                 let expected = reference(&sampled, &window, noise.unwrap_or(&silent), k);
                 let query = &query[..];
                 let other: Vec<i8> = query.iter().map(|v| -v).collect();
-                let asked = [(query, noise), (&other, None), (query, noise)];
-                let asked = asked.map(|(query, noise)| Asked { query, noise });
-                let found = top_k(&runs, &asked, &window, kept, k).unwrap();
-                assert_eq!([&found[0], &found[2]], [&expected; 2], "{k}");
-                let alone = top_k(&runs, &asked[1..2], &window, kept, k).unwrap();
-                assert_eq!(found[1], alone[0], "{k}");
+                let requests = [(query, noise), (&other, None), (query, noise)];
+                let requests = requests.map(|(query, noise)| NoisedQuery { query, noise });
+                let actual = top_k(&runs, &requests, &window, sample, k).unwrap();
+                assert_eq!([&actual[0], &actual[2]], [&expected; 2], "{k}");
+                let alone = top_k(&runs, &requests[1..2], &window, sample, k).unwrap();
+                assert_eq!(actual[1], alone[0], "{k}");
             }
         }
         let none = top_k(&runs, &[], &window, None, 1).unwrap();
         assert!(none.is_empty());
-        let refused = |noise, kept, k| {
+        let refused = |noise, sample, k| {
             let query = &query[..];
-            top_k(&runs, &[Asked { query, noise }], &window, kept, k).is_err()
+            top_k(&runs, &[NoisedQuery { query, noise }], &window, sample, k).is_err()
         };
         assert!(refused(Some(&noise[1..]), None, 1));
-        assert!(refused(None, Some(&kept[1..]), 1));
+        assert!(refused(None, Some(&sample[1..]), 1));
         assert!(refused(None, Some(&twos), 1));
         assert!(refused(None, None, 0) && refused(None, None, n + 1));
         let (query, noise) = (&query[1..], None);
-        assert!(top_k(&runs, &[Asked { query, noise }], &window, None, 1).is_err());
+        assert!(top_k(&runs, &[NoisedQuery { query, noise }], &window, None, 1).is_err());
     }
 
     #[test]

@@ -25,7 +25,7 @@ fn point<P: AffineRepr + CanonicalDeserialize>(
     field: &str,
 ) -> Result<P, Error> {
     let refused =
-        |found: String| Error::invalid(field, format!("a compressed point, {size} bytes"), found);
+        |actual: String| Error::invalid(field, format!("a compressed point, {size} bytes"), actual);
     if bytes.len() != size {
         return Err(refused(format!("{} bytes", bytes.len())));
     }

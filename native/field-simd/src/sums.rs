@@ -366,12 +366,12 @@ mod tests {
             expected.push(plain(&sum.into_affine()));
         }
         let list: Vec<_> = all.iter().map(plain).collect();
-        let mut found = list.clone();
-        Coordinate::segment_sums(&mut found, &mut Vec::new(), lengths);
-        assert!(found == expected, "{lengths:?}");
-        let mut found = list;
-        segments(l, &mut found, &mut Vec::new(), lengths);
-        assert!(found == expected, "{lengths:?}");
+        let mut actual = list.clone();
+        Coordinate::segment_sums(&mut actual, &mut Vec::new(), lengths);
+        assert!(actual == expected, "{lengths:?}");
+        let mut actual = list;
+        segments(l, &mut actual, &mut Vec::new(), lengths);
+        assert!(actual == expected, "{lengths:?}");
     }
 
     #[test]
@@ -409,21 +409,21 @@ mod tests {
     fn bounds_hold() {
         let lengths = [9u32, 0, 30, 2, 1];
         let all: Vec<_> = points::<g1::Config>(42).iter().map(plain).collect();
-        let (mut found, mut expected) = (all.clone(), all.clone());
-        segments(Tracked, &mut found, &mut Vec::new(), &lengths);
+        let (mut actual, mut expected) = (all.clone(), all.clone());
+        segments(Tracked, &mut actual, &mut Vec::new(), &lengths);
         segments(Portable, &mut expected, &mut Vec::new(), &lengths);
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
         assert_eq!(off_curve(Tracked, &all, &g1::Config::COEFF_B), None);
         let all: Vec<_> = points::<g2::Config>(42).iter().map(plain).collect();
-        let (mut found, mut expected) = (all.clone(), all.clone());
-        segments(Tracked.extended(), &mut found, &mut Vec::new(), &lengths);
+        let (mut actual, mut expected) = (all.clone(), all.clone());
+        segments(Tracked.extended(), &mut actual, &mut Vec::new(), &lengths);
         segments(
             Portable.extended(),
             &mut expected,
             &mut Vec::new(),
             &lengths,
         );
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
         assert_eq!(
             off_curve(Tracked.extended(), &all, &g2::Config::COEFF_B),
             None

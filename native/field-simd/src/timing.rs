@@ -75,8 +75,8 @@ pub fn leak<I: Send, O>(
     };
     let all = [0.5, 0.75, 0.9].map(cropped);
     all.into_iter()
-        .fold([0.0; 2], |most, own| match own[0] > most[0] {
+        .fold([0.0; 2], |maximum, own| match own[0] > maximum[0] {
             true => own,
-            false => most,
+            false => maximum,
         })
 }

@@ -20,13 +20,13 @@ use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
 use ragaudit_groth16::zkey::{Key, KeyFile};
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
 use ragaudit_scan_protocol::coalition::verify_coalition;
-use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
+use ragaudit_scan_protocol::bernoulli::{BernoulliStatement, Bernoulli};
 use ragaudit_scan_protocol::drawn::{self, Slot};
 use ragaudit_scan_protocol::embed::{check_embed, EmbedStatement};
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
-use ragaudit_scan_protocol::listing::{check_listing, ListingStatement};
+use ragaudit_scan_protocol::randomized_response::{check_randomized_response, RandomizedResponseStatement};
 use ragaudit_scan_protocol::noise::{Noise, NoiseStatement};
 use ragaudit_scan_protocol::query::{check_query, QueryStatement};
 use ragaudit_scan_protocol::verifier::Verifier;
@@ -35,7 +35,7 @@ type Target = fn(&[u8]);
 
 const TARGETS: [(&str, Target); 10] = [
     ("proof", proof),
-    ("certificate", certificate),
+    ("certificate", noise_proof),
     ("index", index_file),
     ("zkey", zkey),
     ("ptau", ptau),
@@ -48,8 +48,8 @@ const TARGETS: [(&str, Target); 10] = [
 
 fn target() -> Target {
     let name = std::env::var("RAG_AUDIT_FUZZ").expect("RAG_AUDIT_FUZZ names the target");
-    let found = TARGETS.iter().find(|(known, _)| *known == name);
-    found
+    let result = TARGETS.iter().find(|(known, _)| *known == name);
+    result
         .unwrap_or_else(|| panic!("no target is named {name}"))
         .1
 }
@@ -96,7 +96,7 @@ fn proof(data: &[u8]) {
                 context: CONTEXT,
                 index: &index,
                 noise: vec![&rows],
-                kept: None,
+                sample: None,
                 gains: vec![1, 8],
                 records: vec![[element(1), element(2)]],
                 listed: 2,
@@ -120,19 +120,19 @@ fn proof(data: &[u8]) {
         }
         2 => {
             let (index, rows) = (index(3, 14), points(1));
-            let statement = ListingStatement {
+            let statement = RandomizedResponseStatement {
                 context: CONTEXT,
                 index: &index,
-                chance: &rows,
-                kept: &rows,
-                held: &rows,
+                flips: &rows,
+                sample: &rows,
+                disclosed: &rows,
                 after: &rows,
                 cq: element(1),
                 htopk: element(2),
                 threshold: 20,
-                most: 3,
+                maximum: 3,
             };
-            let _ = check_listing::<Verifier>(&statement, data);
+            let _ = check_randomized_response::<Verifier>(&statement, data);
         }
         _ => {
             let statement = CoalitionStatement {
@@ -152,14 +152,14 @@ fn proof(data: &[u8]) {
                 return;
             };
             let (records, pairs) = data.split_at(number(length).min(data.len()));
-            let found = verify_coalition::<Plain>(&statement, records, &[pairs]);
-            assert!(found.is_err(), "a proof of a false statement");
+            let result = verify_coalition::<Plain>(&statement, records, &[pairs]);
+            assert!(result.is_err(), "a proof of a false statement");
         }
     }
 }
 
-/// Of noise, or of coins.
-fn certificate(data: &[u8]) {
+/// Of noise, or of Bernoulli bits.
+fn noise_proof(data: &[u8]) {
     let Some((run, data)) = data.split_first() else {
         return;
     };
@@ -180,8 +180,8 @@ fn certificate(data: &[u8]) {
             let _ = drawn::check::<Verifier, _>(&statement, data);
         }
         _ => {
-            let coins = Coins { bound: 1 << 39 };
-            let statement = CoinStatement::single(CONTEXT, slot, 12, coins);
+            let bernoulli = Bernoulli { bound: 1 << 39 };
+            let statement = BernoulliStatement::single(CONTEXT, slot, 12, bernoulli);
             let _ = drawn::check::<Verifier, _>(&statement, data);
         }
     }
@@ -212,7 +212,7 @@ fn file(data: &[u8]) -> (File, PathBuf) {
 }
 
 fn zkey(data: &[u8]) {
-    let (_kept, path) = file(data);
+    let (_sample, path) = file(data);
     let Ok(key) = KeyFile::open(&path) else {
         return;
     };
@@ -228,7 +228,7 @@ fn zkey(data: &[u8]) {
 }
 
 fn ptau(data: &[u8]) {
-    let (_kept, path) = file(data);
+    let (_sample, path) = file(data);
     let Ok(powers) = PowersOfTau::open(&path) else {
         return;
     };
@@ -242,7 +242,7 @@ fn ptau(data: &[u8]) {
 }
 
 fn r1cs(data: &[u8]) {
-    let (_kept, path) = file(data);
+    let (_sample, path) = file(data);
     let _ = R1cs::read(&path);
 }
 
@@ -280,12 +280,12 @@ fn module(data: &[u8]) {
         nodes: 1 << 14,
         writes: 1 << 10,
     };
-    let Ok(Ok(made)) = plan(data, &limits) else {
+    let Ok(Ok(result)) = plan(data, &limits) else {
         return;
     };
-    let file = made.to_bytes();
+    let file = result.to_bytes();
     let read = Plan::parse(&file, "plan").expect("a plan that was made");
-    assert_eq!(read, made);
+    assert_eq!(read, result);
     taken(&read, &file);
 }
 

@@ -60,8 +60,8 @@ fn factors_of_delta_that_cancel_are_refused() {
             "contribution 3 (\"x\"): delta is back where it was after",
         ),
     ] {
-        let found = fault(name, &factors).expect(name);
-        assert!(found.starts_with(expected), "{name}: {found}");
+        let actual = fault(name, &factors).expect(name);
+        assert!(actual.starts_with(expected), "{name}: {actual}");
     }
 }
 

@@ -10,7 +10,7 @@ use ragaudit_field_simd::lanes::Lanes;
 use rayon::prelude::*;
 
 /// The fewest points for which lanes are used.
-pub const LEAST: usize = 1 << 8;
+pub const MINIMUM: usize = 1 << 8;
 /// log2 of the most points that are transformed at once: what fits the second-level cache.
 const LEAF: u32 = 12;
 /// Neighbours that are transformed together in the middle, where they stand in the same vector.
@@ -19,7 +19,7 @@ const NEAR: usize = 8;
 const TASK: usize = 256;
 
 /// With A, B and C the polynomials below degree n with the values a, b and a b on the domain: A B - C on the odd points
-/// of the doubled domain, as plain integers. n is a power of two, at least [`LEAST`] and at most 2^27.
+/// of the doubled domain, as plain integers. n is a power of two, at least [`MINIMUM`] and at most 2^27.
 pub fn quotient(a: &[Fr], b: &[Fr]) -> Vec<BigInt<4>> {
     dispatch!(l => quotient_lanes(l, a, b))
 }
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn quotients_are_those_of_ark() {
-        for log in LEAST.ilog2()..=15 {
+        for log in MINIMUM.ilog2()..=15 {
             let [a, b] = samples(1 << log);
             assert!(quotient(&a, &b) == expected(&a, &b), "2^{log}");
         }
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn extreme_values_are_transformed() {
         for x in [Fr::ZERO, Fr::ONE, -Fr::ONE] {
-            let a = vec![x; LEAST];
+            let a = vec![x; MINIMUM];
             assert_eq!(quotient(&a, &a), expected(&a, &a));
         }
     }

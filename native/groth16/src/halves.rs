@@ -168,9 +168,9 @@ mod tests {
     fn image<P: Halved>() {
         let point = (P::GENERATOR * Fr::from(5u8)).into_affine();
         let expected = (point * g1::Config::LAMBDA).into_affine();
-        let found = P::with_images(&[to_plain(&point), Point::default()]);
+        let actual = P::with_images(&[to_plain(&point), Point::default()]);
         let plain = [&point, &Affine::zero(), &expected, &Affine::zero()].map(to_plain);
-        assert_eq!(found, plain);
+        assert_eq!(actual, plain);
     }
 
     #[test]

@@ -78,9 +78,9 @@ impl Cut {
             let short = bits.len() - longer[cut.short + 1];
             window(short, cut.short + 1) + digits.sum::<usize>()
         };
-        let [fewest, most] = WINDOWS;
-        let cuts =
-            (0..12).flat_map(|short| (fewest..=most).map(move |windows| Self { short, windows }));
+        let [fewest, maximum] = WINDOWS;
+        let cuts = (0..12)
+            .flat_map(|short| (fewest..=maximum).map(move |windows| Self { short, windows }));
         cuts.min_by_key(cost).expect("there are some")
     }
 
@@ -294,9 +294,9 @@ fn sum_in_blocks<P: Halved>(
     let mut surplus = Fr::zero();
     let mut above = 0;
     for (window, sum) in digits.windows.iter().zip(&sums).rev() {
-        let most = 1u128 << (window.width - 1);
-        surplus +=
-            Fr::from(2u8).pow([window.shift as u64]) * Fr::from(most * (most + 1) * (most + 2) / 3);
+        let maximum = 1u128 << (window.width - 1);
+        surplus += Fr::from(2u8).pow([window.shift as u64])
+            * Fr::from(maximum * (maximum + 1) * (maximum + 2) / 3);
         if window.from > 0 {
             short += sum;
             continue;

@@ -47,7 +47,7 @@ fn scalars(widths: &Widths, class: usize, rng: &mut StdRng) -> Vec<BigInt<4>> {
     let two = |bits: u8| Fr::from(2u8).pow([u64::from(bits)]);
     let half = Fr::from_bigint(Fr::MODULUS_MINUS_ONE_DIV_TWO).expect("below r");
     let of = |bits: &u8| {
-        let most = if *bits == WHOLE {
+        let maximum = if *bits == WHOLE {
             half
         } else {
             two(*bits) - Fr::ONE
@@ -55,8 +55,8 @@ fn scalars(widths: &Widths, class: usize, rng: &mut StdRng) -> Vec<BigInt<4>> {
         let value = match class {
             0 => Fr::ZERO,
             1 => Fr::ONE,
-            2 => most,
-            3 => -most,
+            2 => maximum,
+            3 => -maximum,
             4 if rng.gen_range(0..20) > 0 => Fr::ZERO,
             _ => {
                 let mut words = Fr::rand(rng).into_bigint().0;
@@ -111,14 +111,14 @@ fn sums_are_those_of_the_scalars() {
 /// Every way to cut, so that no digit's place or carry depends on the one that is cheapest here.
 #[test]
 fn digits_make_the_scalar() {
-    let [fewest, most] = WINDOWS;
+    let [fewest, maximum] = WINDOWS;
     let signed = |x: i64| match x < 0 {
         true => -Fr::from(x.unsigned_abs()),
         false => Fr::from(x.unsigned_abs()),
     };
     for bits in [1u8, 2, 5, 12, 63, 64, 65, 125, HALF, HALF + 1, 200, WHOLE] {
         let widths = Widths(vec![bits; 12]);
-        for windows in fewest..=most {
+        for windows in fewest..=maximum {
             let cut = Cut { short: 0, windows };
             for class in [2, 3, 4, 5] {
                 for scalar in scalars(&widths, class, &mut rng()) {
@@ -148,7 +148,7 @@ fn digits_make_the_scalar() {
 fn a_longer_scalar_is_refused() {
     let widths = Widths(vec![WHOLE, 1, 12, 64, 200]);
     let two = |k: u64| Fr::from(2u8).pow([k]);
-    let most = [
+    let maximum = [
         -Fr::ONE,
         -Fr::ONE,
         two(12) - Fr::ONE,
@@ -156,10 +156,10 @@ fn a_longer_scalar_is_refused() {
         two(200) - Fr::ONE,
     ];
     let digits = |scalars: &[Fr; 5]| Digits::new(&scalars.map(|x| x.into_bigint()), &widths);
-    assert!(digits(&most).is_some());
+    assert!(digits(&maximum).is_some());
     for (i, bits) in [(1, 1), (2, 12), (3, 64), (4, 200)] {
         for longer in [two(bits), -two(bits), two(251)] {
-            let mut scalars = most;
+            let mut scalars = maximum;
             scalars[i] = longer;
             assert!(digits(&scalars).is_none(), "{i}");
         }

@@ -16,11 +16,11 @@ mod error;
 mod fft;
 pub mod field;
 #[cfg(feature = "prover")]
+mod file_cache;
+#[cfg(feature = "prover")]
 mod halves;
 #[cfg(feature = "prover")]
 pub mod hidden;
-#[cfg(feature = "prover")]
-mod kept;
 pub mod msm;
 #[cfg(feature = "prover")]
 pub mod plan;

@@ -96,7 +96,7 @@ pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<
 /// (A B - C) on the odd points of the doubled domain, as plain integers.
 fn quotient(key: &KeyFile, witness: &Witness) -> Result<Zeroizing<Vec<BigInt<4>>>> {
     let [mut a, mut b] = products(key, witness)?;
-    if a.len() >= fft::LEAST {
+    if a.len() >= fft::MINIMUM {
         return Ok(Zeroizing::new(fft::quotient(&a, &b)));
     }
     let n = key.header.domain;

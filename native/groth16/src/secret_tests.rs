@@ -88,7 +88,7 @@ struct Snapshot {
 }
 
 /// Which needles a snapshot holds, at any byte, and in which mapping first.
-fn found(memory: &Snapshot, needles: &[(String, u64)]) -> Vec<String> {
+fn occurrences(memory: &Snapshot, needles: &[(String, u64)]) -> Vec<String> {
     let data = std::fs::read(&memory.path).unwrap();
     let wanted: HashSet<u64> = needles.iter().map(|n| n.1).collect();
     let mut seen: HashMap<u64, (usize, usize)> = HashMap::new();
@@ -147,7 +147,7 @@ fn leftovers(
         forms(name, x, &mut needles);
         forms(&format!("1/{name}"), x.inverse().unwrap(), &mut needles);
     }
-    found(&memory, &needles)
+    occurrences(&memory, &needles)
 }
 
 #[test]

@@ -19,7 +19,7 @@ type Target = PairingOutput<Bn254>;
 
 /// The number of a proof that does not verify: with the reason if it or its inputs are malformed, none if the equation
 /// fails.
-pub type Refusal = (usize, Option<Error>);
+pub type Failure = (usize, Option<Error>);
 
 #[cfg(feature = "prover")]
 mod batch;
@@ -317,7 +317,7 @@ impl VerifyingKey {
 
     /// `parse`, remembering the last few keys: a verifier checks many proofs under one.
     pub fn cached(text: &str) -> Result<Arc<Self>> {
-        const KEPT: usize = 8;
+        const CACHED: usize = 8;
         type Entry = (String, Arc<VerifyingKey>);
         static CACHE: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
         let lock = || CACHE.lock().unwrap_or_else(|e| e.into_inner());
@@ -326,7 +326,7 @@ impl VerifyingKey {
         }
         let key = Arc::new(Self::parse(text)?);
         let mut cache = lock();
-        if cache.len() == KEPT {
+        if cache.len() == CACHED {
             cache.remove(0);
         }
         cache.push((text.to_string(), key.clone()));
@@ -390,15 +390,15 @@ impl VerifyingKey {
     /// # fn main() -> ragaudit_groth16::Result<()> {
     /// # let (text, proof, inputs) = ("", [0u8; 256], [0u8; 32]);
     /// let key = ragaudit_groth16::verify::VerifyingKey::cached(text)?;
-    /// assert!(key.refusals(&[&proof[..]], &[&inputs[..]])?.is_empty());
+    /// assert!(key.failures(&[&proof[..]], &[&inputs[..]])?.is_empty());
     /// # Ok(())
     /// # }
     /// ```
-    pub fn refusals<B: AsRef<[u8]> + Sync>(
+    pub fn failures<B: AsRef<[u8]> + Sync>(
         &self,
         proofs: &[B],
         inputs: &[B],
-    ) -> Result<Vec<Refusal>> {
+    ) -> Result<Vec<Failure>> {
         if proofs.len() != inputs.len() {
             return malformed(
                 "public inputs",

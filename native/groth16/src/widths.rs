@@ -6,7 +6,7 @@ use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, Field, PrimeField, Zero};
 
 use crate::error::Result;
-use crate::kept::Kept;
+use crate::file_cache::FileCache;
 use crate::r1cs::{Matrix, R1cs};
 
 /// Bits of a value that nothing bounds: values beyond half of the group order count by their negative.
@@ -35,11 +35,11 @@ impl Widths {
         };
         bounds.known[0] = 1.0;
         for _ in 0..PASSES {
-            let mut found = false;
+            let mut changed = false;
             for row in 0..system.constraints {
-                found |= bounds.learn(row);
+                changed |= bounds.learn(row);
             }
-            if !found {
+            if !changed {
                 break;
             }
         }
@@ -48,8 +48,8 @@ impl Widths {
 
     /// Those of a file, which are kept for the next proof of the same circuit.
     pub fn read(path: &Path) -> Result<Arc<Self>> {
-        static KEPT: Kept<Widths> = Kept::new(4);
-        KEPT.read(path, || Ok(Self::of(&R1cs::read(path)?)))
+        static CACHE: FileCache<Widths> = FileCache::new(4);
+        CACHE.read(path, || Ok(Self::of(&R1cs::read(path)?)))
     }
 }
 
@@ -117,11 +117,11 @@ impl<'s> Bounds<'s> {
     fn learn(&mut self, row: usize) -> bool {
         let of = |matrix: &'s Matrix| matrix.row(row);
         let (a, b, c) = (of(&self.system.a), of(&self.system.b), of(&self.system.c));
-        let found = match c.is_empty() {
+        let changed = match c.is_empty() {
             true => self.of_two_roots(a, b),
             false => self.of_product(a, b, c),
         };
-        match found {
+        match changed {
             Some((wire, bound)) if bound < LIMIT => {
                 self.known[wire as usize] = bound;
                 true
@@ -249,8 +249,8 @@ mod tests {
         assert_eq!(widths(4, &[bits[0], bits[1], root]), [1, 1, 1, 3]);
         let other: Constraint = [a, &[(3, -4), (1, 4), (2, 7), (0, -8)], &[]];
         let product: Constraint = [&[(3, 1)], &[(1, 1)], &[(4, 1)]];
-        let found = widths(5, &[bits[0], bits[1], other, product]);
-        assert_eq!(found, [1, 1, 1, WHOLE, WHOLE]);
+        let changed = widths(5, &[bits[0], bits[1], other, product]);
+        assert_eq!(changed, [1, 1, 1, WHOLE, WHOLE]);
     }
 
     /// A square of a square ends above the limit, and a wire that divides has no bound.
@@ -261,7 +261,7 @@ mod tests {
         all.extend(squares.iter().map(|(x, y)| [&x[..], &x[..], &y[..]]));
         let inverse: Constraint = [&[(7, 1)], &[(1, 1)], &[(0, 1)]];
         all.push(inverse);
-        let found = Widths::of(&system(8, &all)).0;
-        assert_eq!(found, [1, 10, 20, 40, 81, 161, WHOLE, WHOLE]);
+        let changed = Widths::of(&system(8, &all)).0;
+        assert_eq!(changed, [1, 10, 20, 40, 81, 161, WHOLE, WHOLE]);
     }
 }

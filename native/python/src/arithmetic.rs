@@ -18,8 +18,8 @@ fn to_int8(bytes: &[u8]) -> Vec<i8> {
 fn to_int32(bytes: &[u8], field: &str) -> Result<Vec<i32>, Error> {
     let chunks = bytes.chunks_exact(4);
     if !chunks.remainder().is_empty() {
-        let found = format!("{} bytes", bytes.len());
-        return Err(Error::invalid(field, "a multiple of 4 bytes", found));
+        let actual = format!("{} bytes", bytes.len());
+        return Err(Error::invalid(field, "a multiple of 4 bytes", actual));
     }
     let parse = |c: &[u8]| i32::from_le_bytes([c[0], c[1], c[2], c[3]]);
     Ok(chunks.map(parse).collect())
@@ -192,10 +192,15 @@ pub fn draw_noise(
 
 /// One byte a position, 1 where the slot's draw is below the bound, a probability over 2^40.
 #[pyfunction]
-pub fn draw_coins(py: Python<'_>, kappa: &[u8], positions: usize, bound: u64) -> PyResult<Vec<u8>> {
+pub fn draw_bernoulli_bits(
+    py: Python<'_>,
+    kappa: &[u8],
+    positions: usize,
+    bound: u64,
+) -> PyResult<Vec<u8>> {
     guard(py, || {
         let kappa = field::element(kappa, "kappa")?;
-        noise::coins(&kappa, positions, bound)
+        noise::bernoulli_bits(&kappa, positions, bound)
     })
 }
 
@@ -261,20 +266,20 @@ pub fn noised_top_k(
 }
 
 /// For each query and its noise (int32, or None for none), the first k positions of an index in runs, by quantise(scores of
-/// the kept, 0 for the others) + noise: larger first, then smaller position. `kept` is a byte 0 or 1 a position; without it
-/// all are kept.
+/// the sample, 0 for the others) + noise: larger first, then smaller position. `sample` is a byte 0 or 1 a position; without it
+/// all count.
 #[pyfunction]
-#[pyo3(signature = (runs, asked, lo, hi, lattice, k, kept=None))]
+#[pyo3(signature = (runs, requests, lo, hi, lattice, k, sample=None))]
 #[allow(clippy::too_many_arguments)]
 pub fn top_k(
     py: Python<'_>,
     runs: Vec<Py<PackedIndex>>,
-    asked: Vec<(Vec<u8>, Option<PyBackedBytes>)>,
+    requests: Vec<(Vec<u8>, Option<PyBackedBytes>)>,
     lo: i64,
     hi: i64,
     lattice: i64,
     k: usize,
-    kept: Option<&[u8]>,
+    sample: Option<&[u8]>,
 ) -> PyResult<Vec<Vec<usize>>> {
     let runs: Vec<&int4::PackedIndex> = runs.iter().map(|run| &run.get().0).collect();
     guard(py, || {
@@ -283,15 +288,15 @@ pub fn top_k(
             let noise = noise.as_ref().map(|noise| to_int32(noise, "noise"));
             Ok::<_, Error>((to_int8(query), noise.transpose()?))
         };
-        let asked = asked.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let asked: Vec<_> = asked
+        let requests = requests.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let requests: Vec<_> = requests
             .iter()
-            .map(|(query, noise)| selection::Asked {
+            .map(|(query, noise)| selection::NoisedQuery {
                 query,
                 noise: noise.as_deref(),
             })
             .collect();
-        selection::top_k(&runs, &asked, &window, kept, k)
+        selection::top_k(&runs, &requests, &window, sample, k)
     })
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use ragaudit_scan_prover::answer::{self, Item};
-use ragaudit_scan_prover::batch::{Refusals, CHUNK};
+use ragaudit_scan_prover::batch::{Failures, CHUNK};
 use ragaudit_scan_prover::index::IndexCommitment;
-use ragaudit_scan_prover::lists::{self, Rows};
+use ragaudit_scan_prover::randomized_response_records::{self, Rows};
 use ragaudit_scan_prover::{embed, Error, Result};
 
 use crate::guard;
-use crate::listing_py::ScanListing;
+use crate::randomized_response_py::ScanRandomizedResponse;
 use crate::scan_py::{
     answered, embed_statement, record, Answered, ScanIndex, ScanParameters, ScanTable,
 };
@@ -22,11 +22,11 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// By number in a chunk, why a proof does not hold.
-type Refused = Vec<(usize, String)>;
+type Reasons = Vec<(usize, String)>;
 
-fn reasons(refused: Refusals) -> Refused {
+fn reasons(failures: Failures) -> Reasons {
     let text = |(i, reason): (usize, Error)| (i, reason.to_string());
-    refused.into_iter().map(text).collect()
+    failures.into_iter().map(text).collect()
 }
 
 /// What every batch does: of a class, its records as bytes that stay Python's, how they are read, and what makes it.
@@ -44,7 +44,7 @@ macro_rules! batch {
             }
 
             /// Adds records; the numbers of those that are no proof at all, with the reason.
-            fn add(&mut self, py: Python<'_>, records: Vec<$record>) -> PyResult<Refused> {
+            fn add(&mut self, py: Python<'_>, records: Vec<$record>) -> PyResult<Reasons> {
                 let Self { of, batch } = self;
                 guard(py, || {
                     Ok::<_, Error>(reasons(batch.add(&$read(of, &records)?)))
@@ -57,16 +57,16 @@ macro_rules! batch {
             }
 
             /// The numbers of the records that do not verify, with the reason, whatever was added before.
-            fn search(&self, py: Python<'_>, records: Vec<$record>) -> PyResult<Refused> {
+            fn search(&self, py: Python<'_>, records: Vec<$record>) -> PyResult<Reasons> {
                 let Self { of, batch } = self;
                 guard(py, || {
                     Ok::<_, Error>(reasons(batch.search(&$read(of, &records)?)))
                 })
             }
 
-            /// Points and scalars that are kept between chunks.
-            fn kept(&self) -> usize {
-                self.batch.kept()
+            /// Points and scalars that stay in memory between chunks.
+            fn retained(&self) -> usize {
+                self.batch.retained()
             }
         }
     };
@@ -95,15 +95,15 @@ batch!(
     }
 );
 
-/// Records of one listing tenant, likewise.
+/// Records of one tenant with randomized response, likewise.
 #[pyclass]
 struct ScanListBatch {
     of: (),
-    batch: lists::Batch,
+    batch: randomized_response_records::Batch,
 }
 
-/// A record with its slot's coins (their certificate, or of a `ScanListing` without `chance` verified commitments), the
-/// commitments to what was held before and after it, and its proof.
+/// A record with its slot's Bernoulli bits (their proof, or of a `ScanRandomizedResponse` without `flip_probability` verified
+/// commitments), the commitments to the disclosed set before and after it, and its proof.
 type Listed = (
     PyBackedBytes,
     PyBackedBytes,
@@ -112,13 +112,13 @@ type Listed = (
     PyBackedBytes,
 );
 
-fn listed<'a>(_: &(), records: &'a [Listed]) -> Result<Vec<lists::Item<'a>>> {
+fn listed<'a>(_: &(), records: &'a [Listed]) -> Result<Vec<randomized_response_records::Item<'a>>> {
     records
         .iter()
-        .map(|(of, chance, held, after, proof)| {
+        .map(|(of, flips, disclosed, after, proof)| {
             let rows = Rows {
-                chance,
-                held,
+                flips,
+                disclosed,
                 after,
             };
             Ok((record(of)?, rows, &proof[..]))
@@ -130,10 +130,10 @@ batch!(
     ScanListBatch,
     Listed,
     listed,
-    (index: &ScanIndex, listing: &ScanListing),
+    (index: &ScanIndex, randomized_response: &ScanRandomizedResponse),
     Self {
         of: (),
-        batch: lists::Batch::new(Arc::clone(&index.0), listing.0.clone()),
+        batch: randomized_response_records::Batch::new(Arc::clone(&index.0), randomized_response.0.clone()),
     }
 );
 
@@ -144,7 +144,7 @@ struct ScanEmbedBatch {
     batch: embed::Batch,
 }
 
-/// The table, most tokens of a query, and A.
+/// The table, maximum tokens of a query, and A.
 type Embedder = (Arc<IndexCommitment>, (usize, u64));
 
 /// A statement with its proof.

@@ -95,8 +95,8 @@ fn contribution(parameters: Parameters, digest: [u8; 64]) -> Contribution {
 /// What a key's contributions say of themselves; unchecked: see zkey_fault.
 #[pyfunction]
 pub fn zkey_contributions(py: Python<'_>, zkey_path: PathBuf) -> PyResult<Vec<Contribution>> {
-    let (_, found) = guard(py, || KeyFile::open(&zkey_path)?.contributions())?;
-    let all = found.into_iter().map(|c| {
+    let (_, contributions) = guard(py, || KeyFile::open(&zkey_path)?.contributions())?;
+    let all = contributions.into_iter().map(|c| {
         let digest = c.digest();
         contribution(c.parameters, digest)
     });
@@ -106,8 +106,8 @@ pub fn zkey_contributions(py: Python<'_>, zkey_path: PathBuf) -> PyResult<Vec<Co
 /// What the contributions of powers of tau say of themselves; unchecked: see ptau_fault.
 #[pyfunction]
 pub fn ptau_contributions(py: Python<'_>, ptau_path: PathBuf) -> PyResult<Vec<Contribution>> {
-    let found = guard(py, || phase1_contributions(&ptau_path))?;
-    let all = found
+    let contributions = guard(py, || phase1_contributions(&ptau_path))?;
+    let all = contributions
         .into_iter()
         .map(|(parameters, digest)| contribution(parameters, digest));
     Ok(all.collect())
@@ -180,7 +180,7 @@ pub fn groth16_prove(
     guard(py, || {
         let widths = r1cs_path.map(|path| Widths::read(&path)).transpose()?;
         let proof = match &witness {
-            AnyWitness::Made(made) => prove(&zkey_path, &made.get().0, widths.as_deref()),
+            AnyWitness::Native(result) => prove(&zkey_path, &result.get().0, widths.as_deref()),
             AnyWitness::Wtns(data) => prove(&zkey_path, &Witness::parse(data)?, widths.as_deref()),
         };
         Ok::<_, Error>(proof?.to_bytes())
@@ -197,7 +197,7 @@ pub fn groth16_verify_batch(
     inputs: Vec<PyBackedBytes>,
 ) -> PyResult<Vec<(usize, Option<String>)>> {
     guard(py, || {
-        let refused = VerifyingKey::cached(vk_json)?.refusals(&proofs, &inputs)?;
+        let refused = VerifyingKey::cached(vk_json)?.failures(&proofs, &inputs)?;
         let text = |(i, reason): (usize, Option<Error>)| (i, reason.map(|r| r.to_string()));
         Ok::<_, Error>(refused.into_iter().map(text).collect())
     })
@@ -210,7 +210,7 @@ pub struct Groth16Witness(Witness);
 /// A witness that was made here, or the content of a .wtns file.
 #[derive(FromPyObject)]
 pub enum AnyWitness {
-    Made(Py<Groth16Witness>),
+    Native(Py<Groth16Witness>),
     Wtns(PyBackedBytes),
 }
 

@@ -117,7 +117,7 @@ impl<'py> Value<'py> {
         Self { depth, ..self }
     }
 
-    fn made<E: Error>(
+    fn built<E: Error>(
         self,
         value: PyResult<impl IntoPyObject<'py>>,
     ) -> Result<Bound<'py, PyAny>, E> {
@@ -149,25 +149,25 @@ impl<'de, 'py> Visitor<'de> for Value<'py> {
     }
 
     fn visit_bool<E: Error>(self, truth: bool) -> Result<Self::Value, E> {
-        self.made(Ok(truth))
+        self.built(Ok(truth))
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
         match number {
-            0..=MAX_SAFE_INTEGER => self.made(Ok(number)),
+            0..=MAX_SAFE_INTEGER => self.built(Ok(number)),
             _ => Err(E::custom("the integer is too large")),
         }
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
         match number.unsigned_abs() {
-            0..=MAX_SAFE_INTEGER => self.made(Ok(number)),
+            0..=MAX_SAFE_INTEGER => self.built(Ok(number)),
             _ => Err(E::custom("the integer is too large")),
         }
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        self.made(Ok(text))
+        self.built(Ok(text))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
@@ -175,7 +175,7 @@ impl<'de, 'py> Visitor<'de> for Value<'py> {
         while let Some(item) = items.next_element_seed(self.inner())? {
             list.push(item);
         }
-        self.made(PyList::new(self.py, list))
+        self.built(PyList::new(self.py, list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
@@ -188,7 +188,7 @@ impl<'de, 'py> Visitor<'de> for Value<'py> {
                 return Err(A::Error::custom("the object repeats a key"));
             }
         }
-        self.made(Ok(dict))
+        self.built(Ok(dict))
     }
 }
 

@@ -17,7 +17,7 @@ fn invalid(error: Error) -> PyErr {
 pub struct GrowingTree(Mutex<merkle::Tree>);
 
 impl GrowingTree {
-    fn held(&self) -> MutexGuard<'_, merkle::Tree> {
+    fn locked(&self) -> MutexGuard<'_, merkle::Tree> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -32,35 +32,35 @@ impl GrowingTree {
 
     #[getter]
     fn size(&self) -> usize {
-        self.held().size()
+        self.locked().size()
     }
 
     /// Adds leaf hashes, 32 bytes each, concatenated.
     fn extend(&self, leaves: &[u8]) -> PyResult<()> {
         let (whole, rest) = leaves.as_chunks::<32>();
         if !rest.is_empty() {
-            let found = format!("{} bytes", leaves.len());
-            return Err(invalid(Error::invalid("leaves", "32 bytes each", found)));
+            let actual = format!("{} bytes", leaves.len());
+            return Err(invalid(Error::invalid("leaves", "32 bytes each", actual)));
         }
-        let mut tree = self.held();
+        let mut tree = self.locked();
         whole.iter().for_each(|leaf| tree.push(*leaf));
         Ok(())
     }
 
     fn leaves(&self, start: usize, end: usize) -> PyResult<Vec<Hash>> {
-        Ok(self.held().leaves(start, end).map_err(invalid)?.to_vec())
+        Ok(self.locked().leaves(start, end).map_err(invalid)?.to_vec())
     }
 
     fn root(&self, size: usize) -> PyResult<Hash> {
-        self.held().root(size).map_err(invalid)
+        self.locked().root(size).map_err(invalid)
     }
 
     fn inclusion_path(&self, index: usize, size: usize) -> PyResult<Vec<Hash>> {
-        self.held().inclusion_path(index, size).map_err(invalid)
+        self.locked().inclusion_path(index, size).map_err(invalid)
     }
 
     fn consistency_path(&self, m: usize, n: usize) -> PyResult<Vec<Hash>> {
-        self.held().consistency_path(m, n).map_err(invalid)
+        self.locked().consistency_path(m, n).map_err(invalid)
     }
 }
 

@@ -16,7 +16,7 @@ mod batch_py;
 mod groth16;
 mod json;
 mod ledger;
-mod listing_py;
+mod randomized_response_py;
 mod scan_py;
 
 /// What is computed here is computed on secrets: nothing of it stays in memory that was given back.
@@ -29,7 +29,7 @@ mod _native {
 
     #[pymodule_export]
     use arithmetic::{
-        bls_signed_in_g1, bls_signed_in_g2, draw_coins, draw_noise, index_commitment,
+        bls_signed_in_g1, bls_signed_in_g2, draw_bernoulli_bits, draw_noise, index_commitment,
         joining_pairs, lanes, noise_table, noised_top_k, poseidon_absorb, poseidon_hash,
         poseidon_hash_list, poseidon_permute, set_threads, table_tree, thread_count, top_k,
         PackedIndex,
@@ -52,7 +52,7 @@ mod _native {
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         scan_py::register(m)?;
-        listing_py::register(m)?;
+        randomized_response_py::register(m)?;
         batch_py::register(m)
     }
 }

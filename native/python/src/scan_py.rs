@@ -7,10 +7,10 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::{element, elements, exactly, to_bytes_all};
 use ragaudit_scan_prover::answer::{self, Item, Parameters, Record, Slot};
+use ragaudit_scan_prover::bernoulli::{bernoulli_column, Bernoulli, BernoulliStatement};
 use ragaudit_scan_prover::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
-use ragaudit_scan_prover::coins::{coin_column, CoinStatement, Coins};
 use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::embed::{prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan_prover::group::{decode_points, encode_points, prepared_generators};
@@ -18,9 +18,9 @@ use ragaudit_scan_prover::index::{
     commit_components, commit_index, commit_table, decode_index, IndexCommitment, IndexKey, Layout,
 };
 use ragaudit_scan_prover::noise::{noise_column, Seed};
-use ragaudit_scan_prover::query::{Answer, Certified};
+use ragaudit_scan_prover::query::{Answer, ProvenColumns};
 use ragaudit_scan_prover::session::Column;
-use ragaudit_scan_prover::{protocol, together, Error, Result};
+use ragaudit_scan_prover::{batch_size, protocol, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::{array, guard, guard_inline};
@@ -33,11 +33,11 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(scan_protocol, m)?)?;
     m.add_function(wrap_pyfunction!(scan_limits, m)?)?;
     m.add_function(wrap_pyfunction!(scan_generators, m)?)?;
-    m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
-    m.add_function(wrap_pyfunction!(scan_coins_certify, m)?)?;
-    m.add_function(wrap_pyfunction!(scan_coins_verify, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_prove_noise, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_bits_prove, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_bits_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_prove, m)?)?;
-    m.add_function(wrap_pyfunction!(scan_most_together, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_max_batch, m)?)?;
     m.add_function(wrap_pyfunction!(scan_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_embed_prove, m)?)?;
     m.add_function(wrap_pyfunction!(scan_embed_verify, m)?)?;
@@ -133,14 +133,14 @@ impl ScanIndex {
 }
 
 /// What a tenant's policy fixes: 32-byte digest of the window, gains, listed positions, score window and lattice; and the
-/// commitments to its kept positions, if it is sampled.
+/// commitments to its sampled positions, if it is sampled.
 #[pyclass(frozen)]
 pub(crate) struct ScanParameters(pub(crate) Parameters);
 
 #[pymethods]
 impl ScanParameters {
     #[new]
-    #[pyo3(signature = (window, gains, listed, lo, hi, lattice, kept=None))]
+    #[pyo3(signature = (window, gains, listed, lo, hi, lattice, sample=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -150,7 +150,7 @@ impl ScanParameters {
         lo: i64,
         hi: i64,
         lattice: i64,
-        kept: Option<&[u8]>,
+        sample: Option<&[u8]>,
     ) -> PyResult<Self> {
         guard_inline(py, || {
             let window = array(window, "window")?;
@@ -161,7 +161,7 @@ impl ScanParameters {
                 lo,
                 hi,
                 lattice,
-                kept: kept.map(decode_points).transpose()?,
+                sample: sample.map(decode_points).transpose()?,
             }))
         })
     }
@@ -182,7 +182,7 @@ pub(crate) fn seed_of(bytes: &[u8]) -> Result<Seed> {
     Ok(Seed(exactly(bytes, "seed")?))
 }
 
-fn answer_of((_, _, scores, query, positions): &Asked) -> Result<Answer> {
+fn answer_of((_, _, scores, query, positions): &PrivateRecord) -> Result<Answer> {
     Ok(Answer {
         query: signed(&query.0),
         query_salt: element(&query.1, "query salt")?,
@@ -192,7 +192,7 @@ fn answer_of((_, _, scores, query, positions): &Asked) -> Result<Answer> {
     })
 }
 
-/// Commitments to each of a certificate's columns, and their blindings, which are secret.
+/// Commitments to each of a proof's columns, and their blindings, which are secret.
 fn opened(columns: &[Column]) -> (Vec<Vec<u8>>, Zeroizing<Vec<Vec<u8>>>) {
     let rows = columns.iter().map(|column| encode_points(&column.rows));
     let openings = columns.iter().map(|column| column.opening.as_ref());
@@ -206,10 +206,10 @@ fn byte_strings<'py>(py: Python<'py>, all: &[Vec<u8>]) -> ByteStrings<'py> {
     all.iter().map(|bytes| PyBytes::new(py, bytes)).collect()
 }
 
-/// The certificate of slots (c_seed, beacon, slot), each with its seed, and of each slot the noise commitments and their
+/// The noise proof of slots (c_seed, beacon, slot), each with its seed, and of each slot the noise commitments and their
 /// blindings, which are secret until the slot's query is proved.
 #[pyfunction]
-fn scan_certify<'py>(
+fn scan_prove_noise<'py>(
     py: Python<'py>,
     index: &ScanIndex,
     parameters: &ScanParameters,
@@ -220,32 +220,32 @@ fn scan_certify<'py>(
     let (proof, (rows, blindings)) = guard(py, || {
         let slots: Vec<Slot> = slots.iter().map(|s| slot(s)).collect::<Result<_>>()?;
         let seeds: Vec<Seed> = seeds.iter().map(|s| seed_of(s)).collect::<Result<_>>()?;
-        let made = answer::certify(&index.0, &parameters.0, &slots, &seeds, low_memory)?;
-        Ok::<_, Error>((made.proof, opened(&made.columns)))
+        let result = answer::prove_noise(&index.0, &parameters.0, &slots, &seeds, low_memory)?;
+        Ok::<_, Error>((result.proof, opened(&result.columns)))
     })?;
     let proof = PyBytes::new(py, &proof);
     Ok((proof, byte_strings(py, &rows), byte_strings(py, &blindings)))
 }
 
-fn coin_statement(
+fn bernoulli_statement(
     capacity: usize,
     context: &[u8],
     slot_elements: &[u8],
     bound: u64,
-) -> Result<CoinStatement> {
+) -> Result<BernoulliStatement> {
     let (context, slot) = (array(context, "context")?, slot(slot_elements)?);
-    Ok(CoinStatement::single(
+    Ok(BernoulliStatement::single(
         context,
         slot,
         capacity,
-        Coins { bound },
+        Bernoulli { bound },
     ))
 }
 
-/// The certificate of a slot's coins: of each position whether its draw is below the bound. With the commitments to the
+/// The proof of a slot's Bernoulli bits: of each position whether its draw is below the bound. With the commitments to the
 /// bits and their blindings, which are secret.
 #[pyfunction]
-fn scan_coins_certify<'py>(
+fn scan_bits_prove<'py>(
     py: Python<'py>,
     capacity: usize,
     context: &[u8],
@@ -255,16 +255,16 @@ fn scan_coins_certify<'py>(
     low_memory: bool,
 ) -> PyResult<[Bound<'py, PyBytes>; 3]> {
     let (proof, (rows, blindings)) = guard(py, || {
-        let statement = coin_statement(capacity, context, slot_elements, bound)?;
-        let made = drawn::prove(&statement, &[seed_of(seed)?], low_memory)?;
-        Ok::<_, Error>((made.proof, opened(&made.columns)))
+        let statement = bernoulli_statement(capacity, context, slot_elements, bound)?;
+        let result = drawn::prove(&statement, &[seed_of(seed)?], low_memory)?;
+        Ok::<_, Error>((result.proof, opened(&result.columns)))
     })?;
     Ok([&proof, &rows[0], &blindings[0]].map(|part| PyBytes::new(py, part)))
 }
 
-/// The commitments to the coins that a certificate is about; ValueError with the reason unless it holds.
+/// The commitments to the Bernoulli bits that a proof is about; ValueError with the reason unless it holds.
 #[pyfunction]
-fn scan_coins_verify<'py>(
+fn scan_bits_verify<'py>(
     py: Python<'py>,
     capacity: usize,
     context: &[u8],
@@ -273,7 +273,7 @@ fn scan_coins_verify<'py>(
     proof: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let rows = guard(py, || {
-        let statement = coin_statement(capacity, context, slot_elements, bound)?;
+        let statement = bernoulli_statement(capacity, context, slot_elements, bound)?;
         Ok::<_, Error>(encode_points(&drawn::verify(&statement, proof)?[0].rows))
     })?;
     Ok(PyBytes::new(py, &rows))
@@ -281,7 +281,7 @@ fn scan_coins_verify<'py>(
 
 /// A record (c_seed, beacon, slot, context, cq, htopk) with the noise and the scores of all positions (int32), the query
 /// (int8) and its salt, and the listed positions (int32) and theirs. Without gains there is no noise.
-type Asked = (
+type PrivateRecord = (
     PyBackedBytes,
     PyBackedBytes,
     PyBackedBytes,
@@ -289,22 +289,22 @@ type Asked = (
     (PyBackedBytes, PyBackedBytes),
 );
 
-/// The certificate of the records' slots, and of each slot its commitments and their blindings.
-type SlotsCertificate = (PyBackedBytes, Vec<PyBackedBytes>, Vec<PyBackedBytes>);
+/// The noise proof of the records' slots, and of each slot its commitments and their blindings.
+type SlotsProof = (PyBackedBytes, Vec<PyBackedBytes>, Vec<PyBackedBytes>);
 
-/// The columns of noise of records, as many as the certificate has.
+/// The columns of noise of records, as many as the noise proof has.
 fn noise_columns(
     layout: Layout,
-    (_, rows, blindings): &SlotsCertificate,
-    records: &[Asked],
+    (_, rows, blindings): &SlotsProof,
+    records: &[PrivateRecord],
 ) -> Result<Vec<Column>> {
     let slots = records.len();
     if [rows.len(), blindings.len()] != [slots; 2] {
-        let found = format!("{} commitments, {} blindings", rows.len(), blindings.len());
+        let actual = format!("{} commitments, {} blindings", rows.len(), blindings.len());
         return Err(Error::invalid(
             "certificate",
             format!("{slots} of each"),
-            found,
+            actual,
         ));
     }
     let opened = records.iter().zip(rows.iter().zip(blindings));
@@ -316,36 +316,40 @@ fn noise_columns(
         .collect()
 }
 
-/// The query proof of records whose slots have the certificate, and the index's key. Without gains there is no certificate;
-/// of a sampled tenant there are the kept positions, a byte 0 or 1 each, and the blindings of their commitments.
+/// The query proof of records whose slots have the noise proof, and the index's key. Without gains there is no noise proof;
+/// of a sampled tenant there are the sampled positions, a byte 0 or 1 each, and the blindings of their commitments.
 #[pyfunction]
-#[pyo3(signature = (index, parameters, records, certificate, key, low_memory, kept=None))]
+#[pyo3(signature = (index, parameters, records, noise_proof, key, low_memory, sample=None))]
 #[allow(clippy::too_many_arguments)]
 fn scan_prove<'py>(
     py: Python<'py>,
     index: &ScanIndex,
     parameters: &ScanParameters,
-    records: Vec<Asked>,
-    certificate: Option<SlotsCertificate>,
+    records: Vec<PrivateRecord>,
+    noise_proof: Option<SlotsProof>,
     key: &[u8],
     low_memory: bool,
-    kept: Option<(Vec<u8>, Vec<u8>)>,
+    sample: Option<(Vec<u8>, Vec<u8>)>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let proof = guard(py, || {
         let layout = index.0.layout;
-        let noise = match &certificate {
-            Some(certificate) => noise_columns(layout, certificate, &records)?,
+        let noise = match &noise_proof {
+            Some(noise_proof) => noise_columns(layout, noise_proof, &records)?,
             None => Vec::new(),
         };
-        if let (None, Some(noise)) = (&certificate, records.iter().find(|r| !r.1.is_empty())) {
-            let found = format!("{} bytes", noise.1.len());
-            return Err(Error::invalid("noise", "none without a certificate", found));
+        if let (None, Some(noise)) = (&noise_proof, records.iter().find(|r| !r.1.is_empty())) {
+            let actual = format!("{} bytes", noise.1.len());
+            return Err(Error::invalid(
+                "noise",
+                "none without a certificate",
+                actual,
+            ));
         }
-        let kept = kept.as_ref().map(|(coins, blindings)| {
-            let rows = parameters.0.kept.clone().unwrap_or_default();
-            coin_column(rows, coins, elements(blindings, "blindings")?, layout)
+        let sample = sample.as_ref().map(|(bernoulli, blindings)| {
+            let rows = parameters.0.sample.clone().unwrap_or_default();
+            bernoulli_column(rows, bernoulli, elements(blindings, "blindings")?, layout)
         });
-        let kept = kept.transpose()?;
+        let sample = sample.transpose()?;
         let of: Vec<Record> = records
             .iter()
             .map(|r| record(&r.0))
@@ -356,10 +360,10 @@ fn scan_prove<'py>(
             &parameters.0,
             &of,
             &answers,
-            certificate.as_ref().map_or(&[], |(proof, ..)| proof),
-            Certified {
+            noise_proof.as_ref().map_or(&[], |(proof, ..)| proof),
+            ProvenColumns {
                 noise: &noise,
-                kept: kept.as_ref(),
+                sample: sample.as_ref(),
             },
             &IndexKey(array(key, "key")?),
             low_memory,
@@ -368,23 +372,23 @@ fn scan_prove<'py>(
     Ok(PyBytes::new(py, &proof))
 }
 
-/// The most records that one proof may be about, of so many positions and gains.
+/// The maximum number of records that one proof may be about, of so many positions and gains.
 #[pyfunction]
-fn scan_most_together(capacity: usize, gains: usize) -> usize {
-    together::most_together(capacity, gains)
+fn scan_max_batch(capacity: usize, gains: usize) -> usize {
+    batch_size::max_batch(capacity, gains)
 }
 
-/// Records with their certificate, empty without gains, and query proof.
+/// Records with their noise proof, empty without gains, and query proof.
 pub(crate) type Answered = (Vec<PyBackedBytes>, PyBackedBytes, PyBackedBytes);
 
-pub(crate) fn answered((records, certificate, proof): &Answered) -> Result<Item<'_>> {
+pub(crate) fn answered((records, noise_proof, proof): &Answered) -> Result<Item<'_>> {
     Ok(Item {
         records: records.iter().map(|of| record(of)).collect::<Result<_>>()?,
-        parts: [certificate, proof],
+        parts: [noise_proof, proof],
     })
 }
 
-/// Raises ValueError with the reason unless certificate and query proof hold for the records. Without gains the certificate
+/// Raises ValueError with the reason unless noise proof and query proof hold for the records. Without gains the noise proof
 /// is empty.
 #[pyfunction]
 fn scan_verify(
@@ -392,11 +396,11 @@ fn scan_verify(
     index: &ScanIndex,
     parameters: &ScanParameters,
     records: Vec<PyBackedBytes>,
-    certificate: PyBackedBytes,
+    noise_proof: PyBackedBytes,
     proof: PyBackedBytes,
 ) -> PyResult<()> {
     guard(py, || {
-        let item = (records, certificate, proof);
+        let item = (records, noise_proof, proof);
         answer::verify(&index.0, &parameters.0, answered(&item)?)
     })
 }
@@ -435,7 +439,7 @@ pub(crate) fn signed(bytes: &[u8]) -> Vec<i8> {
     bytes.iter().map(|&b| b as i8).collect()
 }
 
-/// Of (most tokens, norm factor) and (context, hq, cq).
+/// Of (maximum tokens, norm factor) and (context, hq, cq).
 pub(crate) fn embed_statement<'a>(
     table: &'a IndexCommitment,
     (tokens, norm_factor): (usize, u64),
@@ -453,7 +457,7 @@ pub(crate) fn embed_statement<'a>(
 }
 
 /// The proof of A1 for a record (context, hq, cq), given the table's int8 rows, the query's tokens (uint32) and the
-/// salts of hq and cq. `parameters`: most tokens of a query, and A.
+/// salts of hq and cq. `parameters`: maximum tokens of a query, and A.
 #[pyfunction]
 fn scan_embed_prove<'py>(
     py: Python<'py>,
@@ -494,8 +498,8 @@ fn scan_embed_verify(
     })
 }
 
-/// What a coalition certificate is about: 32-byte context; cq (elements), account and first compared record of each
-/// record; tenant of each account; theta as (p, q); most accounts of a label, and of one in a tenant; log2 of the norms
+/// What a coalition proof is about: 32-byte context; cq (elements), account and first compared record of each
+/// record; tenant of each account; theta as (p, q); maximum accounts of a label, and of one in a tenant; log2 of the norms
 /// there is room for.
 #[pyclass(frozen)]
 struct ScanCoalition(CoalitionStatement);
@@ -546,7 +550,7 @@ impl ScanCoalition {
         })
     }
 
-    /// log2 of the norms that a certificate of these vectors needs room for.
+    /// log2 of the norms that a proof of these vectors needs room for.
     #[staticmethod]
     fn room(py: Python<'_>, vectors: &[u8], dimension: usize) -> PyResult<usize> {
         guard(py, || {
@@ -557,7 +561,7 @@ impl ScanCoalition {
         })
     }
 
-    /// How many runs over pairs a certificate has.
+    /// How many runs over pairs a proof has.
     fn runs(&self, py: Python<'_>) -> PyResult<usize> {
         guard_inline(py, || self.0.runs())
     }

@@ -104,12 +104,12 @@ pub fn check_gains(gains: &[u32]) -> Result<(), Error> {
         return Err(Error::invalid("gains[0]", "1", gains[0].to_string()));
     }
     for (c, pair) in gains.windows(2).enumerate() {
-        let most = MAX_GAIN_RATIO * pair[0];
-        if !(1..=most).contains(&pair[1]) {
+        let maximum = MAX_GAIN_RATIO * pair[0];
+        if !(1..=maximum).contains(&pair[1]) {
             let field = format!("gains[{}]", c + 1);
             return Err(Error::invalid(
                 field,
-                format!("1 to {most}"),
+                format!("1 to {maximum}"),
                 pair[1].to_string(),
             ));
         }

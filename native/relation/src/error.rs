@@ -3,11 +3,11 @@
 /// A malformed input. Never a bug of the core itself: those panic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("{field}: expected {expected}, found {found}")]
+    #[error("{field}: expected {expected}, found {actual}")]
     Invalid {
         field: String,
         expected: String,
-        found: String,
+        actual: String,
     },
     #[error("the operating system gave no threads: {0}")]
     Threads(String),
@@ -17,12 +17,12 @@ impl Error {
     pub fn invalid(
         field: impl Into<String>,
         expected: impl Into<String>,
-        found: impl Into<String>,
+        actual: impl Into<String>,
     ) -> Self {
         Self::Invalid {
             field: field.into(),
             expected: expected.into(),
-            found: found.into(),
+            actual: actual.into(),
         }
     }
 }

@@ -11,4 +11,4 @@ pub use error::Error;
 /// Nibbles of one packed field element: 252 bits, so every packed element is canonical.
 pub const NIBBLES_PER_ELEMENT: usize = 63;
 /// Bits of a coin's draw.
-pub const COIN_BITS: usize = 40;
+pub const PROBABILITY_BITS: usize = 40;

@@ -20,8 +20,8 @@ const RECIPROCAL_BITS: u32 = 88;
 impl ScoreWindow {
     pub fn new(lo: i64, hi: i64, lattice: i64) -> Result<Self, Error> {
         if !(0 <= lo && lo < hi && hi <= i64::from(i32::MAX)) {
-            let found = format!("{lo}..{hi}");
-            return Err(Error::invalid("window", "0 <= lo < hi < 2^31", found));
+            let actual = format!("{lo}..{hi}");
+            return Err(Error::invalid("window", "0 <= lo < hi < 2^31", actual));
         }
         if !(1..=MAX_LATTICE).contains(&lattice) || lattice & (lattice - 1) != 0 {
             let expected = format!("a power of two up to {MAX_LATTICE}");

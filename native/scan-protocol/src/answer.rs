@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::batch::{self, Kind};
+use crate::batch_size::check_batch_size;
 use crate::claims::Column;
 use crate::drawn;
 pub use crate::drawn::Slot;
@@ -13,7 +14,6 @@ use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
 use crate::index::IndexCommitment;
 use crate::noise::{absorb_gains, Noise, NoiseStatement};
 use crate::query::{check_query, QueryStatement};
-use crate::together::check_together;
 use crate::transcript::{Hash, Oracle, Transcript};
 use crate::verifier::Verifier;
 
@@ -29,14 +29,14 @@ pub struct Parameters {
     pub hi: i64,
     pub lattice: i64,
     /// The commitments of the window's sampling proof, which is verified; None if the tenant is not sampled.
-    pub kept: Option<Vec<G1Affine>>,
+    pub sample: Option<Vec<G1Affine>>,
 }
 
 impl Parameters {
     /// Refuses numbers of records, and tenants, without such proofs.
     pub fn check(&self, index: &IndexCommitment, records: usize) -> Result<()> {
-        let sampled = self.kept.is_some();
-        check_together(records, index.layout.capacity, self.gains.len(), sampled)
+        let sampled = self.sample.is_some();
+        check_batch_size(records, index.layout.capacity, self.gains.len(), sampled)
     }
 }
 
@@ -96,10 +96,10 @@ pub fn query_statement<'a>(
     index: &'a IndexCommitment,
     parameters: &'a Parameters,
     records: &[Record],
-    certificate: &[u8],
+    noise_proof: &[u8],
     noise: &'a [Column],
 ) -> QueryStatement<'a> {
-    let kept = parameters.kept.as_deref();
+    let sample = parameters.sample.as_deref();
     let mut hash = Sha256::new().chain_update(b"rag-audit/scan/v1/records");
     hash.update(parameters.window);
     hash.update((records.len() as u64).to_be_bytes());
@@ -109,15 +109,15 @@ pub fn query_statement<'a>(
             hash.update(encode_scalar(x));
         }
     }
-    hash.update(Sha256::digest(certificate));
-    for point in kept.unwrap_or_default() {
+    hash.update(Sha256::digest(noise_proof));
+    for point in sample.unwrap_or_default() {
         hash.update(encode_point(point));
     }
     QueryStatement {
         context: hash.finalize().into(),
         index,
         noise: noise.iter().map(|column| &column.rows[..]).collect(),
-        kept,
+        sample,
         gains: parameters.gains.clone(),
         records: records.iter().map(|r| [r.cq, r.htopk]).collect(),
         listed: parameters.listed,
@@ -167,7 +167,7 @@ impl Kind for Parameters {
             transcript.integer("score window", value as u64);
         }
         // A tenant without a sample absorbs no points here.
-        for point in self.kept.as_deref().unwrap_or_default() {
+        for point in self.sample.as_deref().unwrap_or_default() {
             transcript.point("kept", point);
         }
         transcript
@@ -193,14 +193,14 @@ impl Kind for Parameters {
     fn check<E: Engine>(&self, index: &IndexCommitment, item: &Item) -> Result<Vec<Equation>> {
         let Item {
             records,
-            parts: [certificate, proof],
+            parts: [noise_proof, proof],
         } = item;
         self.check(index, records.len())?;
         let (noise, first) = if !self.gains.is_empty() {
             let slots: Vec<Slot> = records.iter().map(|record| record.slot).collect();
             let statement = noise_statement(index, self, &slots);
-            drawn::check::<Verifier<Hash, E>, Noise>(&statement, certificate)?
-        } else if certificate.is_empty() {
+            drawn::check::<Verifier<Hash, E>, Noise>(&statement, noise_proof)?
+        } else if noise_proof.is_empty() {
             Default::default()
         } else {
             return Err(Error::Malformed {
@@ -208,7 +208,7 @@ impl Kind for Parameters {
                 reason: "a noise certificate where there is no noise",
             });
         };
-        let statement = query_statement(index, self, records, certificate, &noise);
+        let statement = query_statement(index, self, records, noise_proof, &noise);
         let second = check_query::<Verifier<Hash, E>>(&statement, proof)?;
         Ok(vec![first, second])
     }

@@ -18,12 +18,12 @@
 //!     lo: 5,
 //!     hi: 60,
 //!     lattice: 32,
-//!     kept: None,
+//!     retained: None,
 //! };
 //! let [c_seed, beacon, slot, context, cq, htopk] = [1u8, 2, 3, 4, 5, 6].map(Fr::from);
 //! let record = Record { slot: Slot { c_seed, beacon, slot }, context, cq, htopk };
 //! let mut batch: Batch = Batch::new(Arc::new(index), parameters);
-//! // A tenant without noise has no certificate, and these are not the bytes of a query proof.
+//! // A tenant without noise has no noise proof, and these are not the bytes of a query proof.
 //! let refused = batch.add(&[Item::single(record, [b"", b"no proof"])]);
 //! assert_eq!(refused[0].0, 0);
 //! // What was not refused, nothing here, holds.
@@ -48,7 +48,7 @@ pub const CHUNK: usize = 64;
 const SEARCHED: usize = 8;
 
 /// The numbers of the refused proofs, ascending, with the reasons.
-pub type Refusals = Vec<(usize, Error)>;
+pub type Failures = Vec<(usize, Error)>;
 
 /// A growing sum of equations: factors of the points that all records share, and one point for all other terms.
 #[derive(Default)]
@@ -77,13 +77,13 @@ impl Sum {
 pub fn weigh<E: Engine>(
     weights: &[Vec<Fr>],
     check: impl Fn(usize) -> Result<Vec<Equation>> + Sync,
-) -> (Equation, Refusals) {
-    let join = |mut all: (Equation, Refusals), more: (Equation, Refusals)| {
+) -> (Equation, Failures) {
+    let join = |mut all: (Equation, Failures), more: (Equation, Failures)| {
         all.0.merge(more.0);
         all.1.extend(more.1);
         all
     };
-    let add = |mut all: (Equation, Refusals), i: usize| {
+    let add = |mut all: (Equation, Failures), i: usize| {
         match check(i) {
             Ok(equations) => {
                 let weighed = equations.iter().zip(&weights[i]);
@@ -143,7 +143,7 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
 
     /// Adds items, at most about [`CHUNK`] of them, and returns the malformed proofs with the reasons. [`Self::holds`] decides
     /// about all other proofs at once, and [`Self::search`] about each of them.
-    pub fn add(&mut self, items: &[K::Item<'_>]) -> Refusals {
+    pub fn add(&mut self, items: &[K::Item<'_>]) -> Failures {
         let (kind, index) = (&self.kind, &self.index);
         let weights = kind.weights(&mut self.transcript, items);
         let (chunk, refused) = weigh::<E>(&weights, |i| kind.check::<E>(index, &items[i]));
@@ -157,14 +157,14 @@ impl<K: Kind + Sync, O: Oracle, E: Engine> Batch<K, O, E> {
     }
 
     /// The false or malformed proofs among some items, with the reasons. The result does not depend on earlier items.
-    pub fn search(&self, items: &[K::Item<'_>]) -> Refusals {
+    pub fn search(&self, items: &[K::Item<'_>]) -> Failures {
         let (kind, index) = (&self.kind, &self.index);
         let weights = kind.weights(&mut kind.transcript::<O>(&self.digest), items);
         search::<E>(index, &weights, |i| kind.check::<E>(index, &items[i]))
     }
 
     /// The number of points and scalars that are stored between chunks.
-    pub fn kept(&self) -> usize {
+    pub fn retained(&self) -> usize {
         let Equation {
             vector,
             query,
@@ -214,7 +214,7 @@ pub fn verify_all<K: Kind + Clone + Sync, E: Engine>(
     index: &Arc<IndexCommitment>,
     kind: &K,
     items: &[K::Item<'_>],
-) -> Refusals {
+) -> Failures {
     let mut batch: Batch<K, Hash, E> = Batch::new(Arc::clone(index), kind.clone());
     let refused = chunks(items, |chunk| batch.add(chunk));
     match batch.holds() {
@@ -229,8 +229,8 @@ fn search<E: Engine>(
     index: &IndexCommitment,
     weights: &[Vec<Fr>],
     check: impl Fn(usize) -> Result<Vec<Equation>> + Sync,
-) -> Refusals {
-    let mut bad = Refusals::new();
+) -> Failures {
+    let mut bad = Failures::new();
     for (run, weights) in weights.chunks(SEARCHED).enumerate() {
         let weighed = |i: usize| {
             let mut sum = Equation::default();
@@ -264,9 +264,9 @@ fn search<E: Engine>(
     bad
 }
 
-/// The refusals of `run` in all chunks, numbered over the whole list.
-fn chunks<T>(items: &[T], mut run: impl FnMut(&[T]) -> Refusals) -> Refusals {
-    let mut bad = Refusals::new();
+/// The failures of `run` in all chunks, numbered over the whole list.
+fn chunks<T>(items: &[T], mut run: impl FnMut(&[T]) -> Failures) -> Failures {
+    let mut bad = Failures::new();
     for (k, chunk) in items.chunks(CHUNK).enumerate() {
         let numbered = |(i, reason)| (k * CHUNK + i, reason);
         bad.extend(run(chunk).into_iter().map(numbered));
@@ -275,7 +275,7 @@ fn chunks<T>(items: &[T], mut run: impl FnMut(&[T]) -> Refusals) -> Refusals {
 }
 
 /// Halves a sum that is not neutral until it has found the false proofs.
-fn bisect<E: Engine>(index: &IndexCommitment, equations: &[(usize, Equation)], bad: &mut Refusals) {
+fn bisect<E: Engine>(index: &IndexCommitment, equations: &[(usize, Equation)], bad: &mut Failures) {
     let mut sum = Equation::default();
     for (_, equation) in equations {
         sum.add(equation, Fr::ONE);

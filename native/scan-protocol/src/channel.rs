@@ -6,7 +6,7 @@ use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{Fr, G1Affine, G1Projective};
-use crate::prover::{Folds, Knows};
+use crate::prover::{Folds, ProverWitness};
 use crate::transcript::{Oracle, Transcript};
 
 /// One party's side of a run. Each protocol is written once, for all parties: a prover sends the messages that
@@ -21,11 +21,11 @@ pub trait Channel: Sized {
     type Closed;
 
     /// The prover's secrets; None for every other party.
-    fn secrets(&self) -> Option<&dyn Knows> {
+    fn secrets(&self) -> Option<&dyn ProverWitness> {
         None
     }
 
-    fn secrets_mut(&mut self) -> Option<&mut dyn Knows> {
+    fn secrets_mut(&mut self) -> Option<&mut dyn ProverWitness> {
         None
     }
 
@@ -33,7 +33,7 @@ pub trait Channel: Sized {
     fn commitment(
         &mut self,
         label: &str,
-        make: impl FnOnce(&mut dyn Knows) -> G1Projective,
+        make: impl FnOnce(&mut dyn ProverWitness) -> G1Projective,
     ) -> Result<G1Affine>;
 
     /// A point that the sender has already computed.

@@ -23,14 +23,14 @@ impl Bound {
     /// Every i64.
     pub const ANY: Self = Self::Signed(64);
 
-    /// Integers from 0 to `most`.
-    pub fn up_to(most: usize) -> Self {
-        Self::Unsigned((usize::BITS - most.leading_zeros()) as usize)
+    /// Integers from 0 to `maximum`.
+    pub fn up_to(maximum: usize) -> Self {
+        Self::Unsigned((usize::BITS - maximum.leading_zeros()) as usize)
     }
 
-    /// Integers from -`most` to `most`.
-    pub fn within(most: usize) -> Self {
-        Self::Signed((usize::BITS - most.leading_zeros()) as usize + 1)
+    /// Integers from -`maximum` to `maximum`.
+    pub fn within(maximum: usize) -> Self {
+        Self::Signed((usize::BITS - maximum.leading_zeros()) as usize + 1)
     }
 
     pub fn bits(self) -> usize {

@@ -6,7 +6,7 @@ use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
-use crate::link::Link;
+use crate::index_link::IndexLink;
 use crate::session::Session;
 
 mod columns;
@@ -18,7 +18,7 @@ use columns::ToOpen;
 
 impl<C: Channel> Session<'_, C> {
     /// Proves every claim, product and constraint of the session. `link` ties the columns without commitments to an index.
-    pub fn close(mut self, link: Option<Link>) -> Result<C::Closed> {
+    pub fn close(mut self, link: Option<IndexLink>) -> Result<C::Closed> {
         self.refuse_what_does_not_hold()?;
         let mut equations = Vec::new();
         let index_rows = link.as_ref().map(|link| link.index.layout.row_variables);

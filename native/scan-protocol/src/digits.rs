@@ -22,7 +22,7 @@ use crate::group::Fr;
 pub type Digit = Vec<Fr>;
 
 /// Variables of the largest digit.
-pub const MOST: usize = 3;
+pub const MAXIMUM: usize = 3;
 
 /// A coordinate as a digit of one variable.
 pub fn of_coordinate(t: Fr) -> Digit {
@@ -93,7 +93,7 @@ pub fn extended(digits: &[Digit], point: &[Fr]) -> Fr {
 /// The digit of a challenge: the Lagrange polynomials of 0, .., 2^variables - 1 at s.
 pub fn lagrange(variables: usize, s: Fr) -> Digit {
     static SCALES: OnceLock<Vec<Vec<Fr>>> = OnceLock::new();
-    let scales = SCALES.get_or_init(|| (0..=MOST).map(scales).collect());
+    let scales = SCALES.get_or_init(|| (0..=MAXIMUM).map(scales).collect());
     let count = 1u64 << variables;
     let steps: Vec<Fr> = (0..count).map(|k| s - Fr::from(k)).collect();
     let mut digit = scales[variables].clone();
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_challenge_s_digit_interpolates() {
-        for variables in 0..=MOST {
+        for variables in 0..=MAXIMUM {
             let count = 1u64 << variables;
             let s = random(3)[2];
             for of_node in 0..count {

@@ -6,10 +6,11 @@
 //! that all distributions share: the key of the slot, the words of the stream, the ranges, the look-up of each draw in the
 //! distribution's table, the comparison of t with a threshold, and the sums.
 //!
-//! [`crate::noise::Noise`] and [`crate::coins::Coins`] are the distributions. A new distribution is a file with an `impl
+//! [`crate::noise::Noise`] and [`crate::bernoulli::Bernoulli`] are the distributions. A new distribution is a file with an `impl
 //! Distribution`, and an `impl Draw` in the prover's crate.
 use ark_ff::Field;
 
+use crate::batch_size::{check_batch_size, row_variables};
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
 use crate::equation::Equation;
@@ -23,7 +24,6 @@ use crate::numbers::{from_small, log2_ceil};
 use crate::ranges::{range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{reduce, Gate};
-use crate::together::{check_together, row_variables};
 use crate::transcript::{Oracle, Transcript};
 pub use crate::words::Slot;
 use crate::words::{
@@ -169,7 +169,7 @@ impl<D: Distribution> DrawnStatement<D> {
         let layout = Layout::new(self.capacity)?;
         self.distribution.check()?;
         let draws = self.distribution.factors().len();
-        check_together(self.slots.len(), self.capacity, draws, false)?;
+        check_batch_size(self.slots.len(), self.capacity, draws, false)?;
         Ok(Shape {
             layout,
             blocks: Blocks::of_draws(self.capacity * draws),
@@ -226,7 +226,7 @@ impl<T> Columns<T> {
     }
 
     /// The columns of several slots, in order: slot by slot, then the multiplicities of their common tables.
-    pub fn together(slots: Vec<Self>) -> Vec<T> {
+    pub fn for_batch(slots: Vec<Self>) -> Vec<T> {
         let (mut all, mut tables) = (Vec::new(), Vec::new());
         for slot in slots {
             let mut own = slot.in_order();
@@ -239,7 +239,7 @@ impl<T> Columns<T> {
 }
 
 impl<T: Copy> Columns<T> {
-    /// The inverse of [`Self::together`].
+    /// The inverse of [`Self::batch_size`].
     pub fn apart(mut all: Vec<T>, count: usize, drawn: usize) -> Vec<Self> {
         let tables = all.split_off(all.len() - TABLES);
         let own = all.chunks(all.len() / count);
@@ -261,7 +261,7 @@ pub fn check<'p, V: Verifies<'p>, D: Distribution>(
 ) -> Result<(Vec<Column>, Equation)> {
     let rows = statement.shape()?.row_variables;
     let mut session: Session<V> = Session::verifier(statement.transcript(), rows, proof);
-    let ids = certify(&mut session, statement, None)?;
+    let ids = drawn_protocol(&mut session, statement, None)?;
     let columns = ids.into_iter().map(|id| session.columns[id.0].clone());
     let columns = columns.collect();
     Ok((columns, session.close(None)?.into()))
@@ -278,7 +278,7 @@ pub fn verify<'p, V: Verifies<'p>, D: Distribution>(
 }
 
 /// The protocol, for both parties. All slots share the tables, the sumchecks and the permutations: `docs/scan/batch.md`.
-pub fn certify<C: Channel, D: Distribution>(
+pub fn drawn_protocol<C: Channel, D: Distribution>(
     session: &mut Session<C>,
     statement: &DrawnStatement<D>,
     secret: Option<Private>,
@@ -294,7 +294,7 @@ pub fn certify<C: Channel, D: Distribution>(
         table: (1 << TABLE_VARIABLES, Bound::up_to(count * draws)),
     };
     let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
-    let bounds = Columns::together(vec![bounds; count]);
+    let bounds = Columns::for_batch(vec![bounds; count]);
     let ids = session.commit_bounded(D::LABELS.columns, &bounds, columns)?;
     let slots = Columns::apart(ids, count, drawn.len());
     let keys = send_keys(session, keys.as_deref(), &statement.slots)?;

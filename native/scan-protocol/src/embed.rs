@@ -124,14 +124,14 @@ pub fn embed_protocol<'a, C: Channel>(
     let bounds = statement.check()?;
     let (layout, dimension) = (statement.table.layout, statement.table.dimension);
     let components = log2_ceil(dimension);
-    let (most, vocabulary) = (statement.tokens, statement.vocabulary());
+    let (maximum, vocabulary) = (statement.tokens, statement.vocabulary());
 
     let (all, looked_up) = (1 << components, (2 << components) + 3);
     let slack_bound = (all, Bound::within(bounds.scaled as usize + 1));
     let limb_bounds = vec![(all, Bound::Unsigned(LIMB_BITS)); bounds.limbs];
     let within = Columns {
-        histogram: (1 << layout.variables, Bound::up_to(most)),
-        sums: (all, Bound::within(most * COMPONENT as usize)),
+        histogram: (1 << layout.variables, Bound::up_to(maximum)),
+        sums: (all, Bound::within(maximum * COMPONENT as usize)),
         vector: (all, Bound::within(COMPONENT as usize)),
         lower_slack: slack_bound,
         upper_slack: slack_bound,
@@ -156,12 +156,12 @@ pub fn embed_protocol<'a, C: Channel>(
 
     let elements = dimension.div_ceil(NIBBLES_PER_ELEMENT);
     let hidden = secret.as_ref().map(|s| s.hidden);
-    let count = 2 + 2 * most + 3 * bounds.limbs + 1 + elements;
+    let count = 2 + 2 * maximum + 3 * bounds.limbs + 1 + elements;
     let vars = session.send("query", count, hidden)?;
     let exprs: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
     let (salts, rest) = exprs.split_at(2);
-    let (tokens, rest) = rest.split_at(most);
-    let (used, rest) = rest.split_at(most);
+    let (tokens, rest) = rest.split_at(maximum);
+    let (used, rest) = rest.split_at(maximum);
     let (root_limbs, rest) = rest.split_at(3 * bounds.limbs);
     let (square, packed) = (&rest[0], &rest[1..]);
 
@@ -176,7 +176,7 @@ pub fn embed_protocol<'a, C: Channel>(
     }
 
     // hq, with a list as long as the tokens need; cq.
-    let packs = most.div_ceil(TOKENS_PER_ELEMENT);
+    let packs = maximum.div_ceil(TOKENS_PER_ELEMENT);
     let starts: Vec<Fr> = (1..=packs)
         .map(|p| start_of_list::<C::Engine>(TAG_QUERY, 2 + p))
         .collect();
@@ -229,10 +229,10 @@ pub fn embed_protocol<'a, C: Channel>(
     let mut segments = vec![
         // A used place has a token of the vocabulary, an unused place has 0.
         Segment {
-            variables: log2_ceil(most),
+            variables: log2_ceil(maximum),
             tag: TAG_TOKEN,
             entries: vec![Entry::Hidden(tokens.to_vec()), Entry::Hidden(used.to_vec())],
-            count: Count::First(most),
+            count: Count::First(maximum),
         },
         Segment {
             variables: layout.variables,

@@ -4,11 +4,11 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A parameter or private value outside its range.
-    #[error("{field}: expected {expected}, found {found}")]
+    #[error("{field}: expected {expected}, found {actual}")]
     Invalid {
         field: String,
         expected: String,
-        found: String,
+        actual: String,
     },
     /// Bytes that are no proof at all: truncated, extended, a point off the curve, a scalar not below r.
     #[error("the encoding is malformed at byte {at}: {reason}")]
@@ -30,12 +30,12 @@ impl Error {
     pub fn invalid(
         field: impl Into<String>,
         expected: impl Into<String>,
-        found: impl ToString,
+        actual: impl ToString,
     ) -> Self {
         Self::Invalid {
             field: field.into(),
             expected: expected.into(),
-            found: found.to_string(),
+            actual: actual.to_string(),
         }
     }
 }

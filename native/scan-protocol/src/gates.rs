@@ -52,9 +52,9 @@ impl Gate<'_> {
             Self::Selection { chi } => selection(chi),
             Self::Sampled { chi } => selection(chi) + chi.square() * (t[4] * t[5] - t[6]),
             Self::List { chi } => {
-                let unheld = one - t[3];
-                let winner = t[0] + (one - t[0]) * t[1] * t[2] * unheld;
-                t[6] * winner - t[4] + *chi * (t[3] + unheld * t[4] - t[5])
+                let undisclosed = one - t[3];
+                let winner = t[0] + (one - t[0]) * t[1] * t[2] * undisclosed;
+                t[6] * winner - t[4] + *chi * (t[3] + undisclosed * t[4] - t[5])
             }
             Self::Numbers(numbers) => numbers.at(t),
         }

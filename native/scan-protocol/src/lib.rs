@@ -3,18 +3,17 @@
 //!
 //! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
 //! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
-//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`coins`], [`index`], [`query`], [`listing`], [`embed`],
+//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`index`], [`query`], [`randomized_response`], [`embed`],
 //! [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
 //! a prover; this crate implements none of them. One more trait, [`engine`], has the arithmetic that a verifier may compute
 //! faster.
 pub mod answer;
-pub mod asked;
 pub mod batch;
+pub mod bernoulli;
 pub mod channel;
 pub mod claims;
 pub mod closing;
 pub mod coalition;
-pub mod coins;
 pub mod digits;
 pub mod drawn;
 pub mod embed;
@@ -24,10 +23,9 @@ pub mod error;
 pub mod expr;
 pub mod gates;
 pub mod group;
+pub mod hidden_query;
 pub mod index;
-pub mod link;
-pub mod listing;
-pub mod lists;
+pub mod index_link;
 pub mod lookup;
 pub mod mle;
 pub mod nibbles;
@@ -37,14 +35,16 @@ pub mod poseidon;
 pub mod prepared;
 pub mod protocol;
 pub mod prover;
+pub mod randomized_response;
+pub mod randomized_response_records;
 
+pub mod batch_size;
 pub mod query;
 pub mod ranges;
 pub mod schnorr;
 pub mod segments;
 pub mod session;
 pub mod sumcheck;
-pub mod together;
 pub mod transcript;
 pub mod verifier;
 pub mod words;

@@ -60,7 +60,7 @@ pub fn lookups<C: Channel>(
     });
     let (point, p, q) = fractional_sum(session, depth, tree)?;
 
-    let mut asked = send_asked(session, &segments, &point)?.into_iter();
+    let mut requested = send_requested(session, &segments, &point)?.into_iter();
 
     // Both claims about the leaves as one, then each column's share at the point of its segment's size.
     let kappa = session.challenge("lookup leaves");
@@ -117,7 +117,7 @@ pub fn lookups<C: Channel>(
                     }
                 }
                 Entry::Query { .. } => {
-                    let (mut weights, var) = asked.next().expect("one for each segment");
+                    let (mut weights, var) = requested.next().expect("one for each segment");
                     weights.push(Fr::ZERO);
                     rest.add_term(var, power);
                     queries.push((weights, var));
@@ -156,32 +156,32 @@ fn of_components(low: &[Fr], rows: usize, dimension: usize) -> Vec<Fr> {
 
 /// Sends the value of each query's extension at the point of its segment, and returns the weights of the query's
 /// components with the sent value.
-fn send_asked<C: Channel>(
+fn send_requested<C: Channel>(
     session: &mut Session<C>,
     segments: &[Segment],
     point: &[Fr],
 ) -> Result<Vec<QueryClaim>> {
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for segment in segments {
         for entry in &segment.entries {
             if let Entry::Query { dimension, values } = entry {
                 let low = &point[..segment.variables];
                 let weights = of_components(low, segment.rows(), *dimension);
-                asked.push((weights, values.as_deref()));
+                requested.push((weights, values.as_deref()));
             }
         }
     }
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Ok(Vec::new());
     }
     let values = session.channel.secrets().map(|secrets| {
         let dot = |(weights, values): &(Vec<Fr>, Option<&[i64]>)| {
             secrets.dot(values.unwrap_or_default(), weights)
         };
-        asked.iter().map(dot).collect::<Vec<Fr>>()
+        requested.iter().map(dot).collect::<Vec<Fr>>()
     });
-    let vars = session.send("query lookups", asked.len(), values.as_deref())?;
-    Ok(asked
+    let vars = session.send("query lookups", requested.len(), values.as_deref())?;
+    Ok(requested
         .into_iter()
         .map(|(weights, _)| weights)
         .zip(vars)

@@ -15,8 +15,8 @@ pub const NIBBLE_VARIABLES: usize = 4;
 /// assert_eq!((rows[0], rows[14], rows[15]), (-7, 7, 7));
 /// ```
 pub fn nibble_rows() -> Vec<i64> {
-    let most = i64::from(COMPONENT);
+    let maximum = i64::from(COMPONENT);
     (0..1i64 << NIBBLE_VARIABLES)
-        .map(|row| (row - most).min(most))
+        .map(|row| (row - maximum).min(maximum))
         .collect()
 }

@@ -13,7 +13,7 @@ use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::mle::{eq_at, eq_table, prefix, prefix_numbers, Weight};
 use crate::numbers::log2_ceil;
-use crate::prover::{Blocks, Boxes, Known};
+use crate::prover::{Blocks, Known, SboxColumns};
 use crate::session::Session;
 use crate::sumcheck::{plain, reduce, reduce_digits};
 
@@ -111,11 +111,11 @@ fn transposed_times(m: &Matrix<WIDTH>, x: &[Fr; WIDTH]) -> [Fr; WIDTH] {
 fn powers<C: Channel>(
     session: &mut Session<C>,
     finals: Option<&[Fr]>,
-    boxes: usize,
+    sboxes: usize,
     extra: usize,
 ) -> Result<Powers> {
     let values = finals.map(|finals| {
-        let (x, rest) = finals.split_at(boxes);
+        let (x, rest) = finals.split_at(sboxes);
         let mut out = x.to_vec();
         out.extend(x.iter().map(Field::square));
         out.extend(x.iter().map(|x| x.square().square()));
@@ -123,22 +123,22 @@ fn powers<C: Channel>(
         out.extend(&rest[..extra]);
         out
     });
-    let vars = session.send("S-box inputs", 4 * boxes + extra, values.as_deref())?;
+    let vars = session.send("S-box inputs", 4 * sboxes + extra, values.as_deref())?;
     let at = |i: usize| Expr::from(vars[i]);
-    for i in 0..boxes {
-        session.constrain_product("square", at(i), at(i), at(boxes + i));
+    for i in 0..sboxes {
+        session.constrain_product("square", at(i), at(i), at(sboxes + i));
         session.constrain_product(
             "fourth power",
-            at(boxes + i),
-            at(boxes + i),
-            at(2 * boxes + i),
+            at(sboxes + i),
+            at(sboxes + i),
+            at(2 * sboxes + i),
         );
-        session.constrain_product("fifth power", at(2 * boxes + i), at(i), at(3 * boxes + i));
+        session.constrain_product("fifth power", at(2 * sboxes + i), at(i), at(3 * sboxes + i));
     }
     Ok(Powers {
-        inputs: vars[..boxes].to_vec(),
-        fifths: vars[3 * boxes..4 * boxes].to_vec(),
-        extra: vars[4 * boxes..].to_vec(),
+        inputs: vars[..sboxes].to_vec(),
+        fifths: vars[3 * sboxes..4 * sboxes].to_vec(),
+        extra: vars[4 * sboxes..].to_vec(),
     })
 }
 
@@ -168,7 +168,7 @@ pub fn permutations<C: Channel>(
     let (constants, matrix) = round_parameters();
     let places = stream.as_ref().map_or(0, Stream::places);
     let variables = block_variables(places, calls.len());
-    let boxes = session
+    let sboxes = session
         .known()
         .map(|known| witness(&known, stream.as_ref(), &calls, variables));
 
@@ -197,9 +197,9 @@ pub fn permutations<C: Channel>(
         record_point: &s.record_point,
         block_point: &s.block_point,
     });
-    let sums = boxes
+    let sums = sboxes
         .as_ref()
-        .map(|boxes| boxes.outputs(&tau, of_blocks, &call_masks, &functionals));
+        .map(|sboxes| sboxes.outputs(&tau, of_blocks, &call_masks, &functionals));
     let reduced = reduce(session, "hash layer", &tau, claim, 6, sums)?;
     let point = reduced.point;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
@@ -227,7 +227,7 @@ pub fn permutations<C: Channel>(
         combination(&sent.fifths, &factors) - reduced.claim,
     );
 
-    let (point, inputs) = descend(session, boxes, of_point(&point), sent.inputs)?;
+    let (point, inputs) = descend(session, sboxes, of_point(&point), sent.inputs)?;
 
     // Inputs: every word of the first state is linear in the caller's values.
     let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
@@ -256,7 +256,7 @@ pub fn permutations<C: Channel>(
 /// From the S-box inputs of the last round at `point` to those of the first: a point of coordinates and the values there.
 fn descend<C: Channel>(
     session: &mut Session<C>,
-    mut boxes: Option<Box<dyn Boxes>>,
+    mut sboxes: Option<Box<dyn SboxColumns>>,
     mut point: Vec<Digit>,
     mut inputs: Vec<Var>,
 ) -> Result<(Vec<Fr>, Vec<Var>)> {
@@ -272,9 +272,9 @@ fn descend<C: Channel>(
         let grouped = regroup(&point, &sizes);
         if is_partial(number) {
             // <weights, y> = w_0 x_0^5 + L: only L's values are needed of the words 1..16.
-            let sums = boxes
+            let sums = sboxes
                 .as_mut()
-                .map(|boxes| boxes.partial(number, &carried.0, running, weights[0], &grouped));
+                .map(|sboxes| sboxes.partial(number, &carried.0, running, weights[0], &grouped));
             let digits = [&grouped[..], &[]];
             let reduced = reduce_digits(session, "hash layer", digits, carried.1, 5, sums)?;
             let sent = powers(session, reduced.finals.as_deref(), 1, 1)?;
@@ -297,9 +297,9 @@ fn descend<C: Channel>(
                 0 => [&[], &grouped[..]],
                 _ => [&grouped[..], &[]],
             };
-            let sums = boxes
+            let sums = sboxes
                 .as_ref()
-                .map(|boxes| boxes.full(number, weights, digits));
+                .map(|sboxes| sboxes.full(number, weights, digits));
             let reduced = reduce_digits(session, "hash layer", digits, carried.1, 5, sums)?;
             let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
             let sum = combination(&sent.fifths, &weights) * reduced.weight;
@@ -326,8 +326,8 @@ pub fn hashes<C: Channel>(
     let variables = log2_ceil(outputs.len());
     let zeros = [Fr::ZERO; WIDTH];
     let known = session.channel.secrets().zip(states);
-    let boxes = known.map(|(secrets, states)| {
-        secrets.boxes(variables, outputs.len(), &|b| {
+    let sboxes = known.map(|(secrets, states)| {
+        secrets.sbox_columns(variables, outputs.len(), &|b| {
             states.get(b).copied().unwrap_or(zeros)
         })
     });
@@ -341,16 +341,16 @@ pub fn hashes<C: Channel>(
     let weights = transposed_times(matrix, &first);
     let grouped = regroup(&of_point(&tau), &from_the_top(variables, DIGIT));
     let digits = [&grouped[..], &[]];
-    let sums = boxes
+    let sums = sboxes
         .as_ref()
-        .map(|boxes| boxes.full(LAST, weights, digits));
+        .map(|sboxes| sboxes.full(LAST, weights, digits));
     let reduced = reduce_digits(session, "hash layer", digits, claim.into(), 5, sums)?;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     session.constrain(
         "hash outputs",
         combination(&sent.fifths, &weights) - reduced.claim,
     );
-    let (point, inputs) = descend(session, boxes, reduced.digits, sent.inputs)?;
+    let (point, inputs) = descend(session, sboxes, reduced.digits, sent.inputs)?;
     let words = inputs.into_iter().zip(&constants[0]);
     Ok((
         point,
@@ -383,7 +383,7 @@ fn witness(
     stream: Option<&Stream>,
     calls: &[Call],
     variables: usize,
-) -> Box<dyn Boxes> {
+) -> Box<dyn SboxColumns> {
     let keys = stream.map_or(&[][..], |s| &s.kappas);
     let kappas: Vec<Fr> = keys.iter().map(|kappa| known.value(kappa)).collect();
     let places = stream.map_or(0, Stream::places);
@@ -395,16 +395,18 @@ fn witness(
         state
     };
     let called: Vec<State> = calls.iter().map(state_of).collect();
-    known.secrets.boxes(
-        variables,
-        places + calls.len(),
-        &|place| match place.checked_sub(places) {
-            None => kappas
-                .get(place & ((1 << apart) - 1))
-                .map_or([Fr::ZERO; WIDTH], |kappa| {
-                    block_state(kappa, place >> apart)
-                }),
-            Some(c) => called.get(c).copied().unwrap_or([Fr::ZERO; WIDTH]),
-        },
-    )
+    known
+        .secrets
+        .sbox_columns(
+            variables,
+            places + calls.len(),
+            &|place| match place.checked_sub(places) {
+                None => kappas
+                    .get(place & ((1 << apart) - 1))
+                    .map_or([Fr::ZERO; WIDTH], |kappa| {
+                        block_state(kappa, place >> apart)
+                    }),
+                Some(c) => called.get(c).copied().unwrap_or([Fr::ZERO; WIDTH]),
+            },
+        )
 }

@@ -44,9 +44,9 @@ pub fn take(table: &[u8]) -> Result<()> {
 /// The points of a table that has the digest.
 pub fn read(table: &[u8]) -> Result<Vec<G1Affine>> {
     let digest = Sha256::digest(table);
-    let found: String = digest.iter().map(|b| format!("{b:02x}")).collect();
-    if found != DIGEST {
-        return Err(Error::invalid("generators", DIGEST, found));
+    let actual: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+    if actual != DIGEST {
+        return Err(Error::invalid("generators", DIGEST, actual));
     }
     let (points, _) = table.as_chunks::<POINT>();
     Ok(points.iter().map(point).collect())

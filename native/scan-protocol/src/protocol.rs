@@ -6,7 +6,8 @@
 use sha2::{Digest, Sha256};
 
 use crate::{
-    coalition, coins, drawn, embed, group, index, listing, lookup, poseidon, query, together,
+    batch_size, bernoulli, coalition, drawn, embed, group, index, lookup, poseidon, query,
+    randomized_response,
 };
 
 /// The version in the path of the vectors with this protocol's trace and proofs.
@@ -54,13 +55,13 @@ fn rules() -> Rules {
         ),
         ("drawn", drawn::RULES.to_vec()),
         ("query", query::RULES.to_vec()),
-        ("listing", listing::RULES.to_vec()),
-        ("together", together::rules()),
+        ("listing", randomized_response::RULES.to_vec()),
+        ("together", batch_size::rules()),
         ("embed", embed::RULES.to_vec()),
         ("coalition", coalition::RULES.to_vec()),
-        ("limits", limits().map(|(_, most)| most).to_vec()),
-        ("coin limits", coins::LIMITS.to_vec()),
-        ("listing limits", listing::LIMITS.to_vec()),
+        ("limits", limits().map(|(_, maximum)| maximum).to_vec()),
+        ("coin limits", bernoulli::LIMITS.to_vec()),
+        ("listing limits", randomized_response::LIMITS.to_vec()),
     ]
 }
 

@@ -18,7 +18,7 @@ pub type Blindings<'a> = &'a (dyn Fn(usize) -> Fr + Sync);
 pub type Sum<'c> = Vec<(&'c [i64], Fr)>;
 
 /// A prover's hidden values, and the values that it computes from them.
-pub trait Knows: Sync {
+pub trait ProverWitness: Sync {
     /// A hidden value that was sent.
     fn value(&self, var: Var) -> Fr;
 
@@ -88,12 +88,12 @@ pub trait Knows: Sync {
     ) -> Box<dyn Tree + 't>;
 
     /// Permutations of so many states, the others up to 2^variables all zeros.
-    fn boxes(
+    fn sbox_columns(
         &self,
         variables: usize,
         count: usize,
         state: &(dyn Fn(usize) -> State + Sync),
-    ) -> Box<dyn Boxes>;
+    ) -> Box<dyn SboxColumns>;
 
     /// All messages' values, up to `size`.
     fn messages(&self, size: usize) -> Box<dyn Messages>;
@@ -146,12 +146,12 @@ pub struct Combination<'c> {
 /// A run as its prover knows it.
 #[derive(Clone, Copy)]
 pub struct Known<'s> {
-    pub secrets: &'s dyn Knows,
+    pub secrets: &'s dyn ProverWitness,
     columns: &'s [Column],
 }
 
 impl<'s> Known<'s> {
-    pub fn new(secrets: &'s dyn Knows, columns: &'s [Column]) -> Self {
+    pub fn new(secrets: &'s dyn ProverWitness, columns: &'s [Column]) -> Self {
         Self { secrets, columns }
     }
 
@@ -202,8 +202,8 @@ impl<'s> Known<'s> {
         let record = |columns: &Vec<_>| columns.iter().map(weighted).collect();
         let of = |records: &Vec<Vec<_>>| records.iter().map(record).collect();
         let columns: Vec<Vec<Sum>> = tables.iter().map(of).collect();
-        let made = self.secrets.of_integers(gate, degree, tau, &columns);
-        made.unwrap_or_else(|| {
+        let result = self.secrets.of_integers(gate, degree, tau, &columns);
+        result.unwrap_or_else(|| {
             let tables = tables.into_iter().map(|t| self.interleaved(t)).collect();
             self.secrets.of_gate(gate, degree, tau, tables)
         })
@@ -268,7 +268,7 @@ pub struct Blocks<'b> {
 }
 
 /// The S-box inputs of many permutations.
-pub trait Boxes {
+pub trait SboxColumns {
     /// The sums of the last round: fifth powers under the first factors at blocks as `blocks` weighs them, and under the
     /// second at calls, each as it is weighed.
     fn outputs(

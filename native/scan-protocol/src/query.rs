@@ -6,16 +6,17 @@ use std::sync::Arc;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::window::ScoreWindow;
 
-use crate::asked::{
-    component_segment, nibble_table, score_rows, score_variables, send_query, vector_lists, Asked,
-};
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::{Fr, G1Affine};
-use crate::link::{Link, LinkSecret};
+use crate::hidden_query::{
+    component_segment, nibble_table, score_rows, score_variables, send_query, vector_lists,
+    HiddenQuery,
+};
+use crate::index_link::{IndexLink, IndexLinkSecret};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{prefix, prefix_numbers, Weight};
 use crate::nibbles::{NIBBLE_VARIABLES, TAG_VECTOR};
@@ -34,12 +35,12 @@ pub use statement::{QueryStatement, MAX_LISTED, RULES};
 
 /// The prover's private values, all fixed before the first challenge.
 pub struct Private<'a> {
-    pub asked: Vec<Asked<'a>>,
+    pub hidden_queries: Vec<HiddenQuery<'a>>,
     pub scores: Vec<Arc<Opening>>,
     /// The openings of the noise proof's columns; empty without noise.
     pub noise: Vec<Arc<Opening>>,
     /// The opening of the column of sampled positions, of a sampled tenant.
-    pub kept: Option<Arc<Opening>>,
+    pub sample: Option<Arc<Opening>>,
     /// The columns' values, in their order.
     pub columns: Vec<Vec<i64>>,
     /// Record by record: the list's salt, its positions, their noised scores, and limbs of the differences between their keys.
@@ -73,7 +74,7 @@ struct Listed {
     noised: Vec<Expr>,
     order: Vec<Expr>,
     /// The key of the last one.
-    least: Expr,
+    minimum: Expr,
 }
 
 /// The columns of a run. The scores and the columns of earlier proofs precede the run's own.
@@ -81,7 +82,7 @@ struct Committed {
     scores: Vec<ColumnId>,
     /// One for each record; empty without noise.
     noise: Vec<ColumnId>,
-    kept: Option<ColumnId>,
+    sample: Option<ColumnId>,
     own: Columns<ColumnId>,
 }
 
@@ -110,11 +111,12 @@ pub fn answer_protocol<C: Channel>(
 ) -> Result<C::Closed> {
     let window = statement.check()?;
     // Each q and its salt, once, before any challenge.
-    let asked: Option<Vec<Asked>> = secret.as_ref().map(|s| s.asked.clone());
-    let asked_by = |record: usize| asked.as_ref().map(|asked| asked[record]);
+    let hidden_queries: Option<Vec<HiddenQuery>> =
+        secret.as_ref().map(|s| s.hidden_queries.clone());
+    let hidden_query_of = |record: usize| hidden_queries.as_ref().map(|queries| queries[record]);
     let (mut queries, mut blindings) = (Vec::new(), Vec::new());
     for record in 0..statement.records.len() {
-        let (query, blinding) = send_query(&mut session, asked_by(record))?;
+        let (query, blinding) = send_query(&mut session, hidden_query_of(record))?;
         queries.push(query);
         blindings.push(blinding);
     }
@@ -124,7 +126,7 @@ pub fn answer_protocol<C: Channel>(
 
     // cq and htopk.
     let (count, dimension) = (statement.records.len(), statement.index.dimension);
-    let all = asked.as_deref();
+    let all = hidden_queries.as_deref();
     let (mut claims, vectors) = vector_lists(&mut session, dimension, count, all)?;
     let mut calls = Vec::new();
     for ((list, vector), [cq, htopk]) in lists.iter().zip(vectors).zip(&statement.records) {
@@ -134,18 +136,18 @@ pub fn answer_protocol<C: Channel>(
         calls.extend(Call::list(&mut session, TAG_TOPK, &positions, *htopk)?);
     }
 
-    let segments = segments(statement, &window, &columns, &lists, asked_by);
+    let segments = segments(statement, &window, &columns, &lists, hidden_query_of);
     // All of one length, so that their weights are the same.
     let (weights, vars): (Vec<_>, Vec<_>) = lookups(&mut session, segments)?.into_iter().unzip();
     claims.extend(weights.into_iter().next().map(|weights| (weights, vars)));
 
     select(&mut session, statement, &columns, &lists)?;
     permutations(&mut session, None, calls)?;
-    session.close(Some(Link {
+    session.close(Some(IndexLink {
         index: statement.index,
         queries,
-        secret: secret.map(|s| LinkSecret {
-            asked: s.asked,
+        secret: secret.map(|s| IndexLinkSecret {
+            hidden_queries: s.hidden_queries,
             blindings,
             index: s.index,
         }),
@@ -178,14 +180,14 @@ fn commit_columns<C: Channel>(
             noise.push(add(rows, secret.as_ref().map(|s| &s.noise[record])));
         }
     }
-    let opening = secret.as_ref().and_then(|s| s.kept.as_ref());
-    let kept = statement.kept.map(|rows| add(rows, opening));
+    let opening = secret.as_ref().and_then(|s| s.sample.as_ref());
+    let sample = statement.sample.map(|rows| add(rows, opening));
 
-    let counted = |variables: usize, most: usize| (1 << variables, Bound::up_to(most));
+    let counted = |variables: usize, maximum: usize| (1 << variables, Bound::up_to(maximum));
     let steps = (capacity, Bound::up_to(statement.lattice as usize));
     let of_record = RecordColumns {
         quantised: steps,
-        scored: kept.map(|_| steps),
+        scored: sample.map(|_| steps),
         selected: (capacity, Bound::Unsigned(1)),
         distance: vec![(capacity, Bound::Unsigned(LIMB_BITS)); key_limbs],
     };
@@ -201,8 +203,8 @@ fn commit_columns<C: Channel>(
     Ok(Committed {
         scores,
         noise,
-        kept,
-        own: Columns::named(ids, count, kept.is_some(), key_limbs),
+        sample,
+        own: Columns::named(ids, count, sample.is_some(), key_limbs),
     })
 }
 
@@ -238,7 +240,7 @@ fn send_lists<C: Channel>(
             positions: positions.to_vec(),
             noised: noised.to_vec(),
             order: order.to_vec(),
-            least: keys[k - 1].clone(),
+            minimum: keys[k - 1].clone(),
         });
     }
     Ok(lists)
@@ -250,7 +252,7 @@ fn segments<'a>(
     window: &ScoreWindow,
     columns: &Committed,
     lists: &[Listed],
-    asked_by: impl Fn(usize) -> Option<Asked<'a>>,
+    hidden_query_of: impl Fn(usize) -> Option<HiddenQuery<'a>>,
 ) -> Vec<Segment> {
     let layout = statement.index.layout;
     let (capacity, dimension, k) = (layout.capacity, statement.index.dimension, statement.listed);
@@ -293,7 +295,7 @@ fn segments<'a>(
                 ],
                 count: Count::First(k),
             },
-            component_segment(dimension, asked_by(record)),
+            component_segment(dimension, hidden_query_of(record)),
         ]);
         let distance = own.distance.iter();
         segments.extend(distance.map(|id| first_in_range(*id, capacity)));
@@ -331,8 +333,8 @@ fn select<C: Channel>(
             limbs(&own.distance, Fr::ONE),
         ];
         // For a sampled tenant: sampled times quantised is the position's score, by the same sum.
-        if let Some(kept) = columns.kept {
-            let product = [kept, own.quantised, columns.scored(record)];
+        if let Some(sample) = columns.sample {
+            let product = [sample, own.quantised, columns.scored(record)];
             sources.extend(product.map(|id| vec![(id, Fr::ONE)]));
         }
         sources
@@ -342,12 +344,15 @@ fn select<C: Channel>(
         let table = |k| known.interleaved(of_source(k).collect());
         let mut tables: Vec<Vec<Fr>> = (0..3).map(table).collect();
         let mut active = vec![Fr::ZERO; tables[0].len()];
-        let least: Vec<Fr> = lists.iter().map(|list| known.value(&list.least)).collect();
+        let minimum: Vec<Fr> = lists
+            .iter()
+            .map(|list| known.value(&list.minimum))
+            .collect();
         let rows = tables[1].chunks_mut(1 << apart);
         for (p, (keys, active)) in rows.zip(active.chunks_mut(1 << apart)).enumerate() {
             let place = shift - Fr::ONE - Fr::from(p as u64);
-            for ((y, s), least) in keys.iter_mut().zip(active).zip(&least) {
-                *y = *y * shift + place - least;
+            for ((y, s), minimum) in keys.iter_mut().zip(active).zip(&minimum) {
+                *y = *y * shift + place - minimum;
                 *s = Fr::ONE;
             }
         }
@@ -355,7 +360,7 @@ fn select<C: Channel>(
         tables.extend((3..sources(0).len()).map(table));
         tables
     });
-    let gate = match columns.kept {
+    let gate = match columns.sample {
         None => Gate::Selection { chi },
         Some(_) => Gate::Sampled { chi },
     };
@@ -368,22 +373,22 @@ fn select<C: Channel>(
     let active = within * every;
     let places = active * (shift - Fr::ONE) - prefix_numbers(place, capacity) * every;
     let weighed = lists.iter().zip(weights.iter());
-    let least = Expr::combination(weighed.map(|(list, e)| (&list.least, within * e)));
+    let minimum = Expr::combination(weighed.map(|(list, e)| (&list.minimum, within * e)));
     let finals = reduced.finals.as_ref().zip(session.known());
     let finals = finals.map(|(f, known)| {
-        let noised = f[1] - places + known.value(&least);
+        let noised = f[1] - places + known.value(&minimum);
         let noised = noised * shift.inverse().expect("a power of two");
         [f[0], noised, f[2], f[0] * f[1], f[0].square()]
     });
     let v = session.send("selection", 5, finals.as_ref().map(|f| &f[..]))?;
     let e = |i: usize| Expr::from(v[i]);
-    let above = e(1) * shift + places.into() - least;
+    let above = e(1) * shift + places.into() - minimum;
     session.constrain_product("selection", e(0), above.clone(), e(3));
     session.constrain_product("selected rows", e(0), e(0), e(4));
     let compare = e(3) * Fr::from(2u8) - above - 1u64.into() + e(0) - e(2);
     let mut sum = compare * active + (e(4) - e(0) * active) * chi;
     let mut claimed = v[..3].to_vec();
-    if columns.kept.is_some() {
+    if columns.sample.is_some() {
         let finals = reduced.finals.map(|f| [f[4], f[5], f[6], f[4] * f[5]]);
         let v = session.send("kept rows", 4, finals.as_ref().map(|f| &f[..]))?;
         let e = |i: usize| Expr::from(v[i]);

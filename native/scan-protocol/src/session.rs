@@ -32,7 +32,7 @@ use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine, G1Projective, WIDTH};
 use crate::mle::Weight;
 use crate::numbers::log2_ceil;
-use crate::prover::{Known, Knows};
+use crate::prover::{Known, ProverWitness};
 use crate::transcript::Transcript;
 
 pub struct Session<'a, C: Channel> {
@@ -103,7 +103,7 @@ impl<'a, C: Channel> Session<'a, C> {
     pub fn commitment(
         &mut self,
         label: &str,
-        make: impl FnOnce(&mut dyn Knows) -> G1Projective,
+        make: impl FnOnce(&mut dyn ProverWitness) -> G1Projective,
     ) -> Result<G1Affine> {
         let point = self.channel.commitment(label, make)?;
         self.transcript.point(label, &point);
@@ -207,11 +207,12 @@ impl<'a, C: Channel> Session<'a, C> {
             self.channel.refuse(what)?;
         }
         let secrets = self.channel.secrets_mut().zip(values);
-        let made = secrets.map(|(secrets, values)| secrets.columns(columns, values, row_variables));
-        let mut made = made.map(Vec::into_iter);
+        let result =
+            secrets.map(|(secrets, values)| secrets.columns(columns, values, row_variables));
+        let mut result = result.map(Vec::into_iter);
         let mut ids = Vec::new();
         for (entries, _) in columns {
-            let column = made.as_mut().and_then(Iterator::next);
+            let column = result.as_mut().and_then(Iterator::next);
             let rows = (0..rows_of(*entries))
                 .map(|a| {
                     let ready = column.as_ref().map(|(rows, _)| rows[a]);

@@ -8,7 +8,7 @@ use crate::engine::{Engine, Plain};
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{decode_each, decode_scalar, Fr, G1Affine, G1Projective, ENCODED, NO_POINT};
-use crate::prover::Knows;
+use crate::prover::ProverWitness;
 use crate::transcript::{Hash, Oracle};
 
 /// A party that has a proof, and knows only public values.
@@ -34,7 +34,7 @@ impl<O: Oracle, E: Engine> Channel for Verifier<'_, O, E> {
     fn commitment(
         &mut self,
         _: &str,
-        _: impl FnOnce(&mut dyn Knows) -> G1Projective,
+        _: impl FnOnce(&mut dyn ProverWitness) -> G1Projective,
     ) -> Result<G1Affine> {
         self.proof.point::<E>()
     }

@@ -305,8 +305,8 @@ pub fn prove_words<C: Channel>(
     }
     let [low, high, rest] = [v[0], v[1], v[2]].map(Expr::from);
     let every: Fr = weights.iter().sum();
-    let most = Expr::from(prefix(&r, words) * Fr::from(highest()) * every);
-    let last = most - rest - high.clone() * power_of_two(LOW_BITS - BELOW_BITS);
+    let maximum = Expr::from(prefix(&r, words) * Fr::from(highest()) * every);
+    let last = maximum - rest - high.clone() * power_of_two(LOW_BITS - BELOW_BITS);
     let (word_point, block_point) = r.split_at(WORD_VARIABLES);
     let stream = Stream {
         kappas,

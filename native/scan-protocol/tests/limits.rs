@@ -1,21 +1,21 @@
 //! A verifier refuses public values outside their limits by name, before it reads a byte.
 use ark_ff::Field;
+use ragaudit_scan_protocol::bernoulli::{Bernoulli, BernoulliStatement};
 use ragaudit_scan_protocol::claims::Column;
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
-use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
 use ragaudit_scan_protocol::drawn::Slot;
 use ragaudit_scan_protocol::embed::EmbedStatement;
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{bases, encode_points, Fr, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
-use ragaudit_scan_protocol::listing::ListingStatement;
 use ragaudit_scan_protocol::query::QueryStatement;
+use ragaudit_scan_protocol::randomized_response::RandomizedResponseStatement;
 use ragaudit_scan_protocol::Result;
 
 const CONTEXT: [u8; 32] = [7; 32];
 
-fn refused<T>(found: Result<T>, name: &str) {
-    let reason = found.err().map(|reason| reason.to_string());
+fn refused<T>(actual: Result<T>, name: &str) {
+    let reason = actual.err().map(|reason| reason.to_string());
     let of_name = |reason: &String| reason.starts_with(&format!("{name}: "));
     assert!(reason.as_ref().is_some_and(of_name), "{name}: {reason:?}");
 }
@@ -73,7 +73,7 @@ fn a_column_is_opened_in_the_rows_of_its_layout() {
 }
 
 #[test]
-fn coins_have_a_bound_of_a_draw() {
+fn bernoulli_bits_have_a_bound_of_a_draw() {
     let [c_seed, beacon, slot] = [Fr::ONE; 3];
     let slot = Slot {
         c_seed,
@@ -81,10 +81,10 @@ fn coins_have_a_bound_of_a_draw() {
         slot,
     };
     let bound = (1 << 40) - 1;
-    let good = CoinStatement::single(CONTEXT, slot, 12, Coins { bound });
+    let good = BernoulliStatement::single(CONTEXT, slot, 12, Bernoulli { bound });
     each_refused(
         &good,
-        |s: &CoinStatement| s.shape().map(drop),
+        |s: &BernoulliStatement| s.shape().map(drop),
         &[
             ("capacity", &|s| s.capacity = 0),
             ("bound", &|s| s.distribution.bound = 0),
@@ -130,7 +130,7 @@ fn answers_are_of_a_policy_within_its_limits() {
         context: CONTEXT,
         index: &own,
         noise: vec![&one],
-        kept: Some(&one),
+        sample: Some(&one),
         gains: vec![1, 8],
         records: vec![[Fr::ONE; 2]],
         listed: 12,
@@ -152,21 +152,21 @@ fn answers_are_of_a_policy_within_its_limits() {
             ("noise", &|s| s.noise.clear()),
             ("noise", &|s| s.noise = vec![&two]),
             ("noise", &|s| s.gains.clear()),
-            ("kept", &|s| s.kept = Some(&[])),
-            ("kept", &|s| s.kept = Some(&two)),
+            ("kept", &|s| s.sample = Some(&[])),
+            ("kept", &|s| s.sample = Some(&two)),
         ],
     );
 }
 
 #[test]
-fn answers_together_are_of_a_policy_within_its_limits() {
+fn batches_of_answers_are_of_a_policy_within_its_limits() {
     let (own, flat) = (index(3, 12), index(0, 12));
     let one = rows(1);
     let good = QueryStatement {
         context: CONTEXT,
         index: &own,
         noise: vec![&one; 2],
-        kept: None,
+        sample: None,
         gains: vec![1, 8],
         records: vec![[Fr::ONE; 2]; 2],
         listed: 12,
@@ -195,30 +195,30 @@ fn answers_together_are_of_a_policy_within_its_limits() {
 fn lists_are_of_a_policy_within_its_limits() {
     let (own, flat) = (index(3, 12), index(0, 12));
     let (one, two) = (rows(1), rows(2));
-    let good = ListingStatement {
+    let good = RandomizedResponseStatement {
         context: CONTEXT,
         index: &own,
-        chance: &one,
-        kept: &one,
-        held: &one,
+        flips: &one,
+        sample: &one,
+        disclosed: &one,
         after: &one,
         cq: Fr::ONE,
         htopk: Fr::ONE,
         threshold: 49 * 3,
-        most: 12,
+        maximum: 12,
     };
     each_refused(
         &good,
-        |s: &ListingStatement| s.check(),
+        |s: &RandomizedResponseStatement| s.check(),
         &[
             ("dimension", &|s| s.index = &flat),
             ("threshold", &|s| s.threshold = 0),
             ("threshold", &|s| s.threshold = 49 * 3 + 1),
-            ("listed positions", &|s| s.most = 0),
-            ("listed positions", &|s| s.most = 13),
-            ("chance", &|s| s.chance = &[]),
-            ("kept", &|s| s.kept = &two),
-            ("held before", &|s| s.held = &[]),
+            ("listed positions", &|s| s.maximum = 0),
+            ("listed positions", &|s| s.maximum = 13),
+            ("chance", &|s| s.flips = &[]),
+            ("kept", &|s| s.sample = &two),
+            ("held before", &|s| s.disclosed = &[]),
             ("held after", &|s| s.after = &two),
         ],
     );

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use ragaudit_scan_protocol::answer::{self, Item, Parameters, Record, Slot};
 use ragaudit_scan_protocol::batch::verify_all;
+use ragaudit_scan_protocol::bernoulli::{Bernoulli, BernoulliStatement};
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
 use ragaudit_scan_protocol::coalition::verify_coalition;
-use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
 use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{decode_points, decode_scalar, Fr};
 use ragaudit_scan_protocol::index::IndexCommitment;
-use ragaudit_scan_protocol::lists::{self, Constants, Rows};
+use ragaudit_scan_protocol::randomized_response_records::{self, Constants, Rows};
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::Error;
 
@@ -124,12 +124,12 @@ fn a_published_answer_verifies_alone_and_in_a_batch() {
         lo: part.number("lo"),
         hi: part.number("hi"),
         lattice: part.number("lattice"),
-        kept: None,
+        sample: None,
     };
     let record = part.record();
-    let certificate = part.object("certificate").bytes("proof");
+    let noise_proof = part.object("certificate").bytes("proof");
     let proof = part.object("query_proof").bytes("proof");
-    let parts = [&certificate[..], &proof];
+    let parts = [&noise_proof[..], &proof];
     let item = |record| Item::single(record, parts);
     answer::verify::<Plain>(&index, &parameters, item(record)).unwrap();
     let mut other = record;
@@ -173,27 +173,35 @@ fn a_published_list_verifies() {
     let rows = |name: &str| part.object(name).bytes("commitments");
     let constants = Constants {
         window: part.hex("window"),
-        kept: decode_points::<Plain>(&rows("kept")).unwrap(),
+        sample: decode_points::<Plain>(&rows("kept")).unwrap(),
         threshold: part.number("threshold"),
-        most: part.number("most"),
-        chance: None,
+        maximum: part.number("most"),
+        flip_probability: None,
     };
-    let (chance, held, after) = (rows("chance"), rows("held"), part.bytes("held_after"));
+    let (flips, disclosed, after) = (rows("chance"), rows("held"), part.bytes("held_after"));
     let of = Rows {
-        chance: &chance,
-        held: &held,
+        flips: &flips,
+        disclosed: &disclosed,
         after: &after,
     };
     let proof = part.bytes("proof");
-    lists::verify::<Plain>(&index, &constants, &(part.record(), of, &proof)).unwrap();
+    randomized_response_records::verify::<Plain>(&index, &constants, &(part.record(), of, &proof))
+        .unwrap();
     // The disclosed set after the record in place of the one before it.
-    let swapped = Rows { held: &after, ..of };
-    let refused = lists::verify::<Plain>(&index, &constants, &(part.record(), swapped, &proof));
+    let swapped = Rows {
+        disclosed: &after,
+        ..of
+    };
+    let refused = randomized_response_records::verify::<Plain>(
+        &index,
+        &constants,
+        &(part.record(), swapped, &proof),
+    );
     assert_eq!(refused, Err(Error::Rejected));
 }
 
 #[test]
-fn published_coins_verify() {
+fn published_bernoulli_bits_verify() {
     let part = Part::file("proofs.json").object("coins");
     let slot = Slot {
         c_seed: part.element("c_seed"),
@@ -202,7 +210,8 @@ fn published_coins_verify() {
     };
     let bound = part.number("bound");
     let capacity = part.number("capacity");
-    let statement = CoinStatement::single(part.hex("context"), slot, capacity, Coins { bound });
+    let statement =
+        BernoulliStatement::single(part.hex("context"), slot, capacity, Bernoulli { bound });
     let proof = part.bytes("proof");
     drawn::verify::<Verifier, _>(&statement, &proof).unwrap();
     let mut other = statement.clone();

@@ -4,49 +4,49 @@ use ragaudit_scan_protocol::answer::{noise_statement, query_statement};
 pub use ragaudit_scan_protocol::answer::{Item, Parameters, Record, Slot};
 
 use crate::channel::Proves;
-use crate::drawn::{self, Certificate};
+use crate::drawn::{self, DrawnProof};
 use crate::engine::Fast;
 use crate::error::Result;
 use crate::index::{IndexCommitment, IndexKey};
 use crate::noise::Seed;
 use crate::prover::Prover;
-use crate::query::{self, Answer, Certified};
+use crate::query::{self, Answer, ProvenColumns};
 use crate::transcript::Hash;
 
-/// The certificate of slots, each under its own seed, before their queries or after. In `low_memory` the prover makes its
-/// largest tables several times instead of keeping them: the same certificate in more time.
-pub fn certify(
+/// The noise proof of slots, each under its own seed, before their queries or after. In `low_memory` the prover makes its
+/// largest tables several times instead of keeping them: the same proof in more time.
+pub fn prove_noise(
     index: &IndexCommitment,
     parameters: &Parameters,
     slots: &[Slot],
     seeds: &[Seed],
     low_memory: bool,
-) -> Result<Certificate> {
-    certify_as::<Prover>(index, parameters, slots, seeds, low_memory)
+) -> Result<DrawnProof> {
+    prove_noise_as::<Prover>(index, parameters, slots, seeds, low_memory)
 }
 
-pub(crate) fn certify_as<P: Proves>(
+pub(crate) fn prove_noise_as<P: Proves>(
     index: &IndexCommitment,
     parameters: &Parameters,
     slots: &[Slot],
     seeds: &[Seed],
     low_memory: bool,
-) -> Result<Certificate> {
+) -> Result<DrawnProof> {
     parameters.check(index, slots.len())?;
     let statement = noise_statement(index, parameters, slots);
     drawn::prove_as::<P, _>(&statement, seeds, low_memory)
 }
 
-/// The query proof of records. `certificate` is the noise proof of their slots, empty without noise; `low_memory` as for
-/// [`certify`].
+/// The query proof of records. `noise_proof` is that of their slots, empty without noise; `low_memory` as for
+/// [`prove_noise`].
 #[allow(clippy::too_many_arguments)]
 pub fn prove(
     index: &IndexCommitment,
     parameters: &Parameters,
     records: &[Record],
     answers: &[Answer],
-    certificate: &[u8],
-    certified: Certified,
+    noise_proof: &[u8],
+    proven: ProvenColumns,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
@@ -55,8 +55,8 @@ pub fn prove(
         parameters,
         records,
         answers,
-        certificate,
-        certified,
+        noise_proof,
+        proven,
         key,
         low_memory,
     )
@@ -68,14 +68,14 @@ pub(crate) fn prove_as<P: Proves>(
     parameters: &Parameters,
     records: &[Record],
     answers: &[Answer],
-    certificate: &[u8],
-    certified: Certified,
+    noise_proof: &[u8],
+    proven: ProvenColumns,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
     parameters.check(index, records.len())?;
-    let statement = query_statement(index, parameters, records, certificate, certified.noise);
-    query::prove_as::<P>(&statement, answers, certified, key, low_memory)
+    let statement = query_statement(index, parameters, records, noise_proof, proven.noise);
+    query::prove_as::<P>(&statement, answers, proven, key, low_memory)
 }
 
 /// See [`ragaudit_scan_protocol::answer::verify`].

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use ragaudit_scan_protocol::batch as plain;
-pub use ragaudit_scan_protocol::batch::{Kind, Refusals, CHUNK};
+pub use ragaudit_scan_protocol::batch::{Failures, Kind, CHUNK};
 
 use crate::engine::Fast;
 use crate::error::Result;
@@ -22,6 +22,6 @@ pub fn verify_all<K: Kind + Clone + Sync>(
     index: &Arc<IndexCommitment>,
     kind: &K,
     items: &[K::Item<'_>],
-) -> Refusals {
+) -> Failures {
     plain::verify_all::<K, Fast>(index, kind, items)
 }

@@ -1,6 +1,6 @@
 //! Proofs of the draws of slots, by their provers: `docs/scan/noise.md`, `docs/scan/bernoulli-bits.md`.
 use ragaudit_field_simd::noise::draws_of;
-use ragaudit_scan_protocol::drawn::{certify, Private, TABLE_VARIABLES};
+use ragaudit_scan_protocol::drawn::{drawn_protocol, Private, TABLE_VARIABLES};
 pub use ragaudit_scan_protocol::drawn::{Columns, Distribution, DrawnStatement, Shape, Slot};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -8,7 +8,7 @@ use crate::channel::Proves;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::prover::columns::{add_counts, count};
-use crate::prover::fractions::RUN;
+use crate::prover::fractional_sumcheck::RUN;
 use crate::prover::Prover;
 use crate::session::{Column, Session};
 use crate::verifier::Verifier;
@@ -103,7 +103,7 @@ impl Draws {
 
 /// A proof, with the columns that the query proofs based on it need.
 #[derive(Default)]
-pub struct Certificate {
+pub struct DrawnProof {
     pub proof: Vec<u8>,
     /// One column for each slot, with its commitments.
     pub columns: Vec<Column>,
@@ -112,7 +112,7 @@ pub struct Certificate {
 /// Proves the draws of slots, each under its own seed; with `low_memory` the same proof in more time.
 ///
 /// ```
-/// use ragaudit_scan_prover::coins::{CoinStatement, Coins};
+/// use ragaudit_scan_prover::bernoulli::{BernoulliStatement, Bernoulli};
 /// use ragaudit_scan_prover::drawn::{prove, verify, Slot};
 /// use ragaudit_scan_prover::group::Fr;
 /// use ragaudit_scan_prover::words::{seed_commitment, Seed};
@@ -124,17 +124,17 @@ pub struct Certificate {
 ///     slot: Fr::from(4u8),
 /// };
 /// // Each of ten positions has the bit 1 with probability one half.
-/// let statement = CoinStatement::single([7; 32], slot, 10, Coins { bound: 1 << 39 });
-/// let certificate = prove(&statement, &[seed], false)?;
-/// let columns = verify(&statement, &certificate.proof)?;
-/// assert_eq!(columns[0].rows, certificate.columns[0].rows);
+/// let statement = BernoulliStatement::single([7; 32], slot, 10, Bernoulli { bound: 1 << 39 });
+/// let noise_proof = prove(&statement, &[seed], false)?;
+/// let columns = verify(&statement, &noise_proof.proof)?;
+/// assert_eq!(columns[0].rows, noise_proof.columns[0].rows);
 /// # Ok::<(), ragaudit_scan_prover::Error>(())
 /// ```
 pub fn prove<D: Draw>(
     statement: &DrawnStatement<D>,
     seeds: &[Seed],
     low_memory: bool,
-) -> Result<Certificate> {
+) -> Result<DrawnProof> {
     prove_as::<Prover, D>(statement, seeds, low_memory)
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn prove_as<P: Proves, D: Draw>(
     statement: &DrawnStatement<D>,
     seeds: &[Seed],
     low_memory: bool,
-) -> Result<Certificate> {
+) -> Result<DrawnProof> {
     let blocks = statement.shape()?.blocks.count;
     if seeds.len() != statement.slots.len() {
         let expected = format!("{} of them", statement.slots.len());
@@ -163,7 +163,7 @@ pub(crate) fn prove_draws<P: Proves, D: Draw>(
     seeds: &[Seed],
     draws: Vec<Draws>,
     low_memory: Option<usize>,
-) -> Result<Certificate> {
+) -> Result<DrawnProof> {
     let witness: Vec<u8> = (seeds.iter())
         .flat_map(|seed| seed.witness().to_vec())
         .collect();
@@ -172,11 +172,11 @@ pub(crate) fn prove_draws<P: Proves, D: Draw>(
     let mut session: Session<P> = Session::prover(statement.transcript(), row_variables, &witness)?;
     session.low_memory = low_memory;
     let private = private(statement, seeds, draws);
-    let ids = certify(&mut session, statement, Some(private))?;
+    let ids = drawn_protocol(&mut session, statement, Some(private))?;
     let columns = ids.into_iter().map(|id| session.columns[id.0].clone());
     let columns = columns.collect();
     let proof = session.close(None)?.into();
-    Ok(Certificate { proof, columns })
+    Ok(DrawnProof { proof, columns })
 }
 
 /// The private values in the protocol's form.
@@ -190,7 +190,7 @@ pub(crate) fn private<D: Distribution>(
     add_up(&mut columns, |c| &mut c.table);
     let keys = seeds.iter().zip(&statement.slots);
     Private {
-        columns: Columns::together(columns),
+        columns: Columns::for_batch(columns),
         keys: keys
             .map(|(seed, of)| seed.keys(of.beacon, of.slot))
             .collect(),

@@ -1,14 +1,14 @@
 //! The soundness errors that `docs/scan/README.md` states, from every challenge of the largest runs.
 use std::collections::BTreeMap;
 
-use crate::answer::tests::together;
-use crate::cheat::{run, Log, Without};
-use crate::{coalition, coins, embed, listing, noise, query};
+use crate::answer::tests::batches;
+use crate::malicious::{run, Log, Without};
+use crate::{bernoulli, coalition, embed, noise, query, randomized_response};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
 fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
-    const MOST_ENTRIES: u64 = 4;
+    const MAXIMUM_ENTRIES: u64 = 4;
     // One a layer. A sum of as many 1s as there are leaves does not wrap around.
     let layers = of("lookup children");
     assert!(layers <= 31, "{layers}");
@@ -18,7 +18,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
     match label {
         // The numerator of the sum of fractions: so many factors, of that degree in beta.
         "lookup alpha" => leaves,
-        "lookup beta" => leaves * MOST_ENTRIES,
+        "lookup beta" => leaves * MAXIMUM_ENTRIES,
         // Powers of one challenge.
         "column claims" => of("column claim:").max(2),
         "column groups" => of("column claim:"),
@@ -78,8 +78,8 @@ fn errors(log: &Log) -> [u64; 2] {
             .sum(),
     };
     let each = log.challenges.iter().map(|label| values(label, &of));
-    let most = each.clone().max().unwrap_or(0);
-    [each.sum(), most]
+    let maximum = each.clone().max().unwrap_or(0);
+    [each.sum(), maximum]
 }
 
 /// The error below r / 2^253, as a power of two.
@@ -98,7 +98,7 @@ fn every_parameter_ends_where_the_errors_do() {
     use ark_ff::Field;
     use ragaudit_field_simd::selection::MAX_LATTICE;
 
-    let refused = |name: &str, found: Result<(), crate::Error>| match found {
+    let refused = |name: &str, actual: Result<(), crate::Error>| match actual {
         Err(crate::Error::Invalid { field, .. }) => assert_eq!(field, name),
         Err(crate::Error::Core(error)) => assert!(error.to_string().starts_with(name), "{error}"),
         other => panic!("{name}: {other:?}"),
@@ -122,7 +122,7 @@ fn every_parameter_ends_where_the_errors_do() {
     let query_of =
         |rows: [usize; 2], [dimension, listed]: [usize; 2], lattice: i64, gains: &[u32]| {
             let index = index(2 * MAX_LISTED, dimension);
-            let [noise, kept] = rows.map(|rows| vec![point; rows]);
+            let [noise, sample] = rows.map(|rows| vec![point; rows]);
             let statement = QueryStatement {
                 context: [0; 32],
                 index: &index,
@@ -130,7 +130,7 @@ fn every_parameter_ends_where_the_errors_do() {
                     0 => vec![],
                     _ => vec![&noise],
                 },
-                kept: (!kept.is_empty()).then_some(&kept),
+                sample: (!sample.is_empty()).then_some(&sample),
                 gains: gains.to_vec(),
                 records: vec![[Fr::ONE; 2]],
                 listed,
@@ -148,26 +148,26 @@ fn every_parameter_ends_where_the_errors_do() {
     let query = |dimension: usize, listed: usize, lattice: i64, gains: &[u32]| {
         query_of([rows, 0], [dimension, listed], lattice, gains)
     };
-    let most = noise::tests::MOST_GAINS;
+    let maximum = noise::tests::MAXIMUM_GAINS;
     let (d, k, r) = (MAX_DIMENSION, MAX_LISTED, MAX_LATTICE);
-    assert_eq!(query(d, k, r, &most), Ok(()));
-    refused("dimension", query(d + 1, k, r, &most));
-    refused("dimension", query(0, k, r, &most));
-    refused("listed positions", query(1, k + 1, r, &most));
-    refused("listed positions", query(1, 0, r, &most));
-    refused("lattice", query(1, 1, 2 * r, &most));
+    assert_eq!(query(d, k, r, &maximum), Ok(()));
+    refused("dimension", query(d + 1, k, r, &maximum));
+    refused("dimension", query(0, k, r, &maximum));
+    refused("listed positions", query(1, k + 1, r, &maximum));
+    refused("listed positions", query(1, 0, r, &maximum));
+    refused("lattice", query(1, 1, 2 * r, &maximum));
     // Noise exists exactly if there are gains; sample rows are complete or absent.
     let only = |rows: [usize; 2], gains: &[u32]| query_of(rows, [1, 1], 1, gains);
     assert_eq!(only([0, 0], &[]), Ok(()));
     assert_eq!(only([0, rows], &[]), Ok(()));
-    assert_eq!(only([rows, rows], &most), Ok(()));
+    assert_eq!(only([rows, rows], &maximum), Ok(()));
     refused("noise", only([rows, 0], &[]));
     refused("noise", only([0, 0], &[1]));
     refused("noise", only([rows + 1, 0], &[1]));
     refused("kept", only([0, rows + 1], &[]));
     refused("kept", only([rows, rows + 1], &[1]));
     refused("gains", query(1, 1, 1, &[1; 7]));
-    let mut above = most;
+    let mut above = maximum;
     above[5] += 1;
     refused("gains[5]", query(1, 1, 1, &above));
 
@@ -207,20 +207,24 @@ fn errors_are_those_of_the_page() {
         ("A1", embed::tests::largest),
         ("coalition, records", coalition::tests::largest_records),
         ("coalition, pairs", coalition::tests::largest_pairs),
-        ("sampling proof", coins::tests::largest),
+        ("sampling proof", bernoulli::tests::largest),
         ("query proof, sampled", query::tests::largest_sampled),
-        ("list", listing::tests::largest),
-        ("noise proof of several", together::largest_slots),
-        ("query proof of several", together::largest),
+        ("list", randomized_response::tests::largest),
+        ("noise proof of several", batches::largest_slots),
+        ("query proof of several", batches::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();
     for (name, largest) in runs {
-        let [sum, most] = errors(&run(Without::Nothing, largest).1);
+        let [sum, maximum] = errors(&run(Without::Nothing, largest).1);
         sums.push(sum);
-        missing.push(format!("| {name} | 2^-{} | 2^-{} |", bits(most), bits(sum)));
+        missing.push(format!(
+            "| {name} | 2^-{} | 2^-{} |",
+            bits(maximum),
+            bits(sum)
+        ));
     }
-    let pair_runs = coalition::tests::most_pair_runs();
+    let pair_runs = coalition::tests::max_pair_runs();
     // Per record the larger query proof, and Bernoulli bits in addition to noise.
     let record = sums[0] + sums[1].max(sums[6]) + sums[2] + sums[5];
     let window = 1_000_000 * record + sums[3] + pair_runs * sums[4];

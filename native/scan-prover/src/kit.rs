@@ -1,14 +1,14 @@
 //! Tests that all protocols share. Each protocol's own tests define its statement, its witness and its faults.
-use crate::batch::{Kind, Refusals};
+use crate::batch::{Failures, Kind};
 use crate::channel::Channel;
-use crate::cheat::{
-    every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat, Without,
-};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::group::G1Affine;
 use crate::index::IndexCommitment;
+use crate::malicious::{
+    every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, MaliciousProver, Without,
+};
 use crate::session::Session;
 use crate::simulator::{Simulated, Simulates, Simulator};
 use crate::transcript::{Hash, Oracle, Transcript};
@@ -33,13 +33,16 @@ pub(crate) fn verify<S: Protocol>(statement: &S, proof: &[u8]) -> Result<()> {
     holds(statement, Session::verifier(statement.start(), rows, proof))
 }
 
-fn holds<'a, 'p: 'a, S: Protocol>(statement: &'a S, session: Session<'a, Cheat<'p>>) -> Result<()> {
+fn holds<'a, 'p: 'a, S: Protocol>(
+    statement: &'a S,
+    session: Session<'a, MaliciousProver<'p>>,
+) -> Result<()> {
     let equation: Equation = statement.run(session)?.into();
     equation.verify::<Fast>(statement.points())
 }
 
 /// Which of a batch's items are refused.
-pub(crate) fn numbers(refused: &Refusals) -> Vec<usize> {
+pub(crate) fn numbers(refused: &Failures) -> Vec<usize> {
     refused.iter().map(|(i, _)| *i).collect()
 }
 

@@ -5,36 +5,36 @@
 //! same code on all lanes and threads ([`engine`]). It has the tests of all parties, including simulators and malicious
 //! provers.
 pub mod answer;
-pub mod asked;
 pub mod batch;
+pub mod bernoulli;
 pub mod coalition;
-pub mod coins;
 pub mod drawn;
 pub mod embed;
 pub mod engine;
 pub mod group;
+pub mod hidden_query;
 pub mod index;
-pub mod link;
-pub mod listing;
-pub mod lists;
+pub mod index_link;
 pub mod mle;
 mod msm;
 pub mod noise;
 pub mod poseidon;
 pub mod prover;
 pub mod query;
+pub mod randomized_response;
+pub mod randomized_response_records;
 mod secrets;
 pub(crate) mod small;
 pub mod verifier;
 pub mod words;
 
 pub use ragaudit_scan_protocol::{
-    channel, claims, equation, error, expr, gates, lookup, nibbles, numbers, protocol, ranges,
-    segments, session, sumcheck, together, transcript, Error, Result,
+    batch_size, channel, claims, equation, error, expr, gates, lookup, nibbles, numbers, protocol,
+    ranges, segments, session, sumcheck, transcript, Error, Result,
 };
 
 #[cfg(test)]
-mod cheat;
+mod malicious;
 
 #[cfg(test)]
 mod errors;
@@ -43,13 +43,13 @@ mod errors;
 mod kit;
 
 #[cfg(test)]
-mod lies;
+mod malicious_claims;
 
 #[cfg(test)]
 mod fixtures;
 
 #[cfg(test)]
-mod golden;
+mod test_vectors;
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ pub(crate) struct Weights {
 
 /// Variables of the low factor: between these while there are as many.
 const LOW: usize = 9;
-const LEAST: usize = 4;
+const MINIMUM: usize = 4;
 
 /// eq over the variables above the lowest, if there is one.
 pub(crate) fn fold(weights: &mut Vec<Fr>) {
@@ -47,7 +47,7 @@ impl Weights {
             return;
         }
         self.point.remove(0);
-        if self.low.len() > 1 << LEAST || self.high.len() == 1 {
+        if self.low.len() > 1 << MINIMUM || self.high.len() == 1 {
             fold(&mut self.low);
         } else {
             *self = Self::new(&self.point);
@@ -140,11 +140,11 @@ mod tests {
                 .zip(&high)
                 .map(|(l, h)| *l + r * (*h - l))
                 .collect();
-            let mut found = [low.clone(), low.clone(), low];
-            bind_on(Portable, &mut found[0], &high, r);
-            bind_on(Tracked, &mut found[1], &high, r);
-            dispatch!(l => bind_on(l, &mut found[2], &high, r));
-            assert!(found.iter().all(|f| *f == plain));
+            let mut actual = [low.clone(), low.clone(), low];
+            bind_on(Portable, &mut actual[0], &high, r);
+            bind_on(Tracked, &mut actual[1], &high, r);
+            dispatch!(l => bind_on(l, &mut actual[2], &high, r));
+            assert!(actual.iter().all(|f| *f == plain));
         }
     }
 

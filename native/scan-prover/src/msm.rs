@@ -66,8 +66,8 @@ fn windows(bits: usize, points: usize) -> (usize, usize) {
 /// sum of v_i P_i for small integers, by buckets of signed digits. The time depends on the integers, so only data without
 /// eager proofs uses it; [`crate::prover::columns`] commits to the columns of proofs.
 pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
-    let most = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
-    let (count, bits) = windows(64 - most.leading_zeros() as usize, points.len());
+    let maximum = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
+    let (count, bits) = windows(64 - maximum.leading_zeros() as usize, points.len());
     let mut rest: Vec<i128> = values.iter().map(|v| i128::from(*v)).collect();
     let mut digits = vec![0i32; rest.len()];
     let half = 1i128 << (bits - 1);

@@ -7,16 +7,16 @@ use ark_std::rand::{Rng, SeedableRng};
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 use rayon::prelude::*;
 
-use crate::drawn::{self, Certificate, Slot};
+use crate::drawn::{self, DrawnProof, Slot};
 use crate::fixtures::{list_hash, scores, vector_hash};
 use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::kit::verify;
 use crate::noise::{Noise, NoiseStatement};
 use crate::prover::Prover;
-use crate::query::{prove_as, Answer, Certified, QueryStatement};
+use crate::query::{prove_as, Answer, ProvenColumns, QueryStatement};
 use crate::words::{seed_commitment, Seed};
-use crate::{answer, coalition, coins, embed, lists};
+use crate::{answer, bernoulli, coalition, embed, randomized_response_records};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -97,7 +97,7 @@ pub(crate) fn refused(
 
 struct Case {
     slot: NoiseStatement,
-    certificate: Certificate,
+    noise_proof: DrawnProof,
     index: IndexCommitment,
     proof: Vec<u8>,
     cq: Fr,
@@ -115,10 +115,10 @@ impl Case {
             slot: Fr::from(4u8),
         };
         let slot = NoiseStatement::single([1; 32], of, CAPACITY, Noise { gains: vec![1] });
-        let certificate = drawn::prove(&slot, &[seed], false).unwrap();
+        let noise_proof = drawn::prove(&slot, &[seed], false).unwrap();
         let (rows, query, key) = ([5i8, -1, 2, 7, -3, 0], vec![4i8, -6], IndexKey([5; 32]));
         let index = commit_index(&rows, 2, CAPACITY, &key).unwrap();
-        let noise = &certificate.columns[0].opening.as_ref().unwrap().values[..CAPACITY];
+        let noise = &noise_proof.columns[0].opening.as_ref().unwrap().values[..CAPACITY];
         let scores: Vec<i32> = scores(&rows, &query);
         let noise: Vec<i32> = noise.iter().map(|z| *z as i32).collect();
         let window = ScoreWindow::new(5, 60, 32).unwrap();
@@ -133,18 +133,18 @@ impl Case {
         };
         let mut case = Self {
             slot,
-            certificate,
+            noise_proof,
             index,
             proof: Vec::new(),
             cq: vector_hash(query_salt, &answer.query),
             htopk: list_hash(list_salt, &answer.positions),
         };
         let statement = case.statement();
-        let certified = Certified {
-            noise: &case.certificate.columns,
-            kept: None,
+        let proven = ProvenColumns {
+            noise: &case.noise_proof.columns,
+            sample: None,
         };
-        case.proof = prove_as::<Prover>(&statement, &[answer], certified, &key, false).unwrap();
+        case.proof = prove_as::<Prover>(&statement, &[answer], proven, &key, false).unwrap();
         case
     }
 
@@ -152,8 +152,8 @@ impl Case {
         QueryStatement {
             context: [2; 32],
             index: &self.index,
-            noise: vec![&self.certificate.columns[0].rows],
-            kept: None,
+            noise: vec![&self.noise_proof.columns[0].rows],
+            sample: None,
             gains: vec![1],
             records: vec![[self.cq, self.htopk]],
             listed: 2,
@@ -164,7 +164,7 @@ impl Case {
     }
 
     fn mutations(&self, count: usize) {
-        refused("certificate", &self.certificate.proof, count, |proof| {
+        refused("certificate", &self.noise_proof.proof, count, |proof| {
             verify(&self.slot, proof).is_ok()
         });
         refused("query proof", &self.proof, count, |proof| {
@@ -176,12 +176,12 @@ impl Case {
 /// So many changes of a proof of each kind, and a tenth as many in a batch.
 fn mutations(count: usize) {
     Case::new().mutations(count);
-    coins::tests::mutations(count);
+    bernoulli::tests::mutations(count);
     embed::tests::mutations(count);
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);
-    lists::tests::mutations(count);
-    answer::tests::together::mutations(count / 10);
+    randomized_response_records::tests::mutations(count);
+    answer::tests::batches::mutations(count / 10);
 }
 
 #[test]

@@ -3,12 +3,12 @@ use ragaudit_field_simd::noise::{table_rows, BINS};
 pub use ragaudit_scan_protocol::noise::{alias_row, Noise, NoiseStatement};
 use zeroize::Zeroizing;
 
+use crate::batch_size::row_variables;
 use crate::drawn::{Draw, Draws};
 use crate::error::Result;
 use crate::group::{decode_points, Fr};
 use crate::index::Layout;
 use crate::session::Column;
-use crate::together::row_variables;
 pub use crate::words::{noise_key, Seed};
 
 impl Draw for Noise {

@@ -9,7 +9,7 @@ use crate::channel::Proves;
 use crate::error::{Error, Result};
 use crate::group::encode_scalar;
 use crate::index::IndexKey;
-use crate::prover::fractions::RUN;
+use crate::prover::fractional_sumcheck::RUN;
 use crate::session::{Column, Opening, Session};
 
 pub(crate) mod inputs;
@@ -20,20 +20,20 @@ use inputs::*;
 /// The columns with commitments from earlier proofs, with their openings: each record's noise if there are gains, and the
 /// sampled positions of a sampled tenant.
 #[derive(Clone, Copy, Default)]
-pub struct Certified<'a> {
+pub struct ProvenColumns<'a> {
     pub noise: &'a [Column],
-    pub kept: Option<&'a Column>,
+    pub sample: Option<&'a Column>,
 }
 
 /// Proves answers, one a record; in `low_memory` the same in more time.
 pub(crate) fn prove_as<P: Proves>(
     statement: &QueryStatement,
     answers: &[Answer],
-    certified: Certified,
+    proven: ProvenColumns,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
-    let openings = openings(statement, certified)?;
+    let openings = openings(statement, proven)?;
     let witnesses = witnesses(statement, answers, &openings)?;
     let secret = Secret {
         answers,
@@ -47,14 +47,14 @@ pub(crate) fn prove_as<P: Proves>(
 /// The openings of exactly the columns in the statement.
 pub(crate) fn openings<'a>(
     statement: &QueryStatement,
-    certified: Certified<'a>,
+    proven: ProvenColumns<'a>,
 ) -> Result<Openings<'a>> {
     let opened = |column: &'a Column| column.opening.as_ref();
-    let noise: Vec<&Arc<Opening>> = certified.noise.iter().filter_map(opened).collect();
-    let kept = certified.kept.and_then(opened);
-    let counted = [noise.len(), certified.noise.len()] == [statement.noise.len(); 2];
-    match counted && kept.is_some() == statement.kept.is_some() {
-        true => Ok(Openings { noise, kept }),
+    let noise: Vec<&Arc<Opening>> = proven.noise.iter().filter_map(opened).collect();
+    let sample = proven.sample.and_then(opened);
+    let counted = [noise.len(), proven.noise.len()] == [statement.noise.len(); 2];
+    match counted && sample.is_some() == statement.sample.is_some() {
+        true => Ok(Openings { noise, sample }),
         false => Err(Error::Unsatisfied(
             "the certificates' openings are missing, or of another statement".to_owned(),
         )),

@@ -2,15 +2,15 @@
 use std::fmt::Display;
 
 use ark_ff::AdditiveGroup;
-use ragaudit_scan_protocol::prover::{Folds, Knows};
+use ragaudit_scan_protocol::prover::{Folds, ProverWitness};
 
 use crate::channel::{Channel, Mask};
-use crate::cheat::{claimed, Told};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::{encode_scalar, tables, Fr, G1Affine, G1Projective};
+use crate::malicious::{claimed, Told};
 use crate::prover::channel::put_point;
 use crate::prover::opening::Folding;
 use crate::secrets::Nonces;
@@ -62,7 +62,7 @@ impl Channel for Simulator {
     fn commitment(
         &mut self,
         _: &str,
-        _: impl FnOnce(&mut dyn Knows) -> G1Projective,
+        _: impl FnOnce(&mut dyn ProverWitness) -> G1Projective,
     ) -> Result<G1Affine> {
         let mut point = G1Projective::ZERO;
         tables().h.add_multiple(&mut point, &self.uniform.draw());

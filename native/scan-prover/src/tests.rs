@@ -2,13 +2,13 @@
 use crate::engine::Fast;
 use ark_ff::{AdditiveGroup, BigInt, Field, UniformRand};
 
-use crate::cheat::{caught_by, Cheat, Told};
 use crate::claims::Bound;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
+use crate::malicious::{caught_by, MaliciousProver, Told};
 use crate::mle::{eq_table, Weight};
 use crate::numbers::{from_small, half};
 use crate::prover::polynomials::coefficients;
@@ -32,7 +32,7 @@ pub(crate) fn residues(count: usize) -> Vec<Fr> {
 /// Runs a protocol as a prover without checks.
 pub(crate) fn prove_anyway(
     row_variables: usize,
-    protocol: &impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
+    protocol: &impl Fn(&mut Session<MaliciousProver>, bool) -> Result<()>,
 ) -> Result<Vec<u8>> {
     let mut session = Session::prover(Transcript::new("test"), row_variables, b"witness")?;
     protocol(&mut session, true)?;
@@ -42,7 +42,7 @@ pub(crate) fn prove_anyway(
 pub(crate) fn check(
     row_variables: usize,
     proof: &[u8],
-    protocol: &impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
+    protocol: &impl Fn(&mut Session<MaliciousProver>, bool) -> Result<()>,
 ) -> Result<Equation> {
     let mut session = Session::verifier(Transcript::new("test"), row_variables, proof);
     protocol(&mut session, false)?;
@@ -52,7 +52,7 @@ pub(crate) fn check(
 /// Whether the verifier accepts such a prover's messages.
 fn accepted(
     row_variables: usize,
-    protocol: impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
+    protocol: impl Fn(&mut Session<MaliciousProver>, bool) -> Result<()>,
 ) -> bool {
     let proof = prove_anyway(row_variables, &protocol).unwrap();
     check(row_variables, &proof, &protocol).is_ok_and(|equation| equation.holds::<Fast>(&[]))
@@ -122,17 +122,17 @@ impl Sums for Defined {
 /// A sum of products weighted by digits of one to three variables; some digits become coordinates.
 #[test]
 fn sums_over_digits() {
-    let run = |lie: u64| {
+    let run = |false_value: u64| {
         accepted(4, |session, prover| {
             let all = random(2 * 64);
             let tables = [all[..64].to_vec(), all[64..].to_vec()];
             let digits = regroup(&of_point(&session.challenges("point", 6)), &[1, 2, 3]);
-            for (kept, drawn) in [(3, 3), (2, 5), (0, 6)] {
-                let (digits, weighed) = digits.split_at(kept);
+            for (sample, drawn) in [(3, 3), (2, 5), (0, 6)] {
+                let (digits, weighed) = digits.split_at(sample);
                 let places = table(&[digits, weighed].concat());
                 let products = tables[0].iter().zip(&tables[1]);
                 let terms = products.zip(&places).map(|((a, b), w)| *a * b * w);
-                let sum = terms.sum::<Fr>() + Fr::from(lie);
+                let sum = terms.sum::<Fr>() + Fr::from(false_value);
                 let claim = session.send("sum", 1, prover.then_some(&[sum]))?[0];
                 let sums = Defined {
                     tables: tables.clone(),
@@ -146,7 +146,7 @@ fn sums_over_digits() {
                 let weights = table(&reduced.digits);
                 let at = |t: &Vec<Fr>| t.iter().zip(&weights).map(|(v, w)| *v * w).sum::<Fr>();
                 let finals = tables.each_ref().map(at);
-                assert!(reduced.finals.is_none_or(|found| found == finals));
+                assert!(reduced.finals.is_none_or(|actual| actual == finals));
                 let product = finals[0] * finals[1];
                 session.constrain("digits", reduced.claim - (product * reduced.weight).into());
             }
@@ -202,7 +202,7 @@ fn an_honest_prover_refuses_what_does_not_hold() {
 /// Column claims: an evaluation, a strided functional and two columns of other sizes, with one value off.
 #[test]
 fn column_claims() {
-    let run = |lie: u64| {
+    let run = |false_value: u64| {
         accepted(3, |session, prover| {
             let large: Vec<i64> = (0..64).map(|i| i * i - 700).collect();
             let small: Vec<i64> = (0..8).map(|i| 3 - i).collect();
@@ -225,7 +225,7 @@ fn column_claims() {
                     .sum::<Fr>()
             };
             let values = [
-                dot(&eq_table(&r), &large) + Fr::from(lie),
+                dot(&eq_table(&r), &large) + Fr::from(false_value),
                 dot(&crate::mle::entries(&weight), &large),
                 dot(&eq_table(&r[..3]), &small),
                 dot(&eq_table(&r[..1]), &tiny),
@@ -274,14 +274,15 @@ fn an_opening_is_for_its_point() {
 
 #[test]
 fn sumcheck_of_a_cubic() {
-    let run = |lie: u64| {
+    let run = |false_value: u64| {
         accepted(3, |session, prover| {
             let n = 5;
             let tables: Vec<Vec<Fr>> = random(128).chunks(32).map(<[Fr]>::to_vec).collect();
             let gate = Gate::Selection { chi: -Fr::ONE };
             let values = |x: usize| tables.iter().map(|t| t[x]).collect::<Vec<Fr>>();
             let sum: Fr = (0..32).map(|x| gate.at(&values(x))).sum();
-            let claim = session.send("sum", 1, prover.then_some(&[sum + Fr::from(lie)]))?[0];
+            let claim =
+                session.send("sum", 1, prover.then_some(&[sum + Fr::from(false_value)]))?[0];
             let (tau, claim) = plain(n, claim.into());
             let given = prover.then(|| tables.clone());
             let reduced = sumcheck(session, "cubic", &tau, claim, 3, given, gate)?;
@@ -414,7 +415,7 @@ fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
             transcript.oracle.forgotten = forgetful.then(|| "hidden".to_owned());
             transcript
         };
-        let protocol = |session: &mut Session<Cheat>, prover: bool| {
+        let protocol = |session: &mut Session<MaliciousProver>, prover: bool| {
             let counts = prover.then(|| vec![vec![2i64, 0, 0, 0]]);
             let ids = session.commit("columns", &[2], counts)?;
             let mut known = session.transcript.clone();
@@ -456,7 +457,7 @@ fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
 /// Two values of no row, and an alpha at which their fractions have no denominator: the sum is 0 / 0, whatever it is.
 #[test]
 fn no_fraction_has_a_denominator_of_zero() {
-    let lie = || {
+    let false_value = || {
         let transcript = || {
             let mut transcript: Transcript<Told> = Transcript::new("test");
             transcript.oracle.predicted = vec![
@@ -465,7 +466,7 @@ fn no_fraction_has_a_denominator_of_zero() {
             ];
             transcript
         };
-        let protocol = |session: &mut Session<Cheat>, prover: bool| {
+        let protocol = |session: &mut Session<MaliciousProver>, prover: bool| {
             let columns = prover.then(|| vec![vec![9i64, 9, 1, 2], vec![0i64, 1, 1, 0]]);
             let ids = session.commit("columns", &[2, 2], columns).unwrap();
             let segment = |entry, count| Segment {
@@ -489,14 +490,14 @@ fn no_fraction_has_a_denominator_of_zero() {
         let equation: Equation = verifier.close(None).unwrap().into();
         equation.holds::<Fast>(&[])
     };
-    caught_by("product: lookup root", lie);
+    caught_by("product: lookup root", false_value);
 }
 
 /// Segments that end early, longer than a block of leaves: the last row that counts is looked up, the next is not.
 #[test]
 fn rows_count_to_the_last_and_no_further() {
     const ROWS: usize = 1500;
-    let run = |lie_at: Option<usize>, uncounted: bool| {
+    let run = |false_at: Option<usize>, uncounted: bool| {
         accepted(7, |session, prover| {
             let mut values: Vec<i64> = (0..2048).map(|i| i % 4).collect();
             let mut counts = vec![0i64; 8];
@@ -504,7 +505,7 @@ fn rows_count_to_the_last_and_no_further() {
             if uncounted {
                 counts[values[ROWS - 1] as usize] -= 1;
             }
-            if let Some(row) = lie_at {
+            if let Some(row) = false_at {
                 counts[values[row] as usize] -= i64::from(row < ROWS);
                 counts[4] += 1;
                 values[row] = 4;
@@ -541,7 +542,7 @@ fn rows_count_to_the_last_and_no_further() {
 /// Columns are committed to in one step, each in its own rows, without rows beyond its entries.
 #[test]
 fn columns_have_rows_for_their_entries() {
-    let run = |lie: i64| {
+    let run = |false_value: i64| {
         accepted(3, |session, prover| {
             let columns: Vec<Vec<i64>> = (0..3)
                 .map(|k| (0..19).map(|i| (i % 5) * [1, -3, 1 << 33][k]).collect())
@@ -552,7 +553,7 @@ fn columns_have_rows_for_their_entries() {
             let r = session.challenges("point", 5);
             for (k, (id, column)) in ids.iter().zip(&columns).enumerate() {
                 let value = small::dot(column, &eq_table(&r));
-                let value = value + from_small(lie * i64::from(k == 1));
+                let value = value + from_small(false_value * i64::from(k == 1));
                 session.claim(Weight::evaluation(&r), vec![(*id, Fr::ONE)], value.into());
             }
             Ok(())
@@ -565,7 +566,7 @@ fn columns_have_rows_for_their_entries() {
 /// Each byte range of a proof in turn, and wrong lengths: refused, without a panic.
 #[test]
 fn mutated_proofs_are_refused() {
-    let protocol = |session: &mut Session<Cheat>, prover: bool| {
+    let protocol = |session: &mut Session<MaliciousProver>, prover: bool| {
         let ids = session.commit("column", &[4], prover.then(|| vec![(0..16).collect()]))?;
         let r = session.challenges("point", 4);
         let value = crate::mle::prefix_numbers(&r, 16);

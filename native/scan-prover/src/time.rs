@@ -10,7 +10,7 @@ use crate::claims::Bound;
 use crate::group::{
     fixed_sum, small_msm, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
 };
-use crate::link::commit_query;
+use crate::index_link::commit_query;
 use crate::prover::Prover;
 use crate::session::Session;
 use crate::transcript::Transcript;
@@ -24,12 +24,12 @@ fn rng() -> StdRng {
 /// The least, the largest and random values of a bound, and values that are mostly 0.
 fn extremes(bound: Bound, count: usize) -> [Vec<i64>; 5] {
     let mut rng = rng();
-    let (least, bits) = match bound {
+    let (minimum, bits) = match bound {
         Bound::Unsigned(bits) => (0, bits),
         Bound::Signed(bits) => (-1i64 << (bits - 1), bits),
     };
-    let most = least.wrapping_add(((1u128 << bits) - 1) as i64);
-    let mut drawn = || rng.gen_range(least..=most);
+    let maximum = minimum.wrapping_add(((1u128 << bits) - 1) as i64);
+    let mut drawn = || rng.gen_range(minimum..=maximum);
     let random: Vec<i64> = (0..count).map(|_| drawn()).collect();
     let sparse = random.iter().enumerate();
     let sparse = sparse
@@ -37,8 +37,8 @@ fn extremes(bound: Bound, count: usize) -> [Vec<i64>; 5] {
         .collect();
     [
         vec![0; count],
-        vec![least; count],
-        vec![most; count],
+        vec![minimum; count],
+        vec![maximum; count],
         random,
         sparse,
     ]

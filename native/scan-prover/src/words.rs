@@ -85,9 +85,9 @@ pub(crate) type Upper = [Vec<i64>; HIGH_LIMBS + REST_LIMBS];
 pub(crate) fn upper_parts(words: &[[u64; 4]]) -> Result<Upper> {
     let mut parts = Upper::default();
     parts.iter_mut().for_each(|c| c.reserve_exact(words.len()));
-    let most = highest();
+    let maximum = highest();
     for word in words {
-        let rest = most.checked_sub(upper(word)).ok_or_else(|| {
+        let rest = maximum.checked_sub(upper(word)).ok_or_else(|| {
             Error::Unsatisfied(
                 "the upper 94 bits of a noise word are not below the modulus's".to_owned(),
             )

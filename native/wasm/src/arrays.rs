@@ -36,7 +36,7 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
     })
 }
 
-fn made(array: Vec<f64>, out: &mut Results) -> Outcome<()> {
+fn stored(array: Vec<f64>, out: &mut Results) -> Outcome<()> {
     ARRAYS.with(|shelf| keep(shelf, array, out));
     Ok(())
 }
@@ -121,17 +121,17 @@ impl Operand {
 
 fn full(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (length, value) = (a.number()?, a.float()?);
-    made(vec![value; length], out)
+    stored(vec![value; length], out)
 }
 
 fn range(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (first, length) = (a.integer()?, a.number::<i64>()?);
-    made((first..first + length).map(|i| i as f64).collect(), out)
+    stored((first..first + length).map(|i| i as f64).collect(), out)
 }
 
 fn floats(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (items, _) = a.bytes()?.as_chunks();
-    made(items.iter().map(|x| f64::from_le_bytes(*x)).collect(), out)
+    stored(items.iter().map(|x| f64::from_le_bytes(*x)).collect(), out)
 }
 
 fn length(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
@@ -169,7 +169,7 @@ fn one(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     };
     let mut values = View::read(a)?.values();
     values.iter_mut().for_each(|x| *x = function(*x));
-    made(values, out)
+    stored(values, out)
 }
 
 fn two(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
@@ -198,7 +198,7 @@ fn two(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     };
     x.fits(length)?;
     y.fits(length)?;
-    made(
+    stored(
         (0..length).map(|i| function(x.at(i), y.at(i))).collect(),
         out,
     )
@@ -261,7 +261,7 @@ fn running(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     for i in 1..values.len() {
         values[i] = function(values[i - 1], values[i]);
     }
-    made(values, out)
+    stored(values, out)
 }
 
 fn chosen(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
@@ -270,7 +270,7 @@ fn chosen(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         return Err("a mask of another length".to_owned());
     }
     let pairs = values.into_iter().zip(mask);
-    made(
+    stored(
         pairs.filter(|(_, m)| *m != 0.0).map(|(x, _)| x).collect(),
         out,
     )
@@ -292,16 +292,16 @@ fn put(a: &mut Arguments) -> Outcome<()> {
 
 fn counts(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (places, weights) = (View::read(a)?.values(), View::read(a)?.values());
-    let least: usize = a.number()?;
+    let minimum: usize = a.number()?;
     if places.len() != weights.len() || places.iter().any(|x| *x < 0.0) {
         return Err("places below 0, or not one weight for each".to_owned());
     }
     let largest = places.iter().fold(0.0, |a: f64, b| a.max(b + 1.0));
-    let mut sums = vec![0.0; least.max(largest as usize)];
+    let mut sums = vec![0.0; minimum.max(largest as usize)];
     for (place, weight) in places.iter().zip(weights) {
         sums[*place as usize] += weight;
     }
-    made(sums, out)
+    stored(sums, out)
 }
 
 /// After how many items of an ascending array a value would stand.
@@ -318,7 +318,7 @@ fn transformed(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     transform(&mut x, false);
     for mut part in [x.re, x.im] {
         part.truncate(n / 2 + 1);
-        made(part, out)?;
+        stored(part, out)?;
     }
     Ok(())
 }
@@ -341,7 +341,7 @@ fn back(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     // As in numpy, whatever these two have of an imaginary part.
     (x.im[0], x.im[n / 2]) = (0.0, 0.0);
     transform(&mut x, true);
-    made(x.re.iter().map(|x| x / n as f64).collect(), out)
+    stored(x.re.iter().map(|x| x / n as f64).collect(), out)
 }
 
 fn power(n: usize) -> Outcome<usize> {

@@ -33,7 +33,7 @@ pub extern "C" fn room(length: usize) -> *mut u8 {
     HOOK.call_once(|| {
         std::panic::set_hook(Box::new(|info| {
             let words = info.to_string().into_bytes();
-            PANIC.with(|kept| *kept.borrow_mut() = words);
+            PANIC.with(|stored| *stored.borrow_mut() = words);
         }))
     });
     REQUEST.with(|request| {
@@ -72,13 +72,13 @@ pub extern "C" fn answer() -> *const u8 {
 /// Where the words of a panic lie.
 #[no_mangle]
 pub extern "C" fn panic_words() -> *const u8 {
-    PANIC.with(|kept| kept.borrow().as_ptr())
+    PANIC.with(|words| words.borrow().as_ptr())
 }
 
 /// How many bytes they are; 0 before a panic.
 #[no_mangle]
 pub extern "C" fn panic_length() -> usize {
-    PANIC.with(|kept| kept.borrow().len())
+    PANIC.with(|words| words.borrow().len())
 }
 
 fn run(mut arguments: Arguments, results: &mut Results) -> Outcome<()> {

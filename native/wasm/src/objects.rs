@@ -7,7 +7,7 @@ use crate::wire::{Arguments, Outcome, Results};
 
 pub struct Store<T> {
     last: i64,
-    kept: HashMap<i64, Rc<RefCell<T>>>,
+    objects: HashMap<i64, Rc<RefCell<T>>>,
 }
 
 pub type Shelf<T> = RefCell<Store<T>>;
@@ -15,7 +15,7 @@ pub type Shelf<T> = RefCell<Store<T>>;
 pub fn shelf<T>() -> Shelf<T> {
     RefCell::new(Store {
         last: 0,
-        kept: HashMap::new(),
+        objects: HashMap::new(),
     })
 }
 
@@ -23,14 +23,14 @@ pub fn keep<T>(shelf: &Shelf<T>, object: T, results: &mut Results) {
     let mut store = shelf.borrow_mut();
     store.last += 1;
     let number = store.last;
-    store.kept.insert(number, Rc::new(RefCell::new(object)));
+    store.objects.insert(number, Rc::new(RefCell::new(object)));
     results.integer(number);
 }
 
 pub fn find<T>(shelf: &Shelf<T>, arguments: &mut Arguments) -> Outcome<Rc<RefCell<T>>> {
     let number = arguments.integer()?;
     let store = shelf.borrow();
-    let object = store.kept.get(&number);
+    let object = store.objects.get(&number);
     object
         .cloned()
         .ok_or_else(|| format!("there is no object {number}"))
@@ -38,6 +38,6 @@ pub fn find<T>(shelf: &Shelf<T>, arguments: &mut Arguments) -> Outcome<Rc<RefCel
 
 pub fn forget<T>(shelf: &Shelf<T>, arguments: &mut Arguments) -> Outcome<()> {
     let number = arguments.integer()?;
-    shelf.borrow_mut().kept.remove(&number);
+    shelf.borrow_mut().objects.remove(&number);
     Ok(())
 }

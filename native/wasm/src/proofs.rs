@@ -8,17 +8,17 @@ use ark_ff::Field;
 use ragaudit_field_simd::field::{elements, exactly};
 use ragaudit_groth16::verify::VerifyingKey;
 use ragaudit_scan_protocol::answer::{self, Item, Parameters, Record, Slot};
-use ragaudit_scan_protocol::batch::{Refusals, CHUNK};
+use ragaudit_scan_protocol::batch::{Failures, CHUNK};
+use ragaudit_scan_protocol::batch_size;
+use ragaudit_scan_protocol::bernoulli::{Bernoulli, BernoulliStatement};
 use ragaudit_scan_protocol::coalition::{verify_coalition, Blocks, CoalitionStatement};
-use ragaudit_scan_protocol::coins::{CoinStatement, Coins};
 use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{self, verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Engine;
 use ragaudit_scan_protocol::group::{decode_points, encode_points, vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
-use ragaudit_scan_protocol::listing::nothing_held;
-use ragaudit_scan_protocol::lists::{self, Chance, Constants, Rows};
-use ragaudit_scan_protocol::together;
+use ragaudit_scan_protocol::randomized_response::nothing_disclosed;
+use ragaudit_scan_protocol::randomized_response_records::{self, Constants, FlipProbability, Rows};
 use ragaudit_scan_protocol::transcript::Hash;
 use ragaudit_scan_protocol::{prepared, protocol, verifier};
 
@@ -35,14 +35,14 @@ type Embedded = (Arc<IndexCommitment>, (usize, u64));
 
 enum Batch {
     Answers(answer::Batch<Hash, Web>),
-    Lists(lists::Batch<Hash, Web>),
+    Lists(randomized_response_records::Batch<Hash, Web>),
     Embeddings(Embedded, embed::Batch<Hash, Web>),
 }
 
 thread_local! {
     static INDICES: Shelf<Arc<IndexCommitment>> = shelf();
     static PARAMETERS: Shelf<Parameters> = shelf();
-    static LISTINGS: Shelf<Constants> = shelf();
+    static RANDOMIZED_RESPONSES: Shelf<Constants> = shelf();
     static COALITIONS: Shelf<CoalitionStatement> = shelf();
     static BATCHES: Shelf<Batch> = shelf();
 }
@@ -56,30 +56,30 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "index_drop" => INDICES.with(|shelf| forget(shelf, a)),
         "parameters" => parameters(a, out),
         "parameters_drop" => PARAMETERS.with(|shelf| forget(shelf, a)),
-        "listing" => listing(a, out),
-        "listing_drop" => LISTINGS.with(|shelf| forget(shelf, a)),
+        "randomized_response" => randomized_response(a, out),
+        "randomized_response_drop" => RANDOMIZED_RESPONSES.with(|shelf| forget(shelf, a)),
         "coalition" => coalition(a, out),
         "coalition_runs" => coalition_runs(a, out),
         "coalition_verify" => coalition_verify(a),
         "coalition_drop" => COALITIONS.with(|shelf| forget(shelf, a)),
         "answers" => answers(a, out),
-        "most_together" => most_together(a, out),
+        "max_batch" => max_batch(a, out),
         "lists" => listed(a, out),
         "embeddings" => embeddings(a, out),
         "batch_add" => batch(a, out, Step::Add),
         "batch_search" => batch(a, out, Step::Search),
         "batch_holds" => batch(a, out, Step::Holds),
-        "batch_kept" => batch(a, out, Step::Kept),
+        "batch_retained" => batch(a, out, Step::Retained),
         "batch_drop" => BATCHES.with(|shelf| forget(shelf, a)),
         "chunk" => {
             out.integer(CHUNK as i64);
             Ok(())
         }
         "scan_verify" => scan_verify(a),
-        "scan_coins_verify" => coins_verify(a, out),
+        "scan_bits_verify" => bits_verify(a, out),
         "scan_list_verify" => list_verify(a),
         "scan_embed_verify" => embed_verify(a),
-        "scan_held_zero" => held_zero(a, out),
+        "scan_disclosed_empty" => disclosed_empty(a, out),
         "scan_protocol" => {
             out.bytes(&protocol::name());
             Ok(())
@@ -127,8 +127,8 @@ fn points(bytes: &[u8]) -> Outcome<Vec<G1Affine>> {
 
 fn index(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (points, dimension, capacity) = (a.bytes()?, a.number()?, a.number()?);
-    let made = IndexCommitment::decode::<Web>(points, dimension, capacity).map_err(text)?;
-    INDICES.with(|shelf| keep(shelf, Arc::new(made), out));
+    let result = IndexCommitment::decode::<Web>(points, dimension, capacity).map_err(text)?;
+    INDICES.with(|shelf| keep(shelf, Arc::new(result), out));
     Ok(())
 }
 
@@ -140,36 +140,36 @@ fn of_parameters(a: &mut Arguments) -> Outcome<Parameters> {
     PARAMETERS.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
 }
 
-fn of_listing(a: &mut Arguments) -> Outcome<Constants> {
-    LISTINGS.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
+fn of_randomized_response(a: &mut Arguments) -> Outcome<Constants> {
+    RANDOMIZED_RESPONSES.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
 }
 
 fn parameters(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let made = Parameters {
+    let result = Parameters {
         window: a.array("window")?,
         gains: a.list(Arguments::number)?,
         listed: a.number()?,
         lo: a.integer()?,
         hi: a.integer()?,
         lattice: a.integer()?,
-        kept: a.optional(Arguments::bytes)?.map(points).transpose()?,
+        sample: a.optional(Arguments::bytes)?.map(points).transpose()?,
     };
-    PARAMETERS.with(|shelf| keep(shelf, made, out));
+    PARAMETERS.with(|shelf| keep(shelf, result, out));
     Ok(())
 }
 
-fn listing(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let made = Constants {
+fn randomized_response(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let result = Constants {
         window: a.array("window")?,
-        kept: points(a.bytes()?)?,
+        sample: points(a.bytes()?)?,
         threshold: a.integer()?,
-        most: a.number()?,
-        chance: a.optional(|a| {
+        maximum: a.number()?,
+        flip_probability: a.optional(|a| {
             let (context, bound) = (a.array("context")?, a.number()?);
-            Ok(Chance { context, bound })
+            Ok(FlipProbability { context, bound })
         })?,
     };
-    LISTINGS.with(|shelf| keep(shelf, made, out));
+    RANDOMIZED_RESPONSES.with(|shelf| keep(shelf, result, out));
     Ok(())
 }
 
@@ -202,7 +202,7 @@ fn scan_verify(a: &mut Arguments) -> Outcome<()> {
     answer::verify::<Web>(&index, &parameters, answered(a)?).map_err(text)
 }
 
-/// Records with their certificate and proof.
+/// Records with their noise proof and query proof.
 fn answered<'a>(a: &mut Arguments<'a>) -> Outcome<Item<'a>> {
     Ok(Item {
         records: a.list(|a| record(a.bytes()?))?,
@@ -210,28 +210,29 @@ fn answered<'a>(a: &mut Arguments<'a>) -> Outcome<Item<'a>> {
     })
 }
 
-fn coins_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+fn bits_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let capacity = a.number()?;
     let context = a.array("context")?;
     let slot = slot(a.bytes()?)?;
-    let coins = Coins { bound: a.number()? };
-    let statement = CoinStatement::single(context, slot, capacity, coins);
+    let bernoulli = Bernoulli { bound: a.number()? };
+    let statement = BernoulliStatement::single(context, slot, capacity, bernoulli);
     let columns = drawn::verify::<Verifier, _>(&statement, a.bytes()?).map_err(text)?;
     out.bytes(&encode_points(&columns[0].rows));
     Ok(())
 }
 
 fn list_verify(a: &mut Arguments) -> Outcome<()> {
-    let (index, listing) = (of_index(a)?, of_listing(a)?);
-    lists::verify::<Web>(&index, &listing, &list(a)?).map_err(text)
+    let (index, randomized_response) = (of_index(a)?, of_randomized_response(a)?);
+    randomized_response_records::verify::<Web>(&index, &randomized_response, &list(a)?)
+        .map_err(text)
 }
 
-/// A record of a listing tenant with its commitments and its proof.
-fn list<'a>(a: &mut Arguments<'a>) -> Outcome<lists::Item<'a>> {
+/// A record of a tenant with randomized response with its commitments and its proof.
+fn list<'a>(a: &mut Arguments<'a>) -> Outcome<randomized_response_records::Item<'a>> {
     let of = record(a.bytes()?)?;
     let rows = Rows {
-        chance: a.bytes()?,
-        held: a.bytes()?,
+        flips: a.bytes()?,
+        disclosed: a.bytes()?,
         after: a.bytes()?,
     };
     Ok((of, rows, a.bytes()?))
@@ -243,9 +244,9 @@ fn embed_verify(a: &mut Arguments) -> Outcome<()> {
     verify_embed::<Verifier>(&statement, a.bytes()?).map_err(text)
 }
 
-fn held_zero(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+fn disclosed_empty(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let layout = Layout::new(a.number()?).map_err(text)?;
-    out.bytes(&encode_points(&nothing_held::<Web>(layout).rows));
+    out.bytes(&encode_points(&nothing_disclosed::<Web>(layout).rows));
     Ok(())
 }
 
@@ -281,26 +282,26 @@ fn coalition_verify(a: &mut Arguments) -> Outcome<()> {
 }
 
 fn answers(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let made = answer::Batch::new(of_index(a)?, of_parameters(a)?);
-    BATCHES.with(|shelf| keep(shelf, Batch::Answers(made), out));
+    let result = answer::Batch::new(of_index(a)?, of_parameters(a)?);
+    BATCHES.with(|shelf| keep(shelf, Batch::Answers(result), out));
     Ok(())
 }
 
-fn most_together(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    out.integer(together::most_together(a.number()?, a.number()?) as i64);
+fn max_batch(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    out.integer(batch_size::max_batch(a.number()?, a.number()?) as i64);
     Ok(())
 }
 
 fn listed(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let made = lists::Batch::new(of_index(a)?, of_listing(a)?);
-    BATCHES.with(|shelf| keep(shelf, Batch::Lists(made), out));
+    let result = randomized_response_records::Batch::new(of_index(a)?, of_randomized_response(a)?);
+    BATCHES.with(|shelf| keep(shelf, Batch::Lists(result), out));
     Ok(())
 }
 
 fn embeddings(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let of: Embedded = (of_index(a)?, (a.number()?, a.number()?));
-    let made = embed::Batch::new(Arc::clone(&of.0), OfTable);
-    BATCHES.with(|shelf| keep(shelf, Batch::Embeddings(of, made), out));
+    let result = embed::Batch::new(Arc::clone(&of.0), OfTable);
+    BATCHES.with(|shelf| keep(shelf, Batch::Embeddings(of, result), out));
     Ok(())
 }
 
@@ -309,7 +310,7 @@ enum Step {
     Add,
     Search,
     Holds,
-    Kept,
+    Retained,
 }
 
 /// One step of a batch, whatever it is of.
@@ -319,7 +320,7 @@ macro_rules! step {
             Step::Add => refused($out, &$batch.add(&$items?)),
             Step::Search => refused($out, &$batch.search(&$items?)),
             Step::Holds => $out.integer(i64::from($batch.holds())),
-            Step::Kept => $out.integer($batch.kept() as i64),
+            Step::Retained => $out.integer($batch.retained() as i64),
         }
     };
 }
@@ -339,7 +340,7 @@ fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
     Ok(())
 }
 
-fn refused(out: &mut Results, bad: &Refusals) {
+fn refused(out: &mut Results, bad: &Failures) {
     out.list(bad, |out, (i, reason)| {
         out.integer(*i as i64);
         out.bytes(reason.to_string().as_bytes());
@@ -350,7 +351,7 @@ fn refused(out: &mut Results, bad: &Refusals) {
 fn groth16_verify_batch(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let key = VerifyingKey::cached(a.text()?).map_err(text)?;
     let (proofs, inputs) = (a.list(Arguments::bytes)?, a.list(Arguments::bytes)?);
-    let refused = key.refusals(&proofs, &inputs).map_err(text)?;
+    let refused = key.failures(&proofs, &inputs).map_err(text)?;
     out.list(&refused, |out, (i, reason)| {
         out.integer(*i as i64);
         out.list(reason.as_slice(), |out, reason| {

@@ -40,8 +40,8 @@ impl<'a> Arguments<'a> {
 
     pub fn array(&mut self, field: &str) -> Outcome<[u8; 32]> {
         let bytes = self.bytes()?;
-        let found = bytes.len();
-        let refused = |_| format!("{field}: expected 32 bytes, found {found} bytes");
+        let actual = bytes.len();
+        let refused = |_| format!("{field}: expected 32 bytes, found {actual} bytes");
         bytes.try_into().map_err(refused)
     }
 

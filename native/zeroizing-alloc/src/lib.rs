@@ -98,10 +98,10 @@ mod tests {
     #[test]
     fn ordinary_work_goes_on() {
         // Miri interprets.
-        let most = if cfg!(miri) { 20 } else { 300 };
+        let maximum = if cfg!(miri) { 20 } else { 300 };
         let mut grown = Vec::new();
         let mut named = std::collections::HashMap::new();
-        for i in 0..most {
+        for i in 0..maximum {
             grown.push(Box::new(i));
             named.insert(i.to_string(), vec![i; i as usize]);
         }
@@ -115,7 +115,7 @@ mod tests {
                 .map(|i| named[&i.to_string()].len() as u64 + **i)
                 .sum()
         });
-        assert_eq!(sum, most * (most - 1));
+        assert_eq!(sum, maximum * (maximum - 1));
         let (send, receive) = std::sync::mpsc::channel();
         pool.spawn_broadcast(move |_| send.send(Box::new([7u8; 100])).expect("open"));
         assert_eq!(receive.iter().map(|b| b[99]).collect::<Vec<_>>(), [7, 7]);

@@ -141,10 +141,10 @@ fn products_agree<C: MontConfig<4>>() {
     words.extend(doubled);
     for a in &words {
         for b in &words {
-            let found = portable::plain_product::<C>(a, b);
+            let actual = portable::plain_product::<C>(a, b);
             let mut twice = C::MODULUS;
             twice.mul2();
-            assert!(BigInt(found) < twice);
+            assert!(BigInt(actual) < twice);
             let residue = |x: &[u64; 4]| {
                 let mut x = BigInt(*x);
                 if x >= C::MODULUS {
@@ -152,12 +152,12 @@ fn products_agree<C: MontConfig<4>>() {
                 }
                 Of::<C>::new_unchecked(x)
             };
-            assert_eq!(residue(&found), residue(a) * residue(b));
+            assert_eq!(residue(&actual), residue(a) * residue(b));
             #[cfg(target_arch = "x86_64")]
             if !cfg!(miri) && adx::detected() {
                 // SAFETY: the processor has the instructions.
                 let own = unsafe { adx::product(a, b, &C::MODULUS.0, C::INV) };
-                assert_eq!(own, found);
+                assert_eq!(own, actual);
             }
         }
     }

@@ -117,8 +117,8 @@ fn near(left: &[i8], right: &[u8], offsets: &[i32], later: &[f32], earlier: &[f3
     };
     for (l, sum) in sums.into_iter().enumerate() {
         let product = _mm512_sub_epi32(sum, _mm512_set1_epi32(offsets[l]));
-        let least = _mm512_mul_ps(_mm512_set1_ps(later[l]), earlier);
-        found.masks[l] = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(_mm512_cvtepi32_ps(product), least);
+        let minimum = _mm512_mul_ps(_mm512_set1_ps(later[l]), earlier);
+        found.masks[l] = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(_mm512_cvtepi32_ps(product), minimum);
         // SAFETY: the row holds 64 bytes; the store needs no alignment.
         unsafe { _mm512_storeu_si512(found.products[l].as_mut_ptr().cast(), product) };
     }

@@ -92,7 +92,7 @@ pub struct Graph {
     pub constants: Vec<Fr>,
     pub checks: Vec<Check>,
     /// Nodes that there may be, and checks.
-    most: usize,
+    maximum: usize,
     known: HashMap<Fr, Id>,
     /// Nodes by a digest of their content, the last one for each: circom computes the same again soon or never.
     recent: Vec<Id>,
@@ -113,7 +113,7 @@ fn truth(b: bool) -> Value {
 }
 
 impl Graph {
-    pub fn new(inputs: usize, most: usize) -> Self {
+    pub fn new(inputs: usize, maximum: usize) -> Self {
         let nodes = (0..inputs as u32).map(|a| Node {
             a,
             b: 0,
@@ -126,7 +126,7 @@ impl Graph {
             nodes: nodes.collect(),
             constants: Vec::new(),
             checks: Vec::new(),
-            most,
+            maximum,
             known: HashMap::new(),
             recent: vec![Id::MAX; RECENT],
             path: Vec::new(),
@@ -159,11 +159,11 @@ impl Graph {
 
     /// Whether there may be one more than so many.
     fn room(&self, count: usize) -> Result<(), Untraceable> {
-        match count < self.most {
+        match count < self.maximum {
             true => Ok(()),
             false => Err(Untraceable::new(format!(
                 "the circuit has more than {} operations",
-                self.most
+                self.maximum
             ))),
         }
     }
@@ -174,10 +174,10 @@ impl Graph {
         digest = digest.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = (digest >> 48) as usize % RECENT;
         let last = self.recent[place];
-        if let Some(found) = self.nodes.get(last as usize) {
+        if let Some(known) = self.nodes.get(last as usize) {
             let same = Node {
                 boolean: node.boolean,
-                ..*found
+                ..*known
             };
             if same == node {
                 return Ok(Value::Node(last));

@@ -12,7 +12,7 @@ use super::Traced;
 use crate::binfile::Cursor;
 use crate::error::{io, malformed, Result};
 use crate::field::{limbs, limbs_to_le};
-use crate::kept::Kept;
+use crate::file_cache::FileCache;
 use crate::r1cs::Witness;
 
 const MAGIC: &[u8; 8] = b"ragplan1";
@@ -311,8 +311,8 @@ impl Plan {
 
     /// The plan in a file, which is kept for the next proof of the same circuit.
     pub fn read(path: &Path) -> Result<Arc<Self>> {
-        static KEPT: Kept<Plan> = Kept::new(2);
-        KEPT.read(path, || {
+        static CACHE: FileCache<Plan> = FileCache::new(2);
+        CACHE.read(path, || {
             let data = std::fs::read(path).map_err(io(path))?;
             Self::parse(&data, &path.display().to_string())
         })
@@ -464,9 +464,9 @@ impl Compiler<'_> {
 
     /// The register of a node's field element.
     fn element(&mut self, id: Id) -> u32 {
-        let found = self.elements[id as usize];
-        if found != NONE {
-            return found;
+        let known = self.elements[id as usize];
+        if known != NONE {
+            return known;
         }
         let node = self.graph.nodes[id as usize];
         let register = if node.op == Op::Constant {
@@ -488,9 +488,9 @@ impl Compiler<'_> {
 
     /// The register of a node's number.
     fn number(&mut self, id: Id) -> u32 {
-        let found = self.numbers[id as usize];
-        if found != NONE {
-            return found;
+        let known = self.numbers[id as usize];
+        if known != NONE {
+            return known;
         }
         let node = self.graph.nodes[id as usize];
         let register = if node.op == Op::Constant {

@@ -61,11 +61,11 @@ fn digits_are_those_of_the_number() {
             (250, 6),
             (255, 64),
         ] {
-            let found = numbers::digits(&x, from, count);
+            let actual = numbers::digits(&x, from, count);
             let expected = (0..count.min(256 - from))
                 .filter(|i| x.get_bit((from + i) as usize))
                 .fold(0, |sum, i| sum | 1 << i);
-            assert_eq!(found, expected, "{from} {count}");
+            assert_eq!(actual, expected, "{from} {count}");
         }
     }
 }
@@ -106,8 +106,8 @@ fn run(plan: &Plan, a: u64, b: [u64; 2]) -> Option<Vec<u64>> {
 #[test]
 fn wires_follow_from_the_inputs_by_name() {
     let plan = small();
-    let found = run(&plan, 31, [40, 5]).unwrap();
-    assert_eq!(found, [1, 71, 355, 44, 0, 0, 3, 1]);
+    let actual = run(&plan, 31, [40, 5]).unwrap();
+    assert_eq!(actual, [1, 71, 355, 44, 0, 0, 3, 1]);
     assert_eq!(
         run(&plan, 31, [41, 5]).unwrap(),
         [1, 72, 360, 45, 1, 31, 3, 1]
@@ -181,13 +181,13 @@ fn what_is_no_module_is_refused() {
 /// A plan of a few bytes that says its input has 2^32 - 1 values takes no room for them.
 #[test]
 fn registers_take_no_room_before_the_inputs_are_there() {
-    let most = u32::MAX;
+    let maximum = u32::MAX;
     let mut file = b"ragplan1".to_vec();
-    for count in [1, 0, most, 0, 0] {
+    for count in [1, 0, maximum, 0, 0] {
         file.extend(u32::to_le_bytes(count));
     }
     file.extend(fnv("a").to_le_bytes());
-    file.extend(most.to_le_bytes());
+    file.extend(maximum.to_le_bytes());
     let plan = Plan::parse(&file, "plan").unwrap();
     assert!(plan.witness(&[("a", &[numbers::ONE])]).is_none());
     assert!(plan.witness(&[]).is_none());
@@ -275,8 +275,8 @@ fn counted(count: i32) -> Vec<Ins> {
 #[test]
 fn code_that_never_ends_has_no_plan() {
     let traced = trace(&module(&[], &[]), &LIMITS).unwrap();
-    let made = compile(&traced).witness(&[("a", &[numbers::word(77)])]);
-    assert_eq!(made.unwrap().0, [numbers::ONE, numbers::word(77)]);
+    let result = compile(&traced).witness(&[("a", &[numbers::word(77)])]);
+    assert_eq!(result.unwrap().0, [numbers::ONE, numbers::word(77)]);
     for (init, follows) in [(&[Ins::Jump(0)][..], &[][..]), (&[], &[Ins::Jump(3)])] {
         let reason = refused(init, follows, &LIMITS);
         assert_eq!(reason, "the circuit's code takes more than 10000 steps");
@@ -309,13 +309,13 @@ fn cells_that_are_copied_at_once_are_counted() {
 
 #[test]
 fn memory_stacks_and_branches_have_limits() {
-    let found = |init: &[Ins], follows: &[Ins]| refused(init, follows, &LIMITS);
+    let actual = |init: &[Ins], follows: &[Ins]| refused(init, follows, &LIMITS);
     let grow = |pages| [Ins::Const(pages), Ins::MemoryGrow, Ins::Drop];
-    assert_eq!(found(&grow(1), &[]), "");
-    assert!(found(&grow(2), &[]).contains("memory is too large"));
-    let pushing = found(&[Ins::Const(1), Ins::Jump(0)], &[]);
+    assert_eq!(actual(&grow(1), &[]), "");
+    assert!(actual(&grow(2), &[]).contains("memory is too large"));
+    let pushing = actual(&[Ins::Const(1), Ins::Jump(0)], &[]);
     assert!(pushing.contains("stack is too large"));
-    let calling = found(&[Ins::Const(0), Ins::Call(INIT)], &[]);
+    let calling = actual(&[Ins::Const(0), Ins::Call(INIT)], &[]);
     assert!(calling.contains("calls are nested too deeply"));
     // Branches on whether the input is 0, within each other, with so many writes each.
     let branches = |count: usize, writes: usize| {
@@ -329,9 +329,11 @@ fn memory_stacks_and_branches_have_limits() {
         ];
         [&asked[..], &store.repeat(writes)].concat().repeat(count)
     };
-    assert_eq!(found(&[], &branches(5, 2)), "");
-    assert!(found(&[], &branches(5, 3)).contains("write too much"));
-    assert!(found(&[], &branches(201, 0)).contains("branches that depend on the inputs are nested"));
+    assert_eq!(actual(&[], &branches(5, 2)), "");
+    assert!(actual(&[], &branches(5, 3)).contains("write too much"));
+    assert!(
+        actual(&[], &branches(201, 0)).contains("branches that depend on the inputs are nested")
+    );
     let few = |nodes| refused(&[], &branches(1, 0), &Limits { nodes, ..LIMITS });
     // The input, the wire that is 1, 0, and whether the one is the other, or not.
     assert_eq!(few(5), "");

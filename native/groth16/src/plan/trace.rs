@@ -25,7 +25,7 @@ const NODE: u8 = 0x20;
 /// Calls, and branches that depend on the inputs, within each other.
 const DEPTH: usize = 200;
 /// Words on a function's stack, of which circom's code needs a handful.
-const MOST_WORDS: usize = 1 << 12;
+const MAX_WORDS: usize = 1 << 12;
 /// Entries of the table of inputs by their names' hashes, 16 bytes each, which begins behind the shared cell's words.
 const INPUTS: usize = 256;
 const SHARED_WORDS: usize = 40;
@@ -247,8 +247,10 @@ impl<'m> Tracer<'m> {
     fn spend(&mut self, steps: usize) -> Outcome<()> {
         self.steps += steps as u64;
         if self.steps > self.limits.steps {
-            let most = self.limits.steps;
-            return no(format!("the circuit's code takes more than {most} steps"));
+            let maximum = self.limits.steps;
+            return no(format!(
+                "the circuit's code takes more than {maximum} steps"
+            ));
         }
         Ok(())
     }
@@ -392,7 +394,7 @@ impl<'m> Tracer<'m> {
             let ins = code[at];
             at += 1;
             self.spend(1)?;
-            if frame.stack.len() > MOST_WORDS {
+            if frame.stack.len() > MAX_WORDS {
                 return no("a function's stack is too large");
             }
             match ins {

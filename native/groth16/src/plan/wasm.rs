@@ -80,7 +80,7 @@ pub struct Module {
 
 pub const PAGE: usize = 1 << 16;
 /// Locals of a function, of which circom writes some dozens.
-const MOST_LOCALS: usize = 1 << 12;
+const MAX_LOCALS: usize = 1 << 12;
 
 impl Module {
     /// The number of the function of that name.
@@ -88,8 +88,8 @@ impl Module {
         self.names.get(name).copied()
     }
 
-    /// Read a module whose memory begins with at most `most_pages` pages.
-    pub fn parse(data: &[u8], most_pages: usize) -> Result<Self> {
+    /// Read a module whose memory begins with at most `max_pages` pages.
+    pub fn parse(data: &[u8], max_pages: usize) -> Result<Self> {
         let mut reader = Reader { data, at: 0 };
         if reader.take(8)? != b"\0asm\x01\0\0\0" {
             return reader.fail("the file is not a WebAssembly module of version 1");
@@ -139,7 +139,7 @@ impl Module {
                     if limited {
                         r.number()?;
                     }
-                    if pages > most_pages {
+                    if pages > max_pages {
                         return r.fail("the memory is too large");
                     }
                     memory = vec![0; pages * PAGE];
@@ -236,7 +236,7 @@ fn body_of(
         locals += r.number()? as usize;
         r.byte()?;
     }
-    if locals > MOST_LOCALS {
+    if locals > MAX_LOCALS {
         return r.fail("a function has too many locals");
     }
     Ok((locals, r.code()?))

@@ -5,7 +5,7 @@ use crate::channel::Channel;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
-use crate::link::LinkClaim;
+use crate::index_link::IndexLinkClaim;
 use crate::mle::{eq_table, Weight};
 use crate::prover::Weighting;
 use crate::session::{ColumnId, Session, TableClaim};
@@ -30,7 +30,7 @@ pub struct ToOpen<'o, 'a> {
     /// One factor for each column.
     pub factors: &'o [Fr],
     /// The commitment to the combined rows of the columns that have no commitments of their own.
-    pub linked: Option<&'o LinkClaim>,
+    pub linked: Option<&'o IndexLinkClaim>,
     /// A table's functional and its factor.
     pub table: Option<&'o (TableClaim<'a>, Fr)>,
     /// The commitment to the value.

@@ -20,7 +20,7 @@ impl<C: Channel> Session<'_, C> {
         let rows = eq_table(high);
         let length = 1usize << opened.row_variables;
         // Only a party that multiplies a vector by it computes this table; a verifier needs only its folds.
-        let (tensor, made) = (OnceCell::new(), || eq_table(low));
+        let (tensor, result) = (OnceCell::new(), || eq_table(low));
         let target = self.combined_rows(opened, &rows)?;
         let value = opened.single.single();
         let secret = self.channel.secrets().map(|secrets| {
@@ -47,7 +47,7 @@ impl<C: Channel> Session<'_, C> {
             };
             let value = Equation {
                 u: x.iter()
-                    .zip(tensor.get_or_init(made))
+                    .zip(tensor.get_or_init(result))
                     .map(|(x, t)| *x * t)
                     .sum(),
                 h: x[length + 1],

@@ -21,14 +21,14 @@ pub struct Private<'a> {
     /// How often each distance occurs.
     pub rows: Vec<i64>,
     /// The sums over the records of all blocks under eq of a point on either side, and under factors of pairs of blocks.
-    pub forms: MakesForms<'a>,
+    pub forms: MakesLinearForms<'a>,
 }
 
 /// Computes the forms from eq on both sides and the factors.
-pub type MakesForms<'a> = &'a dyn Fn(&[Vec<Fr>; 2], &[Vec<Fr>]) -> Forms;
+pub type MakesLinearForms<'a> = &'a dyn Fn(&[Vec<Fr>; 2], &[Vec<Fr>]) -> LinearForms;
 
 /// For the earlier and the later side, by block: sums over the block's records, weighted by eq.
-pub struct Forms {
+pub struct LinearForms {
     /// Components: block b, component k at k + 2^component_variables b.
     pub components: [Vec<Fr>; 2],
     /// Sums over the records with each label.
@@ -133,13 +133,15 @@ pub fn pairs<C: Channel>(
         let known = session.known();
         known.map(|known| known.table(&columns, 2 * shape.class_variables))
     };
-    let made = forms.as_ref().zip(session.channel.secrets());
-    let sums = made.zip(table(session)).map(|((f, secrets), of_classes)| {
-        let form =
-            |[left, right]: &[Vec<Fr>; 2]| secrets.inner(left, &secrets.apply(&factors, right));
-        let of_classes = secrets.inner(&of_classes, &f.thresholds);
-        [of_classes, form(&f.components), form(&f.labels)]
-    });
+    let result = forms.as_ref().zip(session.channel.secrets());
+    let sums = result
+        .zip(table(session))
+        .map(|((f, secrets), of_classes)| {
+            let form =
+                |[left, right]: &[Vec<Fr>; 2]| secrets.inner(left, &secrets.apply(&factors, right));
+            let of_classes = secrets.inner(&of_classes, &f.thresholds);
+            [of_classes, form(&f.components), form(&f.labels)]
+        });
     let v = session.send("pairs", 3, sums.as_ref().map(|s| &s[..]))?;
     let [of_classes, of_components, of_labels] = [0, 1, 2].map(|k| Expr::from(v[k]));
     let total = of_classes.clone() - of_components.clone() + of_labels.clone() * excuse;

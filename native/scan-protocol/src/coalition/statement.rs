@@ -67,19 +67,21 @@ impl Default for Blocks {
     }
 }
 
-const fn most(dimension: usize) -> i64 {
+const fn maximum(dimension: usize) -> i64 {
     (COMPONENT as i64).pow(2) * dimension as i64
 }
 
 const _: () = {
-    let most = most(MAX_COMPONENTS);
+    let maximum = maximum(MAX_COMPONENTS);
     // Equations of integers: products of norms, bounds with their slack, and counts with the spare places of labels.
     let slack = 1i64 << (2 * LIMB_BITS);
-    assert!(most * most < 1 << 33 && most * most + 1 + slack < 1 << 33 && 33 < NO_WRAP_BITS);
+    assert!(
+        maximum * maximum < 1 << 33 && maximum * maximum + 1 + slack < 1 << 33 && 33 < NO_WRAP_BITS
+    );
     assert!(MAX_RECORDS < 1 << LIMB_BITS);
     // Squares of thresholds are computed as i128, bounds as i64; distances are rows of a table.
-    assert!((MAX_DENOMINATOR as i128 * most as i128).pow(2) < i128::MAX / 4);
-    assert!(4 * most < 1 << 18);
+    assert!((MAX_DENOMINATOR as i128 * maximum as i128).pow(2) < i128::MAX / 4);
+    assert!(4 * maximum < 1 << 18);
 };
 
 /// The statement of a coalition proof. The verifier rebuilds every value from published entries.
@@ -109,8 +111,8 @@ pub fn variables_of(count: usize) -> usize {
     log2_ceil(count).max(1)
 }
 
-pub fn invalid<T>(field: &str, expected: impl Into<String>, found: impl ToString) -> Result<T> {
-    Err(Error::invalid(field, expected, found))
+pub fn invalid<T>(field: &str, expected: impl Into<String>, actual: impl ToString) -> Result<T> {
+    Err(Error::invalid(field, expected, actual))
 }
 
 /// Sizes, all of them public.
@@ -150,7 +152,7 @@ impl CoalitionStatement {
             );
         }
         if self.accounts.len() != records || self.first.len() != records {
-            let found = format!(
+            let actual = format!(
                 "{} accounts and {} first records",
                 self.accounts.len(),
                 self.first.len()
@@ -158,7 +160,7 @@ impl CoalitionStatement {
             return invalid(
                 "records",
                 format!("{records} accounts and first records"),
-                found,
+                actual,
             );
         }
         if accounts > records || self.accounts.iter().any(|a| *a >= accounts) {
@@ -197,10 +199,10 @@ impl CoalitionStatement {
                 format!("{:?}", self.largest),
             );
         }
-        let least = Self::class_variables(records, 1);
-        let most = variables_of(records).min(MAX_CLASS_VARIABLES);
-        if !(least..=most).contains(&self.class_variables) {
-            let expected = format!("{least} to {most}");
+        let minimum = Self::class_variables(records, 1);
+        let maximum = variables_of(records).min(MAX_CLASS_VARIABLES);
+        if !(minimum..=maximum).contains(&self.class_variables) {
+            let expected = format!("{minimum} to {maximum}");
             return invalid("class variables", expected, self.class_variables);
         }
         let record_variables = variables_of(records);
@@ -297,20 +299,20 @@ impl CoalitionStatement {
     }
 
     /// The largest dot product of vectors.
-    pub fn most(&self) -> i64 {
-        most(self.dimension)
+    pub fn maximum(&self) -> i64 {
+        maximum(self.dimension)
     }
 
     /// The product of norms above which a dot product is below the threshold: 0 for 0, otherwise the least integer above (q t
-    /// / p)^2. No product of norms exceeds `most`^2, so larger bounds need no distinction.
+    /// / p)^2. No product of norms exceeds `maximum`^2, so larger bounds need no distinction.
     pub fn bound(&self, dot: i64) -> i64 {
         if dot == 0 {
             return 0;
         }
         let [p, q] = self.theta.map(i128::from);
-        let most = self.most();
-        let least = (q * i128::from(dot)).pow(2) / (p * p) + 1;
-        least.min(i128::from(most * most) + 1) as i64
+        let maximum = self.maximum();
+        let minimum = (q * i128::from(dot)).pow(2) / (p * p) + 1;
+        minimum.min(i128::from(maximum * maximum) + 1) as i64
     }
 
     /// The largest dot product that is below the threshold, for a product of norms.
@@ -323,16 +325,16 @@ impl CoalitionStatement {
     }
 
     pub fn dot_variables(&self) -> usize {
-        log2_ceil(self.most() as usize + 1)
+        log2_ceil(self.maximum() as usize + 1)
     }
 
-    /// The value that an excuse adds to a pair's distance from the threshold, which is never below -`most`.
+    /// The value that an excuse adds to a pair's distance from the threshold, which is never below -`maximum`.
     pub fn excuse(&self) -> i64 {
-        self.most()
+        self.maximum()
     }
 
     pub fn distance_variables(&self) -> usize {
-        log2_ceil(4 * self.most() as usize + 1)
+        log2_ceil(4 * self.maximum() as usize + 1)
     }
 
     /// Whether records i < j are compared.
@@ -371,7 +373,7 @@ impl Shape {
 
     /// Entries of each column of the run over records, and their bounds.
     pub fn bounds(&self, statement: &CoalitionStatement) -> Columns<(usize, Bound)> {
-        let most = statement.most() as usize;
+        let maximum = statement.maximum() as usize;
         let pairs = 1 << (2 * self.class_variables);
         let labels = 1 << self.account_variables;
         let in_tenants = labels << self.tenant_variables;
@@ -379,8 +381,8 @@ impl Shape {
         let bit = |variables: usize| (1 << variables, Bound::Unsigned(1));
         let limb = Bound::Unsigned(LIMB_BITS);
         let [spare, spare_in_tenant] = statement.largest.map(|c| {
-            let most = (c as usize).max(self.records);
-            Bound::within(most)
+            let maximum = (c as usize).max(self.records);
+            Bound::within(maximum)
         });
         let salts = 1 << log2_ceil(SALT_LIMBS * self.records);
         let lookups_of_ranges = 2 * pairs + labels + in_tenants;
@@ -389,9 +391,9 @@ impl Shape {
             salts: (salts, Bound::Unsigned(SALT_BITS)),
             classes: vec![bit(self.record_variables); self.class_variables],
             labels: vec![bit(self.account_variables); self.account_variables],
-            norms: (1 << self.class_variables, Bound::up_to(most)),
-            thresholds: (pairs, Bound::up_to(most)),
-            bounds: (pairs, Bound::up_to(most * most + 1)),
+            norms: (1 << self.class_variables, Bound::up_to(maximum)),
+            thresholds: (pairs, Bound::up_to(maximum)),
+            bounds: (pairs, Bound::up_to(maximum * maximum + 1)),
             slack: [(pairs, limb), (pairs, limb)],
             spare: (labels, spare),
             spare_in_tenant: (in_tenants, spare_in_tenant),

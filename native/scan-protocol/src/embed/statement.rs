@@ -80,22 +80,22 @@ const _: () = {
     let reach = MAX_TOKENS as u64 * COMPONENT as u64;
     let squares = MAX_DIMENSION as u64 * reach * reach;
     assert!(reach < 1 << 11 && squares < 1 << 34);
-    let most = Bounds::of(MAX_TOKENS, MAX_DIMENSION, MAX_NORM_FACTOR);
-    assert!(most.scaled < 1 << 32 && most.limbs == 3);
-    assert!(2 * (squares << ROOT_SHIFT).isqrt() + (most.scaled as u64) < 1 << 33);
+    let maximum = Bounds::of(MAX_TOKENS, MAX_DIMENSION, MAX_NORM_FACTOR);
+    assert!(maximum.scaled < 1 << 32 && maximum.limbs == 3);
+    assert!(2 * (squares << ROOT_SHIFT).isqrt() + (maximum.scaled as u64) < 1 << 33);
     // For all values of a prover: no compared value has more than one bit above w^2.
-    assert!(most.square_bits() + 1 == 75 && 75 < NO_WRAP_BITS);
+    assert!(maximum.square_bits() + 1 == 75 && 75 < NO_WRAP_BITS);
     assert!(TOKENS_PER_ELEMENT * TOKEN_BITS == 240 && 240 < NO_WRAP_BITS);
 };
 
 impl EmbedStatement<'_> {
     pub fn check(&self) -> Result<Bounds> {
-        let in_range = |field: &str, most: u64, found: u64| {
-            let expected = || format!("1 to {most}");
-            let inside = (1..=most).contains(&found);
+        let in_range = |field: &str, maximum: u64, actual: u64| {
+            let expected = || format!("1 to {maximum}");
+            let inside = (1..=maximum).contains(&actual);
             inside
                 .then_some(())
-                .ok_or_else(|| Error::invalid(field, expected(), found))
+                .ok_or_else(|| Error::invalid(field, expected(), actual))
         };
         in_range("tokens", MAX_TOKENS as u64, self.tokens as u64)?;
         in_range(
@@ -133,8 +133,8 @@ impl EmbedStatement<'_> {
 /// The terms that v_j adds to its lower and upper distance: -1 if the bound is strict. At the ends of the range, where no
 /// bound exists, the term exceeds every sum of rows.
 pub fn slack(v: i64, scaled: i64) -> [i64; 2] {
-    let most = i64::from(COMPONENT);
-    let one = |v: i64| i64::from(v == -most) * scaled - i64::from(v <= 0);
+    let maximum = i64::from(COMPONENT);
+    let one = |v: i64| i64::from(v == -maximum) * scaled - i64::from(v <= 0);
     [one(v), one(-v)]
 }
 

@@ -3,6 +3,7 @@ use ragaudit_relation::dgs::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
 use ragaudit_relation::window::{ScoreWindow, MAX_LATTICE};
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
+use crate::batch_size::{check_batch_size, row_variables};
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
 use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY};
@@ -10,7 +11,6 @@ use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
 use crate::noise::absorb_gains;
 use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::LIMB_BITS;
-use crate::together::{check_together, row_variables};
 use crate::transcript::{Oracle, Transcript};
 
 pub const TAG_TOPK: u64 = 5;
@@ -33,14 +33,14 @@ pub const RULES: [u64; 6] = [
 /// The statement of a proof of answers of one tenant. The verifier rebuilds every value and reads none from a file.
 #[derive(Clone)]
 pub struct QueryStatement<'a> {
-    /// Digest of everything else that the records say, and of their certificate: protocol, opening, policy, tenant, and of
+    /// Digest of everything else that the records say, and of their noise proof: protocol, opening, policy, tenant, and of
     /// each record the account, its count, beacon, seed commitment, slot and hq.
     pub context: [u8; 32],
     pub index: &'a IndexCommitment,
-    /// The verified certificate's commitments to each record's z; none of any where there are no gains, and so no noise.
+    /// The verified noise proof's commitments to each record's z; none of any where there are no gains, and so no noise.
     pub noise: Vec<&'a [G1Affine]>,
-    /// The commitments to the bits of a coin certificate: the positions that score, where not all do.
-    pub kept: Option<&'a [G1Affine]>,
+    /// The commitments to the bits of a sampling proof: the positions that score, where not all do.
+    pub sample: Option<&'a [G1Affine]>,
     pub gains: Vec<u32>,
     /// cq and htopk of each record.
     pub records: Vec<[Fr; 2]>,
@@ -54,11 +54,11 @@ impl QueryStatement<'_> {
     pub fn check(&self) -> Result<ScoreWindow> {
         check_answer(self.index, &self.gains, self.listed)?;
         let layout = self.index.layout;
-        check_together(
+        check_batch_size(
             self.records.len(),
             layout.capacity,
             self.gains.len(),
-            self.kept.is_some(),
+            self.sample.is_some(),
         )?;
         let of_noise = match self.gains.is_empty() {
             true => 0,
@@ -67,16 +67,16 @@ impl QueryStatement<'_> {
         let rows = layout.capacity.div_ceil(1 << self.row_variables());
         let wrong = self.noise.iter().find(|noise| noise.len() != rows);
         if self.noise.len() != of_noise || wrong.is_some() {
-            let found = wrong.map_or(rows, |noise| noise.len());
+            let actual = wrong.map_or(rows, |noise| noise.len());
             return Err(Error::invalid(
                 "noise",
                 format!("{of_noise} columns of {rows} commitments"),
-                format!("{} columns, one of {found}", self.noise.len()),
+                format!("{} columns, one of {actual}", self.noise.len()),
             ));
         }
-        if let Some(kept) = self.kept.filter(|kept| kept.len() != rows) {
-            let [expected, found] = [rows, kept.len()].map(|n| format!("{n} commitments"));
-            return Err(Error::invalid("kept", expected, found));
+        if let Some(sample) = self.sample.filter(|sample| sample.len() != rows) {
+            let [expected, actual] = [rows, sample.len()].map(|n| format!("{n} commitments"));
+            return Err(Error::invalid("kept", expected, actual));
         }
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
@@ -102,8 +102,8 @@ impl QueryStatement<'_> {
         for point in self.noise.iter().copied().flatten() {
             t.point("noise", point);
         }
-        t.integer("kept columns", self.kept.is_some().into());
-        for point in self.kept.unwrap_or_default() {
+        t.integer("kept columns", self.sample.is_some().into());
+        for point in self.sample.unwrap_or_default() {
             t.point("kept", point);
         }
         for [cq, htopk] in &self.records {
@@ -125,13 +125,13 @@ pub fn check_answer(index: &IndexCommitment, gains: &[u32], listed: usize) -> Re
     if !gains.is_empty() {
         check_gains(gains)?;
     }
-    let most = MAX_LISTED.min(index.layout.capacity);
-    if (1..=most).contains(&listed) {
+    let maximum = MAX_LISTED.min(index.layout.capacity);
+    if (1..=maximum).contains(&listed) {
         return Ok(());
     }
     Err(Error::invalid(
         "listed positions",
-        format!("1 to {most}"),
+        format!("1 to {maximum}"),
         listed,
     ))
 }

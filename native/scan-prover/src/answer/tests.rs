@@ -2,13 +2,13 @@ use super::*;
 use std::sync::{Arc, OnceLock};
 
 use crate::batch::{self, verify_all};
-use crate::cheat::{Cheat, REPEATED};
-use crate::coins::{CoinStatement, Coins};
+use crate::bernoulli::{Bernoulli, BernoulliStatement};
 use crate::error::Error;
 use crate::fixtures::{list_hash, scores, vector_hash};
 use crate::group::Fr;
 use crate::index::commit_index;
 use crate::kit::{numbers, state_of};
+use crate::malicious::{MaliciousProver, REPEATED};
 use crate::mutations::refused;
 use crate::noise::noise_key;
 use crate::session::Column;
@@ -16,7 +16,7 @@ use crate::words::seed_commitment;
 use ragaudit_field_simd::noise::draw;
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
 
-pub(crate) mod together;
+pub(crate) mod batches;
 
 const CAPACITY: usize = 12;
 
@@ -28,16 +28,16 @@ fn parameters() -> Parameters {
         lo: 5,
         hi: 60,
         lattice: 32,
-        kept: None,
+        sample: None,
     }
 }
 
 /// The kinds of tenants without noise for all positions.
 fn kinds() -> [Parameters; 3] {
-    let coins = coins();
-    let kept = || Some(coins.columns[0].rows.clone());
-    [(None, vec![]), (kept(), vec![]), (kept(), vec![1, 8])].map(|(kept, gains)| Parameters {
-        kept,
+    let bernoulli = bernoulli();
+    let sample = || Some(bernoulli.columns[0].rows.clone());
+    [(None, vec![]), (sample(), vec![]), (sample(), vec![1, 8])].map(|(sample, gains)| Parameters {
+        sample,
         gains,
         ..parameters()
     })
@@ -48,23 +48,24 @@ fn seed() -> Seed {
 }
 
 /// The window's sampling proof. Its nonces are fixed, so the tests share one.
-fn coins() -> &'static Certificate {
-    static MADE: OnceLock<Certificate> = OnceLock::new();
-    MADE.get_or_init(prove_coins)
+fn bernoulli() -> &'static DrawnProof {
+    static RESULT: OnceLock<DrawnProof> = OnceLock::new();
+    RESULT.get_or_init(prove_bernoulli)
 }
 
-fn prove_coins() -> Certificate {
+fn prove_bernoulli() -> DrawnProof {
     let slot = Slot {
         c_seed: seed_commitment(&seed()),
         beacon: Fr::from(8u8),
         slot: Fr::from(99u8),
     };
-    let statement = CoinStatement::single([6; 32], slot, CAPACITY, Coins { bound: 1 << 39 });
+    let statement =
+        BernoulliStatement::single([6; 32], slot, CAPACITY, Bernoulli { bound: 1 << 39 });
     let repeated = REPEATED.replace(true);
-    let made = drawn::prove_as::<Cheat, _>(&statement, &[seed()], false).unwrap();
+    let result = drawn::prove_as::<MaliciousProver, _>(&statement, &[seed()], false).unwrap();
     REPEATED.set(repeated);
-    drawn::verify(&statement, &made.proof).unwrap();
-    made
+    drawn::verify(&statement, &result.proof).unwrap();
+    result
 }
 
 fn index(key: &IndexKey) -> (Vec<i8>, Arc<IndexCommitment>) {
@@ -74,7 +75,7 @@ fn index(key: &IndexKey) -> (Vec<i8>, Arc<IndexCommitment>) {
 }
 
 /// Everything that a record's proof is made of.
-pub(crate) struct Golden {
+pub(crate) struct KnownAnswer {
     pub(crate) parameters: Parameters,
     pub(crate) rows: Vec<i8>,
     pub(crate) key: IndexKey,
@@ -82,7 +83,7 @@ pub(crate) struct Golden {
     pub(crate) seed: Seed,
     pub(crate) record: Record,
     pub(crate) answer: Answer,
-    pub(crate) coins: Option<&'static Certificate>,
+    pub(crate) bernoulli: Option<&'static DrawnProof>,
     low_memory: bool,
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn listed(
 }
 
 /// The record of a query with these scores and this list, and its witness.
-pub(crate) fn asked(
+pub(crate) fn request(
     slot: Slot,
     context: u64,
     (query, scores, listed): (Vec<i8>, &[i32], &[usize]),
@@ -129,7 +130,7 @@ pub(crate) fn asked(
     (record, answer)
 }
 
-impl Golden {
+impl KnownAnswer {
     /// The case of slot `slot`.
     fn new(slot: u64, parameters: Parameters, low_memory: bool) -> Self {
         let (key, seed) = (IndexKey([9; 32]), seed());
@@ -143,14 +144,14 @@ impl Golden {
         let scores: Vec<i32> = scores(&rows, &query);
         // Quantised, a score of 0 is 0.
         let mut scoring = scores.clone();
-        let coins = parameters.kept.as_ref().map(|_| coins());
-        if let Some(coins) = &coins {
-            let bits = &coins.columns[0].opening.as_ref().unwrap().values;
-            let kept = scoring.iter_mut().zip(bits);
-            kept.for_each(|(score, bit)| *score *= *bit as i32);
+        let bernoulli = parameters.sample.as_ref().map(|_| bernoulli());
+        if let Some(bernoulli) = &bernoulli {
+            let bits = &bernoulli.columns[0].opening.as_ref().unwrap().values;
+            let sample = scoring.iter_mut().zip(bits);
+            sample.for_each(|(score, bit)| *score *= *bit as i32);
         }
         let listed = listed(&parameters, &seed, &slot, &scoring);
-        let (record, answer) = asked(slot, 77, (query, &scores, &listed), [5, 6]);
+        let (record, answer) = request(slot, 77, (query, &scores, &listed), [5, 6]);
         Self {
             parameters,
             rows,
@@ -159,7 +160,7 @@ impl Golden {
             seed,
             record,
             answer,
-            coins,
+            bernoulli,
             low_memory,
         }
     }
@@ -168,10 +169,10 @@ impl Golden {
         !self.parameters.gains.is_empty()
     }
 
-    pub(crate) fn certify(&self) -> Result<Certificate> {
+    pub(crate) fn prove_noise(&self) -> Result<DrawnProof> {
         let slots = [self.record.slot];
         let seeds = std::slice::from_ref(&self.seed);
-        certify_as::<Cheat>(
+        prove_noise_as::<MaliciousProver>(
             &self.index,
             &self.parameters,
             &slots,
@@ -180,18 +181,18 @@ impl Golden {
         )
     }
 
-    pub(crate) fn prove(&self, certificate: Option<&Certificate>) -> Vec<u8> {
-        let certified = Certified {
-            noise: certificate.map_or(&[], |c| &c.columns),
-            kept: self.coins.map(|c| &c.columns[0]),
+    pub(crate) fn prove(&self, noise_proof: Option<&DrawnProof>) -> Vec<u8> {
+        let proven = ProvenColumns {
+            noise: noise_proof.map_or(&[], |c| &c.columns),
+            sample: self.bernoulli.map(|c| &c.columns[0]),
         };
-        prove_as::<Cheat>(
+        prove_as::<MaliciousProver>(
             &self.index,
             &self.parameters,
             &[self.record],
             std::slice::from_ref(&self.answer),
-            certificate.map_or(&[], |c| &c.proof),
-            certified,
+            noise_proof.map_or(&[], |c| &c.proof),
+            proven,
             &self.key,
             self.low_memory,
         )
@@ -199,27 +200,27 @@ impl Golden {
     }
 }
 
-pub(crate) fn golden(low_memory: bool) -> Golden {
-    Golden::new(1, parameters(), low_memory)
+pub(crate) fn known_answer(low_memory: bool) -> KnownAnswer {
+    KnownAnswer::new(1, parameters(), low_memory)
 }
 
 /// A tenant without noise, a sampled tenant, and a sampled tenant with noise.
-pub(crate) fn golden_sampled(low_memory: bool) -> [Golden; 3] {
+pub(crate) fn known_answer_sampled(low_memory: bool) -> [KnownAnswer; 3] {
     // With a query that scores above 0.
-    kinds().map(|parameters| Golden::new(6, parameters, low_memory))
+    kinds().map(|parameters| KnownAnswer::new(6, parameters, low_memory))
 }
 
-/// A record of slot `slot` with its certificate and proof.
+/// A record of slot `slot` with its noise proof and query proof.
 fn answered(slot: u64) -> (Record, Vec<u8>, Vec<u8>) {
     answered_by(slot, parameters())
 }
 
 fn answered_by(slot: u64, parameters: Parameters) -> (Record, Vec<u8>, Vec<u8>) {
-    let case = Golden::new(slot, parameters, false);
-    let certificate = case.has_noise().then(|| case.certify().unwrap());
-    let proof = case.prove(certificate.as_ref());
-    let certificate = certificate.map(|c| c.proof).unwrap_or_default();
-    (case.record, certificate, proof)
+    let case = KnownAnswer::new(slot, parameters, false);
+    let noise_proof = case.has_noise().then(|| case.prove_noise().unwrap());
+    let proof = case.prove(noise_proof.as_ref());
+    let noise_proof = noise_proof.map(|c| c.proof).unwrap_or_default();
+    (case.record, noise_proof, proof)
 }
 
 /// A batch names the item with a changed noise proof or query proof.
@@ -248,14 +249,14 @@ pub(crate) fn mutations(count: usize) {
 #[test]
 fn batch_weights_follow_everything() {
     let (rows, index) = index(&IndexKey([9; 32]));
-    let (record, certificate, proof) = answered(1);
+    let (record, noise_proof, proof) = answered(1);
     let parameters = parameters();
     let other_index = commit_index(&rows, 3, CAPACITY, &IndexKey([8; 32])).unwrap();
-    let (mut other_certificate, mut other_proof) = (certificate.clone(), proof.clone());
-    *other_certificate.last_mut().unwrap() ^= 1;
+    let (mut other_noise_proof, mut other_proof) = (noise_proof.clone(), proof.clone());
+    *other_noise_proof.last_mut().unwrap() ^= 1;
     *other_proof.last_mut().unwrap() ^= 1;
     let item = |record, parts| Item::single(record, parts);
-    let base = item(record, [&certificate[..], &proof[..]]);
+    let base = item(record, [&noise_proof[..], &proof[..]]);
     // A new field has to be changed below.
     let Parameters {
         window: _,
@@ -264,7 +265,7 @@ fn batch_weights_follow_everything() {
         lo: _,
         hi: _,
         lattice: _,
-        kept: _,
+        sample: _,
     } = &parameters;
     let Record {
         slot: Slot {
@@ -296,8 +297,8 @@ fn batch_weights_follow_everything() {
         of(std::slice::from_ref(&base)),
         of(&[base.clone(), base.clone()]),
         of(&[]),
-        of(&[item(record, [&other_certificate, &proof])]),
-        of(&[item(record, [&certificate, &other_proof])]),
+        of(&[item(record, [&other_noise_proof, &proof])]),
+        of(&[item(record, [&noise_proof, &other_proof])]),
         state_of(&other_index, &parameters, std::slice::from_ref(&base)),
         of(std::slice::from_ref(&both)),
         of(&[base.clone(), both.clone()]),
@@ -310,9 +311,9 @@ fn batch_weights_follow_everything() {
         with(&|p| p.hi += 1),
         with(&|p| p.lattice *= 2),
         with(&|p| p.gains = Vec::new()),
-        with(&|p| p.kept = Some(vec![index.points[0]])),
-        with(&|p| p.kept = Some(vec![index.points[1]])),
-        with(&|p| p.kept = Some(index.points[..2].to_vec())),
+        with(&|p| p.sample = Some(vec![index.points[0]])),
+        with(&|p| p.sample = Some(vec![index.points[1]])),
+        with(&|p| p.sample = Some(index.points[..2].to_vec())),
         about(&|r| r.slot.c_seed += one),
         about(&|r| r.slot.beacon += one),
         about(&|r| r.slot.slot += one),
@@ -339,7 +340,7 @@ fn batches_name_the_bad_ones() {
     assert!(named(&[]).is_empty());
     verify(&index, &parameters, items[0].clone()).unwrap();
 
-    // Another record's certificate: one noise for two slots.
+    // Another record's noise proof: one noise for two slots.
     items[1].parts[0] = &cases[0].1;
     assert_eq!(named(&items), [1]);
     assert_eq!(
@@ -376,11 +377,11 @@ fn sampled_records_verify_alone_and_in_batches() {
         assert_eq!(named(&items), [2]);
         items[2].parts[1] = &cases[2].2;
         let other = answered(1).1;
-        let certificate: &[u8] = match parameters.gains[..] {
+        let noise_proof: &[u8] = match parameters.gains[..] {
             [] => &other,
             _ => &[],
         };
-        items[1].parts[0] = certificate;
+        items[1].parts[0] = noise_proof;
         assert_eq!(named(&items), [1]);
         assert!(matches!(
             alone(&items[1]),
@@ -388,10 +389,10 @@ fn sampled_records_verify_alone_and_in_batches() {
         ));
         items[1].parts[0] = &cases[1].1;
         // All other kinds of tenants, and sampled positions with other commitments.
-        let swapped = parameters.kept.clone().map(|mut rows| {
+        let swapped = parameters.sample.clone().map(|mut rows| {
             rows[0] = index.points[0];
             Parameters {
-                kept: Some(rows),
+                sample: Some(rows),
                 ..parameters.clone()
             }
         });
@@ -399,7 +400,7 @@ fn sampled_records_verify_alone_and_in_batches() {
             .into_iter()
             .chain([self::parameters()])
             .chain(swapped);
-        let of = |p: &Parameters| (p.kept.clone(), p.gains.clone());
+        let of = |p: &Parameters| (p.sample.clone(), p.gains.clone());
         for other in kinds.filter(|other| of(other) != of(&parameters)) {
             assert_eq!(numbers(&verify_all(&index, &other, &items)), [0, 1, 2]);
         }
@@ -408,24 +409,24 @@ fn sampled_records_verify_alone_and_in_batches() {
 
 /// The record's context contains the sample rows, independently of the proof.
 #[test]
-fn contexts_follow_the_kept_rows() {
+fn contexts_follow_the_sample_s_rows() {
     let (_, index) = index(&IndexKey([9; 32]));
-    let case = Golden::new(1, parameters(), false);
+    let case = KnownAnswer::new(1, parameters(), false);
     let context = |parameters: &Parameters| {
         let statement = query_statement(&index, parameters, &[case.record], b"c", &[]);
         statement.context
     };
-    let [exact, kept, both] = kinds();
-    let mut other = kept.clone();
-    other.kept = Some(vec![index.points[0]]);
-    let contexts = [&exact, &kept, &other].map(context);
+    let [exact, sample, both] = kinds();
+    let mut other = sample.clone();
+    other.sample = Some(vec![index.points[0]]);
+    let contexts = [&exact, &sample, &other].map(context);
     for (k, one) in contexts.iter().enumerate() {
         assert!(!contexts[..k].contains(one), "{k}");
     }
     // The statement itself absorbs the gains.
-    assert_eq!(context(&kept), context(&both));
+    assert_eq!(context(&sample), context(&both));
     assert_eq!(context(&exact), context(&parameters()));
-    assert!(certify(&index, &exact, &[case.record.slot], &[seed()], false).is_err());
+    assert!(prove_noise(&index, &exact, &[case.record.slot], &[seed()], false).is_err());
 }
 
 /// A malformed proof and a false proof in one batch, in either order, in one chunk and in two: each has its own outcome.
@@ -433,14 +434,14 @@ fn contexts_follow_the_kept_rows() {
 fn a_malformed_proof_hides_no_false_one() {
     let (_, index) = index(&IndexKey([9; 32]));
     let parameters = parameters();
-    let (record, certificate, proof) = answered(1);
-    let good = Item::single(record, [&certificate, &proof]);
+    let (record, noise_proof, proof) = answered(1);
+    let good = Item::single(record, [&noise_proof, &proof]);
     let mut false_one = good.clone();
     false_one.records[0].context += Fr::from(1u8);
     // No point of the curve: the first word of the query proof.
     let mut bytes = proof.clone();
     bytes[..32].fill(0xff);
-    let malformed = Item::single(record, [&certificate, &bytes]);
+    let malformed = Item::single(record, [&noise_proof, &bytes]);
     let outcomes = |items: &[Item]| verify_all(&index, &parameters, items);
     let no_point = Error::Malformed {
         at: 0,
@@ -463,16 +464,16 @@ fn a_malformed_proof_hides_no_false_one() {
 #[test]
 fn a_batch_keeps_no_more_for_more_records() {
     let (_, index) = index(&IndexKey([9; 32]));
-    let (record, certificate, proof) = answered(1);
-    let chunk = vec![Item::single(record, [&certificate, &proof]); batch::CHUNK];
+    let (record, noise_proof, proof) = answered(1);
+    let chunk = vec![Item::single(record, [&noise_proof, &proof]); batch::CHUNK];
     let mut batch: Batch = Batch::new(Arc::clone(&index), parameters());
-    let mut kept = Vec::new();
+    let mut retained = Vec::new();
     for count in [batch::CHUNK, 3, 1] {
         assert_eq!(batch.add(&chunk[..count]), []);
-        kept.push(batch.kept());
+        retained.push(batch.retained());
     }
     assert!(batch.holds());
     // The generators of a row, those of the query with its salt, the index's rows, H, U and one point.
     let shared = (1 << index.layout.row_variables) + 4 + index.points.len() + 3;
-    assert_eq!(kept, [shared; 3]);
+    assert_eq!(retained, [shared; 3]);
 }

@@ -78,13 +78,13 @@ impl Witness {
     ) -> Result<Self> {
         let (records, dimension) = (shape.records, statement.dimension);
         if secret.vectors.len() != records * dimension || secret.salts.len() != records {
-            let found = format!(
+            let actual = format!(
                 "{} components and {} salts",
                 secret.vectors.len(),
                 secret.salts.len()
             );
             let expected = format!("{} components and {records} salts", records * dimension);
-            return invalid("records", expected, found);
+            return invalid("records", expected, actual);
         }
         if let Some(bad) = secret
             .vectors

@@ -1,4 +1,4 @@
-//! Coalition certificates by their provers: `docs/scan/coalition.md`.
+//! Coalition proofs by their provers: `docs/scan/coalition.md`.
 pub(crate) mod inputs;
 mod pairs;
 mod records;

@@ -9,7 +9,7 @@ use crate::channel::Proves;
 use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::prover::columns::count;
-use crate::prover::forms::of_records;
+use crate::prover::linear_forms::of_records;
 use crate::prover::Prover;
 use crate::session::{Opening, Session};
 use crate::verifier::Verifier;

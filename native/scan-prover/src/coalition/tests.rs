@@ -11,10 +11,12 @@ use super::pairs::*;
 use super::records::*;
 use super::statement::*;
 use super::*;
-use crate::cheat::{every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, Cheat, Told};
 use crate::equation::Equation;
 use crate::fixtures::vector_hash;
-use crate::lies::each_claim_stands_against_a_lie;
+use crate::malicious::{
+    every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, MaliciousProver, Told,
+};
+use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::mutations::refused;
 use crate::numbers::{from_small, power_of_two};
 use ragaudit_scan_protocol::gates::Numbers;
@@ -59,7 +61,7 @@ impl Case {
                 }
             }
         }
-        let most = |tenant: Option<usize>| {
+        let maximum = |tenant: Option<usize>| {
             let of = |label: usize| {
                 let pairs = labels.iter().zip(tenants);
                 pairs
@@ -68,7 +70,7 @@ impl Case {
             };
             (0..tenants.len()).map(of).max().unwrap_or(0) as u64
         };
-        let in_tenant = tenants.iter().map(|t| most(Some(*t))).max().unwrap_or(0);
+        let in_tenant = tenants.iter().map(|t| maximum(Some(*t))).max().unwrap_or(0);
         let salts: Vec<Fr> = (0..accounts.len())
             .map(|i| -Fr::from(1 + i as u64))
             .collect();
@@ -87,7 +89,7 @@ impl Case {
                 tenants: tenants.to_vec(),
                 first,
                 theta,
-                largest: [most(None), in_tenant],
+                largest: [maximum(None), in_tenant],
                 class_variables: CoalitionStatement::class_variables(accounts.len(), distinct),
                 blocks: SMALL,
             },
@@ -146,10 +148,10 @@ fn the_chain_is_one() {
 }
 
 #[test]
-fn certificates_verify() {
+fn proofs_verify() {
     let case = chain();
-    let certificate = case.prove().unwrap();
-    assert!(verified(&case.statement, &certificate));
+    let proof = case.prove().unwrap();
+    assert!(verified(&case.statement, &proof));
     // The same sizes whatever is hidden.
     let mut other = Case::new(
         &case.statement.accounts,
@@ -161,13 +163,13 @@ fn certificates_verify() {
     other.statement.largest = [6, 4];
     let others = other.prove().unwrap();
     assert!(verified(&other.statement, &others));
-    assert_eq!(certificate.0.len(), others.0.len());
+    assert_eq!(proof.0.len(), others.0.len());
     let lengths = |c: &(Vec<u8>, Vec<Vec<u8>>)| c.1.iter().map(Vec::len).collect::<Vec<_>>();
-    assert_eq!(lengths(&certificate), lengths(&others));
+    assert_eq!(lengths(&proof), lengths(&others));
 }
 
 #[test]
-fn windows_of_every_kind_are_certified() {
+fn windows_of_every_kind_are_proved() {
     let zero: &[i8] = &[0; 6];
     let long: Vec<i8> = (0..130).map(|k| (k % 15) as i8 - 7).collect();
     let back: Vec<i8> = long.iter().rev().copied().collect();
@@ -179,12 +181,8 @@ fn windows_of_every_kind_are_certified() {
         Case::new(&[0, 1, 2, 1, 2], &[0, 1, 0], &[zero, A, zero, zero, D], 0),
         Case::new(&[0, 1], &[0, 0], &[&long, &back], 0),
     ] {
-        let certificate = case.prove().unwrap();
-        assert!(
-            verified(&case.statement, &certificate),
-            "{:?}",
-            case.statement
-        );
+        let proof = case.prove().unwrap();
+        assert!(verified(&case.statement, &proof), "{:?}", case.statement);
     }
 }
 
@@ -198,12 +196,12 @@ fn of_blocks_that_ship(records: usize, runs: usize) {
     let case = Case::new(&accounts, &[0, 0, 1], &vectors, 0).shipped();
     assert_eq!(case.statement.shape().unwrap().block_variables, 8);
     assert!(records > side && case.statement.largest == [2, 2]);
-    let certificate = case.prove().unwrap();
-    assert_eq!(certificate.1.len(), runs);
-    assert!(verified(&case.statement, &certificate));
+    let proof = case.prove().unwrap();
+    assert_eq!(proof.1.len(), runs);
+    assert!(verified(&case.statement, &proof));
     let mut other = case.clone();
     other.statement.blocks = SMALL;
-    assert!(!verified(&other.statement, &certificate));
+    assert!(!verified(&other.statement, &proof));
     // A split cluster, by a prover without checks that claims an excuse for its pair.
     let split = |w: &mut Witness, s: &CoalitionStatement, shape: &Shape| {
         w.labels[1] = 1;
@@ -217,14 +215,14 @@ fn of_blocks_that_ship(records: usize, runs: usize) {
 }
 
 #[test]
-fn blocks_that_ship_are_certified() {
+fn blocks_that_ship_are_proved() {
     of_blocks_that_ship(258, 1);
 }
 
 /// 66 pairs of 11 blocks, where one run takes 63 pairs.
 #[test]
 #[ignore = "proves a coalition of 11 blocks of records in two runs (10 s): make test-full"]
-fn runs_that_ship_are_certified() {
+fn runs_that_ship_are_proved() {
     of_blocks_that_ship(10 * 256 + 1, 2);
 }
 
@@ -251,15 +249,15 @@ fn thresholds_are_exact() {
             let below = |t: i64| t == 0 || (q * i128::from(t)).pow(2) < p * p * i128::from(product);
             assert!(below(t) && (product == 0 || !below(t + 1)));
             assert!(statement.bound(t) <= product);
-            assert!(t >= statement.most() || statement.bound(t + 1) > product);
+            assert!(t >= statement.maximum() || statement.bound(t + 1) > product);
         }
     }
 }
 
 #[test]
-fn a_certificate_is_for_its_statement_only() {
+fn a_proof_is_for_its_statement_only() {
     let case = chain();
-    let certificate = case.prove().unwrap();
+    let proof = case.prove().unwrap();
     let changes: [fn(&mut CoalitionStatement); 12] = [
         |s| s.context[0] ^= 1,
         |s| s.cq[3] += Fr::ONE,
@@ -295,9 +293,9 @@ fn a_certificate_is_for_its_statement_only() {
     for (k, change) in changes.iter().enumerate() {
         let mut other = case.statement.clone();
         change(&mut other);
-        assert!(!verified(&other, &certificate), "change {k}");
+        assert!(!verified(&other, &proof), "change {k}");
         let digests = |s: &CoalitionStatement| {
-            [s.transcript(), s.run_transcript(&certificate.0, 0)].map(|t: Transcript| t.digest())
+            [s.transcript(), s.run_transcript(&proof.0, 0)].map(|t: Transcript| t.digest())
         };
         let (changed, before) = (digests(&other), digests(&case.statement));
         assert!(
@@ -309,10 +307,10 @@ fn a_certificate_is_for_its_statement_only() {
         let transcript: Transcript = case.statement.run_transcript(records, run);
         transcript.digest()
     };
-    assert_ne!(of_run(&certificate.0, 0), of_run(&certificate.0, 1));
-    assert_ne!(of_run(&certificate.0, 0), of_run(&certificate.0[1..], 0));
+    assert_ne!(of_run(&proof.0, 0), of_run(&proof.0, 1));
+    assert_ne!(of_run(&proof.0, 0), of_run(&proof.0[1..], 0));
     // Runs missing, doubled, in another order, or after another run over records.
-    let (records, pairs) = &certificate;
+    let (records, pairs) = &proof;
     let again = prove_records(&case.statement, &case.secret).unwrap().0;
     let mut swapped = pairs.clone();
     swapped.swap(0, 1);
@@ -327,7 +325,7 @@ fn a_certificate_is_for_its_statement_only() {
     }
 }
 
-fn holds(session: Session<Cheat>) -> Result<()> {
+fn holds(session: Session<MaliciousProver>) -> Result<()> {
     let equation: Equation = session.close(None)?.into();
     let accepted = equation.holds::<Fast>(&[]);
     accepted.then_some(()).ok_or(Error::Rejected)
@@ -345,7 +343,7 @@ fn verify_records(statement: &CoalitionStatement, proof: &[u8]) -> Result<()> {
 fn verify_pairs(statement: &CoalitionStatement, records_proof: &[u8], proof: &[u8]) -> Result<()> {
     let shape = statement.shape()?;
     let shared = Shared::new(
-        &committed::<Cheat>(statement, &shape, records_proof)?,
+        &committed::<MaliciousProver>(statement, &shape, records_proof)?,
         &shape,
     );
     let transcript = statement.run_transcript(records_proof, 0);
@@ -378,7 +376,7 @@ impl Runs {
     fn prove_records(&self) -> Vec<u8> {
         let (statement, witness) = (&self.case.statement, &self.witness);
         let columns = witness.columns(statement, &statement.shape().unwrap());
-        prove_records_with::<Cheat>(statement, witness, columns)
+        prove_records_with::<MaliciousProver>(statement, witness, columns)
             .unwrap()
             .0
     }
@@ -391,7 +389,7 @@ impl Runs {
             blindings: &self.blindings,
             run: 0,
         };
-        prove_pairs_with::<Cheat>(statement, witness, own, &pairs_run).unwrap()
+        prove_pairs_with::<MaliciousProver>(statement, witness, own, &pairs_run).unwrap()
     }
 
     fn verify_records(&self, proof: &[u8]) -> Result<()> {
@@ -426,14 +424,14 @@ fn claims_and_openings_are_all_needed() {
 fn each_claim_stands_against_one_false_value() {
     let runs = Runs::new();
     let prove = || runs.prove_records();
-    each_claim_stands_against_a_lie("records", prove, |proof| runs.verify_records(proof));
+    each_claim_excludes_a_false_value("records", prove, |proof| runs.verify_records(proof));
 }
 
 #[test]
 fn each_claim_about_pairs_stands_against_one_false_value() {
     let runs = Runs::new();
     let prove = || runs.prove_pairs();
-    each_claim_stands_against_a_lie("pairs", prove, |proof| runs.verify_pairs(proof));
+    each_claim_excludes_a_false_value("pairs", prove, |proof| runs.verify_pairs(proof));
 }
 
 pub(crate) fn mutations(count: usize) {
@@ -447,14 +445,14 @@ pub(crate) fn mutations(count: usize) {
 }
 
 #[test]
-fn false_claims_have_no_certificate() {
-    let change = |lie: Lie| {
+fn false_claims_have_no_proof() {
+    let change = |false_value: FalseValue| {
         let mut case = chain();
-        lie(&mut case);
+        false_value(&mut case);
         case.prove()
     };
     assert!(change(|_| ()).is_ok());
-    let lies: [(&str, Lie); 7] = [
+    let false_values: [(&str, FalseValue); 7] = [
         ("a split cluster", |c| c.secret.labels[2] = 2),
         ("one account of more in a label", |c| {
             c.statement.largest[0] = 3
@@ -467,8 +465,8 @@ fn false_claims_have_no_certificate() {
         ("a component of 8", |c| c.secret.vectors[0] = 8),
         ("a label of nobody", |c| c.secret.labels[2] = 6),
     ];
-    for (what, lie) in lies {
-        assert!(change(lie).is_err(), "{what}");
+    for (what, false_value) in false_values {
+        assert!(change(false_value).is_err(), "{what}");
     }
 }
 
@@ -482,13 +480,14 @@ fn forged(
     in_run: impl Fn(&mut Witness, usize),
 ) -> bool {
     let (statement, shape) = (&case.statement, case.statement.shape().unwrap());
-    let mut lie = Witness::new(statement, &shape, &case.secret).unwrap();
-    witness(&mut lie, statement, &shape);
-    let mut changed = lie.columns(statement, &shape);
+    let mut false_value = Witness::new(statement, &shape, &case.secret).unwrap();
+    witness(&mut false_value, statement, &shape);
+    let mut changed = false_value.columns(statement, &shape);
     columns(&mut changed);
-    let (records, blindings) = prove_records_with::<Cheat>(statement, &lie, changed).unwrap();
+    let (records, blindings) =
+        prove_records_with::<MaliciousProver>(statement, &false_value, changed).unwrap();
     let prove = |run: usize| {
-        let mut of_run = lie.clone();
+        let mut of_run = false_value.clone();
         in_run(&mut of_run, run);
         let mut own = of_run.run(statement, &shape, run);
         distances(&mut own);
@@ -497,22 +496,22 @@ fn forged(
             blindings: &blindings,
             run,
         };
-        prove_pairs_with::<Cheat>(statement, &of_run, own, &pairs_run).unwrap()
+        prove_pairs_with::<MaliciousProver>(statement, &of_run, own, &pairs_run).unwrap()
     };
     let pairs = (0..statement.runs().unwrap()).map(prove).collect();
     verified(statement, &(records, pairs))
 }
 
-type Lie = fn(&mut Case);
+type FalseValue = fn(&mut Case);
 type Forgery = fn(&mut Witness, &CoalitionStatement, &Shape);
 type Columnwise = Vec<Vec<i64>>;
 
 #[test]
 fn forged_records_are_refused() {
     let case = chain();
-    let run = |lie: Forgery| forged(&case, lie, |_| (), |_| (), |_, _| ());
+    let run = |false_value: Forgery| forged(&case, false_value, |_| (), |_| (), |_, _| ());
     assert!(run(|_, _, _| ()));
-    let lies: [(&str, Forgery); 7] = [
+    let false_values: [(&str, Forgery); 7] = [
         ("another vector than cq's", |w, s, shape| {
             w.vectors[0] -= 1;
             let norm = norm(&w.vectors[..s.dimension]);
@@ -551,8 +550,8 @@ fn forged_records_are_refused() {
             },
         ),
     ];
-    for (what, lie) in lies {
-        assert!(!run(lie), "{what}");
+    for (what, false_value) in false_values {
+        assert!(!run(false_value), "{what}");
     }
 }
 
@@ -578,11 +577,12 @@ fn forged_counts_are_refused() {
 }
 
 /// Whether the run over records is accepted, with columns changed after they were made.
-fn accepted(case: &Case, witness: &Witness, lie: impl Fn(&mut Columns<Vec<i64>>)) -> bool {
+fn accepted(case: &Case, witness: &Witness, false_value: impl Fn(&mut Columns<Vec<i64>>)) -> bool {
     let shape = case.statement.shape().unwrap();
     let mut columns = witness.columns(&case.statement, &shape);
-    lie(&mut columns);
-    let (proof, _) = prove_records_with::<Cheat>(&case.statement, witness, columns).unwrap();
+    false_value(&mut columns);
+    let (proof, _) =
+        prove_records_with::<MaliciousProver>(&case.statement, witness, columns).unwrap();
     let transcript = case.statement.transcript();
     let mut session = Session::verifier(transcript, shape.row_variables, &proof);
     records(&mut session, &case.statement, &shape, None).unwrap();
@@ -690,7 +690,7 @@ fn forged_pairs_are_refused() {
     let witness = Witness::new(&case.statement, &shape, &case.secret).unwrap();
     let columns = witness.columns(&case.statement, &shape);
     let (records, blindings) =
-        prove_records_with::<Cheat>(&case.statement, &witness, columns).unwrap();
+        prove_records_with::<MaliciousProver>(&case.statement, &witness, columns).unwrap();
     let prove = |run: usize| {
         let pairs_run = PairsRun {
             records: &records,
@@ -698,7 +698,7 @@ fn forged_pairs_are_refused() {
             run,
         };
         let own = excused(&witness, run);
-        prove_pairs_with::<Cheat>(&case.statement, &witness, own, &pairs_run).unwrap()
+        prove_pairs_with::<MaliciousProver>(&case.statement, &witness, own, &pairs_run).unwrap()
     };
     let pairs = (0..case.statement.runs().unwrap()).map(prove).collect();
     assert!(
@@ -792,7 +792,7 @@ fn simulate_full(blocks: Option<Vec<(usize, usize)>>) {
     simulate(&public(MAX_RECORDS, MAX_COMPONENTS, first), blocks);
 }
 
-/// The weights of a certificate's sum.
+/// The weights of a proof's sum.
 pub(crate) fn weigh_sum(records: usize, dimension: usize) {
     let statement = public(records, dimension, vec![0; records]);
     let mut weights: Transcript<Told> = statement.sum_transcript(&[1; 100], &[&[2; 70], &[3; 70]]);
@@ -837,28 +837,28 @@ fn every_parameter_ends_where_the_errors_do() {
     }
 }
 
-pub(crate) struct Golden {
+pub(crate) struct KnownAnswer {
     pub(crate) statement: CoalitionStatement,
     pub(crate) secret: CoalitionSecret,
 }
 
-impl Golden {
+impl KnownAnswer {
     pub(crate) fn records(&self) -> (Vec<u8>, Vec<Fr>) {
-        records::prove_as::<Cheat>(&self.statement, &self.secret).unwrap()
+        records::prove_as::<MaliciousProver>(&self.statement, &self.secret).unwrap()
     }
 
     pub(crate) fn pairs(&self, records: &[u8], blindings: &[Fr]) -> Vec<u8> {
         let (statement, secret) = (&self.statement, &self.secret);
-        pairs::prove_as::<Cheat>(statement, secret, records, blindings, 0).unwrap()
+        pairs::prove_as::<MaliciousProver>(statement, secret, records, blindings, 0).unwrap()
     }
 }
 
 /// Four records of three accounts, two of them near: one run over pairs.
-pub(crate) fn golden() -> Golden {
+pub(crate) fn known_answer() -> KnownAnswer {
     let case = Case::new(&[0, 1, 2, 0], &[0, 0, 1], &[A, B, D, A], 0).shipped();
     assert_eq!(case.statement.runs(), Ok(1));
     let Case { statement, secret } = case;
-    Golden { statement, secret }
+    KnownAnswer { statement, secret }
 }
 
 pub(crate) fn largest_records() {
@@ -870,13 +870,13 @@ pub(crate) fn largest_pairs() {
 }
 
 /// 256 blocks of 256 records, each compared with all earlier blocks and with itself.
-pub(crate) fn most_pair_runs() -> u64 {
+pub(crate) fn max_pair_runs() -> u64 {
     (256 * 257 / 2u64).div_ceil(63)
 }
 
 /// Public values only, commitments without a known opening, and an oracle with some answers chosen in advance.
 #[test]
-fn certificates_are_simulated_without_vectors() {
+fn proofs_are_simulated_without_vectors() {
     let case = chain();
     let real = case.prove().unwrap();
     let mut public = case.statement.clone();

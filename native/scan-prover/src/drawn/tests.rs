@@ -1,11 +1,11 @@
-//! The tests that every distribution has: [`certificates`] generates them for a distribution. The distribution's own tests are
+//! The tests that every distribution has: [`drawn_tests`] generates them for a distribution. The distribution's own tests are
 //! about its draws.
 use super::*;
 use crate::channel::Channel;
-use crate::cheat::{caught_by, Cheat, REPEATED};
 use crate::group::Fr;
 use crate::kit::{all_are_needed, forgets_nothing, only_for, simulated, Change, Protocol};
-use crate::lies::each_claim_stands_against_a_lie;
+use crate::malicious::{caught_by, MaliciousProver, REPEATED};
+use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::noise::Noise;
 use crate::simulator::Simulated;
 use crate::transcript::{Oracle, Transcript};
@@ -22,7 +22,7 @@ impl<D: Distribution> Protocol for DrawnStatement<D> {
     }
 
     fn run<'a, C: Channel>(&'a self, mut session: Session<'a, C>) -> Result<C::Closed> {
-        certify(&mut session, self, None)?;
+        drawn_protocol(&mut session, self, None)?;
         session.close(None)
     }
 }
@@ -61,25 +61,28 @@ pub(crate) fn draws<D: Draw>(statement: &DrawnStatement<D>) -> Draws {
 }
 
 /// The proof of a prover without checks.
-pub(crate) fn made_of<D: Draw>(statement: &DrawnStatement<D>, draws: &Draws) -> Vec<u8> {
+pub(crate) fn prove_columns<D: Draw>(statement: &DrawnStatement<D>, draws: &Draws) -> Vec<u8> {
     let draws = vec![draws.clone()];
-    let made = prove_draws::<Cheat, D>(statement, &[seed()], draws, None);
-    made.unwrap().proof
+    let result = prove_draws::<MaliciousProver, D>(statement, &[seed()], draws, None);
+    result.unwrap().proof
 }
 
-pub(crate) fn made<D: Draw>(statement: &DrawnStatement<D>, low_memory: bool) -> Certificate {
-    prove_as::<Cheat, D>(statement, &[seed()], low_memory).unwrap()
+pub(crate) fn proved<D: Draw>(statement: &DrawnStatement<D>, low_memory: bool) -> DrawnProof {
+    prove_as::<MaliciousProver, D>(statement, &[seed()], low_memory).unwrap()
 }
 
 pub(crate) fn accepted<D: Draw>(statement: &DrawnStatement<D>, proof: &[u8]) -> bool {
     crate::kit::verify(statement, proof).is_ok()
 }
 
-/// Whether draws changed by `lie` get through.
-pub(crate) fn forged<D: Draw>(statement: &DrawnStatement<D>, lie: impl Fn(&mut Draws)) -> bool {
+/// Whether draws changed by `false_value` get through.
+pub(crate) fn forged<D: Draw>(
+    statement: &DrawnStatement<D>,
+    false_value: impl Fn(&mut Draws),
+) -> bool {
     let mut draws = draws(statement);
-    lie(&mut draws);
-    accepted(statement, &made_of(statement, &draws))
+    false_value(&mut draws);
+    accepted(statement, &prove_columns(statement, &draws))
 }
 
 pub(crate) fn simulate<D: Draw>(capacity: usize, distribution: D) -> Simulated {
@@ -101,17 +104,18 @@ pub(crate) fn low_memory_is_the_same<D: Tested>() {
     REPEATED.set(true);
     for (capacity, distribution) in [(700, D::one()), (3000, D::several())] {
         let statement = statement(capacity, distribution);
-        let [kept, anew] = [false, true].map(|low| made(&statement, low).proof);
+        let [stored, anew] = [false, true].map(|low| proved(&statement, low).proof);
         assert!(accepted(&statement, &anew));
-        assert!(kept == anew);
+        assert!(stored == anew);
         // Blocks of the released size give one run; blocks of size three give several.
         let draws = vec![draws(&statement)];
-        let several = prove_draws::<Cheat, D>(&statement, &[seed()], draws, Some(3)).unwrap();
-        assert!(kept == several.proof);
+        let several =
+            prove_draws::<MaliciousProver, D>(&statement, &[seed()], draws, Some(3)).unwrap();
+        assert!(stored == several.proof);
     }
     REPEATED.set(false);
     let base = statement(7, D::one());
-    let [one, other] = [(); 2].map(|()| made(&base, true).proof);
+    let [one, other] = [(); 2].map(|()| proved(&base, true).proof);
     assert_ne!(one, other, "nonces are fresh");
 }
 
@@ -121,7 +125,7 @@ pub(crate) fn same_work<D: Tested>() {
     let base = statement(700, D::several());
     let honest = stream(&base);
     let upper = highest();
-    let most = [
+    let maximum = [
         u64::MAX,
         u64::MAX,
         (upper as u64) << 32 | u64::from(u32::MAX),
@@ -130,7 +134,7 @@ pub(crate) fn same_work<D: Tested>() {
     let lists = [
         honest.clone(),
         vec![[0; 4]; honest.len()],
-        vec![most; honest.len()],
+        vec![maximum; honest.len()],
     ];
     let work = |words: &[[u64; 4]]| {
         let draws = Draws::new(&base, words).unwrap();
@@ -138,7 +142,7 @@ pub(crate) fn same_work<D: Tested>() {
         let mut session: Session<Prover> = Session::prover(base.transcript(), rows, b"").unwrap();
         count::take();
         let private = private(&base, &[seed()], vec![draws]);
-        certify(&mut session, &base, Some(private)).unwrap();
+        drawn_protocol(&mut session, &base, Some(private)).unwrap();
         count::take()
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
@@ -170,8 +174,8 @@ pub(crate) fn for_its_statement_only<D: Tested>() {
     for change in D::changes() {
         changes.push(Box::new(move |s| change(&mut s.distribution)));
     }
-    only_for(&base, &made(&base, false).proof, &changes);
-    // The key is proved from the seed commitment: another seed makes no certificate.
+    only_for(&base, &proved(&base, false).proof, &changes);
+    // The key is proved from the seed commitment: another seed makes no proof.
     let mut other = base.clone();
     other.slots[0].c_seed += Fr::ONE;
     assert!(prove(&other, &[seed()], false).is_err());
@@ -181,13 +185,13 @@ pub(crate) fn transcript_forgets_nothing<D: Tested>() {
     let base = statement(20, D::several());
     let mut other = base.clone();
     other.context[0] ^= 1;
-    forgets_nothing(&base, &other, || made(&base, false).proof);
+    forgets_nothing(&base, &other, || proved(&base, false).proof);
 }
 
 pub(crate) fn skips_no_claim<D: Tested>(each: bool) {
     let base = statement(20, D::several());
     let draws = draws(&base);
-    all_are_needed(&base, || made_of(&base, &draws), each);
+    all_are_needed(&base, || prove_columns(&base, &draws), each);
 }
 
 /// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
@@ -195,9 +199,9 @@ pub(crate) fn skips_no_claim<D: Tested>(each: bool) {
 pub(crate) fn one_false_value<D: Tested>(name: &str) {
     let base = statement(20, D::several());
     let draws = draws(&base);
-    each_claim_stands_against_a_lie(
+    each_claim_excludes_a_false_value(
         name,
-        || made_of(&base, &draws),
+        || prove_columns(&base, &draws),
         |proof| crate::kit::verify(&base, proof),
     );
 }
@@ -254,46 +258,46 @@ pub(crate) fn non_canonical_word<D: Tested>() {
     for (column, forged) in draws.high.iter_mut().zip(&forged.high) {
         column[0] = forged[0];
     }
-    assert!(!accepted(&base, &made_of(&base, &draws)));
+    assert!(!accepted(&base, &prove_columns(&base, &draws)));
     // A negative remainder, limb by limb: correct except for its range.
     push_upper(&mut forged.high, high, above - highest());
     for (column, forged) in draws.high.iter_mut().zip(&forged.high).skip(HIGH_LIMBS) {
         column[0] = -forged[1];
     }
     caught_by("constraint: lookup layer", || {
-        accepted(&base, &made_of(&base, &draws))
+        accepted(&base, &prove_columns(&base, &draws))
     });
     // The same with the true high part and the forged low one fails at the word itself.
     all[0][3] |= honest[3] & !0xff;
     let draws = Draws::new(&base, &all).unwrap();
-    assert!(!accepted(&base, &made_of(&base, &draws)));
+    assert!(!accepted(&base, &prove_columns(&base, &draws)));
 }
 
 /// A seed commitment without a known opening.
 pub(crate) fn simulated_without_a_seed<D: Tested>() {
-    let real = made(&statement(40, D::several()), false);
+    let real = proved(&statement(40, D::several()), false);
     let mut public = statement(40, D::several());
     public.slots[0].c_seed = Fr::from(31_337u64);
     simulated(&public, &real.proof);
 }
 
 /// A test of each of these for a distribution.
-macro_rules! certificates {
+macro_rules! drawn_tests {
     ($name:literal, $distribution:ty) => {
         use crate::drawn::tests as of;
 
         #[test]
-        fn low_memory_gives_the_same_certificate() {
+        fn low_memory_gives_the_same_proof() {
             of::low_memory_is_the_same::<$distribution>();
         }
 
         #[test]
-        fn certificates_take_the_same_work() {
+        fn proofs_take_the_same_work() {
             of::same_work::<$distribution>();
         }
 
         #[test]
-        fn a_certificate_is_for_its_statement_only() {
+        fn a_proof_is_for_its_statement_only() {
             of::for_its_statement_only::<$distribution>();
         }
 
@@ -330,12 +334,12 @@ macro_rules! certificates {
         }
 
         #[test]
-        fn certificates_are_simulated_without_a_seed() {
+        fn proofs_are_simulated_without_a_seed() {
             of::simulated_without_a_seed::<$distribution>();
         }
     };
 }
-pub(crate) use certificates;
+pub(crate) use drawn_tests;
 
 #[test]
 fn words_are_cut_below_the_modulus() {
@@ -344,7 +348,7 @@ fn words_are_cut_below_the_modulus() {
     assert_eq!(high(&largest) >> 54, 0);
 }
 
-/// A word of the modulus's high part has a certificate as any other, unless 40 bits more are the modulus's too.
+/// A word of the modulus's high part has a proof as any other, unless 40 bits more are the modulus's too.
 #[test]
 fn words_up_to_the_modulus_are_provable() {
     let base = statement(1, Noise { gains: vec![1] });

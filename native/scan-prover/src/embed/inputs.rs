@@ -68,8 +68,8 @@ impl Witness {
         let (vocabulary, dimension) = (statement.vocabulary(), statement.table.dimension);
         if rows.len() != vocabulary * dimension {
             let expected = format!("{vocabulary} rows of {dimension} components");
-            let found = format!("{} components", rows.len());
-            return Err(Error::invalid("table", expected, found));
+            let actual = format!("{} components", rows.len());
+            return Err(Error::invalid("table", expected, actual));
         }
         if let Some(bad) = rows.iter().find(|v| v.unsigned_abs() > COMPONENT as u8) {
             let expected = format!("components of -{COMPONENT} to {COMPONENT}");
@@ -111,10 +111,10 @@ impl Witness {
         }
         let factor = 2 * statement.norm_factor as i64;
         let component = |e: &i64| {
-            let most = i64::from(COMPONENT);
+            let maximum = i64::from(COMPONENT);
             // Divided by 2 w without a division: how many of its multiples there are, up to the largest that counts.
             let numerator = factor * e.abs() + root;
-            let magnitude: i64 = (1..=most)
+            let magnitude: i64 = (1..=maximum)
                 .map(|k| i64::from(numerator >= 2 * k * root))
                 .sum();
             e.signum() * magnitude
@@ -175,8 +175,8 @@ impl Witness {
         self.root_limbs(claimed, bounds)
             .iter()
             .for_each(|v| count(&mut limbs, *v));
-        let most = i64::from(COMPONENT);
-        vector.iter().for_each(|v| count(&mut steps, v + most));
+        let maximum = i64::from(COMPONENT);
+        vector.iter().for_each(|v| count(&mut steps, v + maximum));
         Columns {
             histogram: pad(&self.histogram, statement.table.layout.variables),
             sums: pad(&self.sums, components),

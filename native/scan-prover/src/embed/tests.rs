@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::batch::{self, verify_all};
 use crate::channel::Channel;
-use crate::cheat::{caught_by, Cheat};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Error;
@@ -16,7 +15,8 @@ use crate::kit::{
     all_are_needed, changes_are_refused, forgets_nothing, numbers, only_for, stands_for, verify,
     Change, Protocol,
 };
-use crate::lies::each_claim_stands_against_a_lie;
+use crate::malicious::{caught_by, MaliciousProver};
+use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::mutations::refused;
 use crate::nibbles::TAG_VECTOR;
 use crate::numbers::{from_small, power_of_two};
@@ -30,7 +30,7 @@ use ragaudit_scan_protocol::embed::Functional;
 
 const VOCABULARY: usize = 45;
 const DIMENSION: usize = 70;
-const MOST: usize = 20;
+const MAXIMUM: usize = 20;
 const NORM_FACTOR: u64 = 8145;
 
 fn tokens_hash(salt: Fr, tokens: &[u32]) -> Fr {
@@ -76,12 +76,12 @@ struct Case {
     rows: Vec<i8>,
     table: Arc<IndexCommitment>,
     query: Query,
-    most: usize,
+    maximum: usize,
     hq: Fr,
     cq: Fr,
 }
 
-fn case(vocabulary: usize, dimension: usize, most: usize, tokens: &[u32]) -> Case {
+fn case(vocabulary: usize, dimension: usize, maximum: usize, tokens: &[u32]) -> Case {
     let rows = components(9, vocabulary * dimension);
     let query = Query {
         tokens: tokens.to_vec(),
@@ -94,7 +94,7 @@ fn case(vocabulary: usize, dimension: usize, most: usize, tokens: &[u32]) -> Cas
         hq: tokens_hash(query.query_salt, tokens),
         cq: Fr::ZERO,
         query,
-        most,
+        maximum,
     };
     case.cq = vector_hash(case.query.vector_salt, &case.witness().vector);
     case
@@ -104,7 +104,7 @@ fn small() -> Case {
     case(
         VOCABULARY,
         DIMENSION,
-        MOST,
+        MAXIMUM,
         &[
             3, 44, 3, 0, 17, 8, 9, 10, 11, 12, 13, 14, 15, 16, 5, 4, 2, 1,
         ],
@@ -116,7 +116,7 @@ impl Case {
         EmbedStatement {
             context: Fr::from(77u8),
             table: &self.table,
-            tokens: self.most,
+            tokens: self.maximum,
             norm_factor: NORM_FACTOR,
             hq: self.hq,
             cq: self.cq,
@@ -124,7 +124,7 @@ impl Case {
     }
 
     fn prove(&self) -> Result<Vec<u8>> {
-        prove_as::<Cheat>(&self.statement(), &self.rows, &self.query)
+        prove_as::<MaliciousProver>(&self.statement(), &self.rows, &self.query)
     }
 
     fn witness(&self) -> Witness {
@@ -132,9 +132,9 @@ impl Case {
     }
 
     /// The proof of a prover without checks.
-    fn made_of(&self, witness: &Witness) -> Vec<u8> {
+    fn prove_witness(&self, witness: &Witness) -> Vec<u8> {
         let secret = (witness, &Claimed::of(witness));
-        prove_with::<Cheat>(&self.statement(), &self.rows, &self.query, secret).unwrap()
+        prove_with::<MaliciousProver>(&self.statement(), &self.rows, &self.query, secret).unwrap()
     }
 
     /// Whether it gets through with this witness.
@@ -143,12 +143,13 @@ impl Case {
     }
 
     /// Whether the prover is accepted with other claims about its columns.
-    fn says(&self, witness: &Witness, lie: impl Fn(&mut Claimed)) -> bool {
+    fn says(&self, witness: &Witness, false_value: impl Fn(&mut Claimed)) -> bool {
         let statement = self.statement();
         let mut claimed = Claimed::of(witness);
-        lie(&mut claimed);
+        false_value(&mut claimed);
         let secret = (witness, &claimed);
-        let proof = prove_with::<Cheat>(&statement, &self.rows, &self.query, secret).unwrap();
+        let proof =
+            prove_with::<MaliciousProver>(&statement, &self.rows, &self.query, secret).unwrap();
         verify(&statement, &proof).is_ok()
     }
 
@@ -201,13 +202,13 @@ impl Case {
 
 #[test]
 fn embeddings_verify() {
-    let full: Vec<u32> = (0..MOST as u32).collect();
+    let full: Vec<u32> = (0..MAXIMUM as u32).collect();
     for case in [
         small(),
-        case(VOCABULARY, DIMENSION, MOST, &[44]),
-        case(VOCABULARY, DIMENSION, MOST, &full),
-        case(VOCABULARY, DIMENSION, MOST, &full[..16]),
-        case(VOCABULARY, DIMENSION, MOST, &full[..17]),
+        case(VOCABULARY, DIMENSION, MAXIMUM, &[44]),
+        case(VOCABULARY, DIMENSION, MAXIMUM, &full),
+        case(VOCABULARY, DIMENSION, MAXIMUM, &full[..16]),
+        case(VOCABULARY, DIMENSION, MAXIMUM, &full[..17]),
         case(4, 1, 1, &[2]),
         case(3, 63, 33, &[2, 2, 2]),
     ] {
@@ -264,7 +265,7 @@ fn a_transcript_forgets_nothing() {
 fn claims_and_openings_are_all_needed() {
     let case = tiny();
     let witness = case.witness();
-    all_are_needed(&case.statement(), || case.made_of(&witness), false);
+    all_are_needed(&case.statement(), || case.prove_witness(&witness), false);
 }
 
 /// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
@@ -273,8 +274,8 @@ fn claims_and_openings_are_all_needed() {
 fn each_claim_stands_against_one_false_value() {
     let case = tiny();
     let (statement, witness) = (case.statement(), case.witness());
-    let prove = || case.made_of(&witness);
-    each_claim_stands_against_a_lie("embed", prove, |proof| verify(&statement, proof));
+    let prove = || case.prove_witness(&witness);
+    each_claim_excludes_a_false_value("embed", prove, |proof| verify(&statement, proof));
 }
 
 pub(crate) fn mutations(count: usize) {
@@ -364,13 +365,13 @@ fn tokens_are_of_the_vocabulary() {
 
 #[test]
 fn there_are_no_more_tokens_than_places() {
-    let full: Vec<u32> = (0..=MOST as u32).collect();
-    let mut case = case(VOCABULARY, DIMENSION, MOST, &full[..MOST]);
+    let full: Vec<u32> = (0..=MAXIMUM as u32).collect();
+    let mut case = case(VOCABULARY, DIMENSION, MAXIMUM, &full[..MAXIMUM]);
     let mut witness = case.witness();
     // The token too many, packed into the place before it.
     case.hq = tokens_hash(case.query.query_salt, &full);
-    witness.tokens[MOST - 1] += (MOST as i64) << TOKEN_BITS;
-    witness.used[MOST - 1] = 2;
+    witness.tokens[MAXIMUM - 1] += (MAXIMUM as i64) << TOKEN_BITS;
+    witness.used[MAXIMUM - 1] = 2;
     assert!(!case.forged(&witness));
     case.query.tokens = full;
     assert!(matches!(case.prove(), Err(Error::Invalid { .. })));
@@ -381,7 +382,7 @@ fn there_are_no_more_tokens_than_places() {
 /// hq of a list with a gap, with the packing of a longer list.
 #[test]
 fn used_places_come_first() {
-    let mut case = case(VOCABULARY, DIMENSION, MOST, &[5, 6]);
+    let mut case = case(VOCABULARY, DIMENSION, MAXIMUM, &[5, 6]);
     let mut witness = case.witness();
     witness.tokens.swap(1, 2);
     witness.used.swap(1, 2);
@@ -392,7 +393,7 @@ fn used_places_come_first() {
     // All places unused, and a hash of no token.
     let mut none = case.with_sums(vec![0; DIMENSION - 1].into_iter().chain([1]).collect());
     none.tokens[0] = 0;
-    none.used = vec![0; MOST];
+    none.used = vec![0; MAXIMUM];
     assert!(!case.forged(&none));
 }
 
@@ -400,7 +401,7 @@ fn used_places_come_first() {
 #[test]
 fn every_token_has_its_mark() {
     for mark in [0, 3] {
-        let mut case = case(VOCABULARY, DIMENSION, MOST, &[5, 6]);
+        let mut case = case(VOCABULARY, DIMENSION, MAXIMUM, &[5, 6]);
         let mut witness = case.witness();
         witness.used[1] = mark;
         let packed = Fr::from(5u8) + Fr::from(6u8) * power_of_two(TOKEN_BITS);
@@ -461,12 +462,12 @@ fn the_root_is_the_largest_one() {
         assert!(!case.forged(&witness), "{root}");
         assert!(!case.says(&witness, |s| s.lacking = 0), "too much left");
         if root == right.root - 1 {
-            let lie = |s: &mut Claimed| s.lacking = 0;
-            caught_by("constraint: root", || case.says(&witness, lie));
+            let false_value = |s: &mut Claimed| s.lacking = 0;
+            caught_by("constraint: root", || case.says(&witness, false_value));
         }
         witness.rest = 0;
-        let lie = |s: &mut Claimed| s.root_squared = square;
-        caught_by("product: root", || case.says(&witness, lie));
+        let false_value = |s: &mut Claimed| s.root_squared = square;
+        caught_by("product: root", || case.says(&witness, false_value));
     }
     // Rows that sum to zero have no vector, and no root.
     case.rows[DIMENSION..2 * DIMENSION].fill(0);
@@ -475,11 +476,11 @@ fn the_root_is_the_largest_one() {
     case.hq = tokens_hash(case.query.query_salt, &[1]);
     assert!(matches!(case.prove(), Err(Error::Unsatisfied(_))));
     let mut witness = small().witness();
-    witness.tokens = vec![0; MOST];
-    witness.used = vec![0; MOST];
+    witness.tokens = vec![0; MAXIMUM];
+    witness.used = vec![0; MAXIMUM];
     (witness.tokens[0], witness.used[0]) = (1, 1);
     witness.histogram = vec![0; VOCABULARY + 1];
-    (witness.histogram[1], witness.histogram[VOCABULARY]) = (1, MOST as i64 - 1);
+    (witness.histogram[1], witness.histogram[VOCABULARY]) = (1, MAXIMUM as i64 - 1);
     witness.sums = vec![0; DIMENSION];
     witness.vector = vec![7; DIMENSION];
     (witness.root, witness.rest) = (0, 0);
@@ -514,9 +515,9 @@ fn values_are_those_of_the_columns() {
         "vector"
     );
     case.cq = vector_hash(case.query.vector_salt, &witness.vector);
-    let lie =
+    let false_value =
         |s: &mut Claimed| s.at_point[1..].clone_from_slice(&Claimed::of(&right).at_point[1..]);
-    assert!(!case.says(&witness, lie), "vector at the point");
+    assert!(!case.says(&witness, false_value), "vector at the point");
     assert!(
         !case.says(&right, |s| s.packed = witness.vector.clone()),
         "packed vector"
@@ -529,14 +530,14 @@ fn values_are_those_of_the_columns() {
     let mut witness = case.with_root(square.isqrt());
     witness.rest = square - witness.root * witness.root;
     assert!(!case.forged(&witness), "a sum of squares");
-    let lie = |s: &mut Claimed| s.squared = sums.clone();
-    caught_by("column claim: squares", || case.says(&witness, lie));
+    let false_value = |s: &mut Claimed| s.squared = sums.clone();
+    caught_by("column claim: squares", || case.says(&witness, false_value));
 }
 
 /// In one dimension every vector is 7 or -7; with a product of another root it could be 6.
 #[test]
 fn the_product_is_that_of_the_root() {
-    let mut case = case(VOCABULARY, 1, MOST, &[1, 2, 4]);
+    let mut case = case(VOCABULARY, 1, MAXIMUM, &[1, 2, 4]);
     let mut witness = case.witness();
     let sign = witness.sums[0].signum();
     let reach = 2 * NORM_FACTOR as i64 * witness.sums[0].abs();
@@ -551,8 +552,8 @@ fn the_product_is_that_of_the_root() {
         vec![witness.root - sign * off + upper],
     ];
     case.cq = vector_hash(case.query.vector_salt, &witness.vector);
-    let lie = |s: &mut Claimed| s.at_point[2] = vec![sign * product];
-    caught_by("product: steps", || case.says(&witness, lie));
+    let false_value = |s: &mut Claimed| s.at_point[2] = vec![sign * product];
+    caught_by("product: steps", || case.says(&witness, false_value));
 }
 
 /// Known before the columns are committed, the point of the components lets all but one of them be anything.
@@ -574,7 +575,7 @@ fn the_point_follows_the_columns() {
         squared: &claimed.squared,
     };
     let of_table = |factors: &[Fr]| functional(&case.rows, factors, size);
-    let run = |mut session: Session<Cheat>, secret| {
+    let run = |mut session: Session<MaliciousProver>, secret| {
         session.transcript.oracle.predicted = vec![("components", Fr::ZERO)];
         let known: Option<Functional> = session.known().map(|_| &of_table as Functional);
         embed_protocol(session, &statement, known, secret).unwrap()
@@ -589,7 +590,7 @@ fn the_point_follows_the_columns() {
 
 #[test]
 fn proofs_have_one_length() {
-    let short = case(VOCABULARY, DIMENSION, MOST, &[1]).prove().unwrap();
+    let short = case(VOCABULARY, DIMENSION, MAXIMUM, &[1]).prove().unwrap();
     let long = small();
     assert_eq!(short.len(), long.prove().unwrap().len());
     assert_ne!(
@@ -647,13 +648,13 @@ fn batches_name_the_bad_ones() {
     ));
     let chunk = vec![(of(0), &proofs[0][..]); batch::CHUNK];
     let mut batch: Batch = Batch::new(Arc::clone(table), OfTable);
-    let mut kept = Vec::new();
+    let mut retained = Vec::new();
     for count in [batch::CHUNK, 3, 1] {
         assert_eq!(batch.add(&chunk[..count]), []);
-        kept.push(batch.kept());
+        retained.push(batch.retained());
     }
     assert!(batch.holds());
-    assert_eq!(kept, [kept[0]; 3]);
+    assert_eq!(retained, [retained[0]; 3]);
 }
 
 #[test]
@@ -702,7 +703,7 @@ pub(crate) fn simulate(tokens: usize, vocabulary: usize, dimension: usize, norm_
 }
 
 /// The table's rows, the statement of a proof about them, and the proof.
-pub(crate) struct Golden {
+pub(crate) struct KnownAnswer {
     pub(crate) rows: Vec<i8>,
     pub(crate) table: Arc<IndexCommitment>,
     pub(crate) tokens: usize,
@@ -711,7 +712,7 @@ pub(crate) struct Golden {
     pub(crate) query: Query,
 }
 
-impl Golden {
+impl KnownAnswer {
     pub(crate) fn statement(&self) -> EmbedStatement<'_> {
         EmbedStatement {
             context: Fr::from(77u8),
@@ -724,19 +725,19 @@ impl Golden {
     }
 }
 
-pub(crate) fn golden() -> Golden {
+pub(crate) fn known_answer() -> KnownAnswer {
     let Case {
         rows,
         table,
         query,
-        most,
+        maximum,
         hq,
         cq,
     } = case(9, 3, 4, &[1, 8, 1]);
-    Golden {
+    KnownAnswer {
         rows,
         table,
-        tokens: most,
+        tokens: maximum,
         hq,
         cq,
         query,

@@ -1,12 +1,12 @@
 use super::*;
-use crate::cheat::caught_by;
 use crate::drawn::tests::{
-    certificates, draws, forged, forged_columns, made, put_distance, seed, statement as of_slot,
+    drawn_tests, draws, forged, forged_columns, proved, put_distance, seed, statement as of_slot,
     t_of, Tested,
 };
 use crate::index::MAX_CAPACITY;
+use crate::malicious::caught_by;
 
-certificates!("noise", Noise);
+drawn_tests!("noise", Noise);
 
 /// The columns of each draw.
 const BYTE: usize = 0;
@@ -14,7 +14,7 @@ const CHOICE: usize = 1;
 const THRESHOLD: usize = 2;
 const VALUE: usize = 3;
 
-pub(crate) const MOST_GAINS: [u32; 6] = [1, 8, 64, 512, 4096, 32_768];
+pub(crate) const MAXIMUM_GAINS: [u32; 6] = [1, 8, 64, 512, 4096, 32_768];
 
 impl Tested for Noise {
     fn several() -> Self {
@@ -35,9 +35,9 @@ fn statement(capacity: usize, gains: &[u32]) -> NoiseStatement {
     of_slot(capacity, Noise { gains })
 }
 
-/// The most that a certificate may be about.
+/// The most that a proof may be about.
 pub(crate) fn largest() {
-    simulate(MAX_CAPACITY, &MOST_GAINS);
+    simulate(MAX_CAPACITY, &MAXIMUM_GAINS);
 }
 
 pub(crate) fn simulate(capacity: usize, gains: &[u32]) {
@@ -46,15 +46,15 @@ pub(crate) fn simulate(capacity: usize, gains: &[u32]) {
 }
 
 #[test]
-fn certificates_verify_and_hold_the_relation_s_noise() {
+fn noise_proofs_verify_and_have_the_relation_s_noise() {
     for (capacity, gains) in [(1, &[1][..]), (30, &[1, 8, 64]), (300, &[1, 8])] {
         let statement = statement(capacity, gains);
-        let certificate = made(&statement, false);
-        let noise = crate::drawn::verify(&statement, &certificate.proof).unwrap();
-        assert_eq!(noise[0].rows, certificate.columns[0].rows);
+        let noise_proof = proved(&statement, false);
+        let noise = crate::drawn::verify(&statement, &noise_proof.proof).unwrap();
+        assert_eq!(noise[0].rows, noise_proof.columns[0].rows);
         let kappa = noise_key(&seed(), statement.slots[0].beacon, statement.slots[0].slot);
         let expected = ragaudit_field_simd::noise::draw(&kappa, capacity, gains).unwrap();
-        let opening = certificate.columns[0].opening.as_ref().unwrap();
+        let opening = noise_proof.columns[0].opening.as_ref().unwrap();
         let (drawn, rest) = opening.values.split_at(capacity);
         assert!(drawn
             .iter()

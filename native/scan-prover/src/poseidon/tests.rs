@@ -1,8 +1,8 @@
 use super::*;
-use crate::cheat::Cheat;
 use crate::engine::Fast;
 use crate::expr::Expr;
 use crate::group::Fr;
+use crate::malicious::MaliciousProver;
 use crate::prover::digits::TASK;
 use crate::session::Session;
 use crate::tests::{check, prove_anyway};
@@ -19,21 +19,21 @@ fn words(kappa: Fr, blocks: usize) -> Vec<Fr> {
     out
 }
 
-/// Proves the words of a stream and one list hash of 20 hidden elements, with lies where asked.
-fn run(blocks: usize, lie_word: u64, lie_kappa: u64, lie_hash: u64) -> bool {
+/// Proves the words of a stream and one list hash of 20 hidden elements, with false values where requested.
+fn run(blocks: usize, false_word: u64, false_kappa: u64, false_hash: u64) -> bool {
     let kappa = Fr::from(77u8);
     let list: Vec<Fr> = (0..20u64).map(|i| Fr::from(i * i + 1)).collect();
-    let protocol = |session: &mut Session<Cheat>, prover: bool| {
+    let protocol = |session: &mut Session<MaliciousProver>, prover: bool| {
         let hidden = session.send("list", 20, prover.then_some(&list))?;
-        let value = kappa + Fr::from(lie_kappa);
+        let value = kappa + Fr::from(false_kappa);
         let key = session.send("kappa", 1, prover.then_some(&[value]))?[0];
-        let output = hash_list(6, &list) + Fr::from(lie_hash);
+        let output = hash_list(6, &list) + Fr::from(false_hash);
         let exprs: Vec<Expr> = hidden.into_iter().map(Expr::from).collect();
         let calls = Call::list(session, 6, &exprs, output)?;
         let variables = block_variables(blocks, calls.len());
         let r = session.challenges("point", WORD_VARIABLES + variables);
         let mut table = words(kappa, blocks);
-        table[37] += Fr::from(lie_word);
+        table[37] += Fr::from(false_word);
         table.truncate(1 << r.len());
         let value = crate::mle::evaluate(&table, &r);
         let (word_point, block_point) = r.split_at(WORD_VARIABLES);

@@ -2,7 +2,7 @@
 use ark_bn254::Fq;
 use ark_ff::Field;
 use ragaudit_field_simd::g1::normalize;
-use ragaudit_scan_protocol::prover::{Folds, Knows};
+use ragaudit_scan_protocol::prover::{Folds, ProverWitness};
 
 use crate::channel::{Channel, Mask, Proves};
 use crate::engine::Fast;
@@ -39,18 +39,18 @@ impl Channel for Prover {
     type Engine = Fast;
     type Closed = Vec<u8>;
 
-    fn secrets(&self) -> Option<&dyn Knows> {
+    fn secrets(&self) -> Option<&dyn ProverWitness> {
         Some(&self.secrets)
     }
 
-    fn secrets_mut(&mut self) -> Option<&mut dyn Knows> {
+    fn secrets_mut(&mut self) -> Option<&mut dyn ProverWitness> {
         Some(&mut self.secrets)
     }
 
     fn commitment(
         &mut self,
         _: &str,
-        make: impl FnOnce(&mut dyn Knows) -> G1Projective,
+        make: impl FnOnce(&mut dyn ProverWitness) -> G1Projective,
     ) -> Result<G1Affine> {
         let point = make(&mut self.secrets);
         Ok(put_point(&mut self.proof, point))

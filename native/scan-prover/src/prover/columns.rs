@@ -45,9 +45,9 @@ pub(crate) struct Secret<'a> {
 /// The number of generators with tables computed in one step.
 const BLOCK: usize = 64;
 /// The number of blocks with tables that a process stores: 64 MiB. Longer rows have tables that every commitment computes.
-const KEPT: usize = 128;
+const CACHED: usize = 128;
 /// The number of sums computed in one step.
-const TOGETHER: usize = 2048;
+const CHUNK: usize = 2048;
 
 /// The tables of generators `at * BLOCK ..`, with the points' sum.
 struct Block {
@@ -65,10 +65,10 @@ impl Block {
 
     /// Tables for rows of at least [`BLOCK`] values. This code does not wait for the thread pool.
     fn at(generators: &[G1Affine], at: usize) -> Arc<Self> {
-        static BLOCKS: [OnceLock<Arc<Block>>; KEPT] = [const { OnceLock::new() }; KEPT];
+        static BLOCKS: [OnceLock<Arc<Block>>; CACHED] = [const { OnceLock::new() }; CACHED];
         let make = || Arc::new(Self::new(&generators[at * BLOCK..][..BLOCK]));
         match BLOCKS.get(at) {
-            Some(kept) => Arc::clone(kept.get_or_init(make)),
+            Some(cached) => Arc::clone(cached.get_or_init(make)),
             None => make(),
         }
     }
@@ -134,7 +134,7 @@ fn commit_rows(rows: &[Row], generators: &[G1Affine], block: usize) -> Vec<G1Aff
                 BLOCK => Block::at(generators, at),
                 _ => Arc::new(Block::new(&generators[..block])),
             };
-            let chunks = digits[..reaching(at)].chunks(TOGETHER);
+            let chunks = digits[..reaching(at)].chunks(CHUNK);
             let sums = chunks.flat_map(|digits| block_sums(&prefix.tables, rows, digits, at));
             (sums.collect(), prefix.sum)
         })
@@ -142,7 +142,7 @@ fn commit_rows(rows: &[Row], generators: &[G1Affine], block: usize) -> Vec<G1Aff
     // The digits' sums over all blocks.
     let whole: Vec<G1Affine> = (0..digits.len())
         .collect::<Vec<_>>()
-        .par_chunks(TOGETHER / 16)
+        .par_chunks(CHUNK / 16)
         .flat_map_iter(|run| {
             let of = |i: &usize| rows[digits[*i].row].blocks;
             let parts = run
@@ -277,16 +277,16 @@ mod tests {
             ]
             .into_iter()
             .map(|(count, rows, bound)| {
-                let (least, bits) = match bound {
+                let (minimum, bits) = match bound {
                     Bound::Unsigned(bits) => (0i128, bits),
                     Bound::Signed(bits) => (-(1i128 << (bits - 1)), bits),
                 };
-                let most = least + (1i128 << bits) - 1;
+                let maximum = minimum + (1i128 << bits) - 1;
                 let value = |i: usize| match i % 4 {
-                    0 => least as i64,
-                    1 => most as i64,
+                    0 => minimum as i64,
+                    1 => maximum as i64,
                     2 => 0,
-                    _ => (least + (i as i128 * 0x9e37_79b9_7f4a_7c15) % (1i128 << bits)) as i64,
+                    _ => (minimum + (i as i128 * 0x9e37_79b9_7f4a_7c15) % (1i128 << bits)) as i64,
                 };
                 let values = (0..count).map(value).collect();
                 let blindings = (0..rows).map(|_| Fr::rand(&mut rng)).collect();

@@ -12,7 +12,7 @@ use crate::prover::rounds::Kernel;
 /// Permutations, or digits or pairs of them, of one task.
 pub(crate) const TASK: usize = 1 << 9;
 /// Values of the largest digit.
-pub(crate) const MOST: usize = 1 << ragaudit_scan_protocol::digits::MOST;
+pub(crate) const MAXIMUM: usize = 1 << ragaudit_scan_protocol::digits::MAXIMUM;
 /// Values of a digit of a layer of permutations, and the nodes of fifth powers of tables of one degree less.
 pub(crate) const QUAD: usize = 4;
 pub(crate) const NODES: usize = 5 * (QUAD - 1) + 1;
@@ -38,15 +38,15 @@ pub(crate) fn prefix(digits: &[Digit], count: usize) -> Vec<Fr> {
 /// A table in one digit: its values at 0, .., m - 1, and the factors that extrapolate it.
 #[derive(Clone, Copy)]
 struct Line<V> {
-    values: [V; MOST],
+    values: [V; MAXIMUM],
     /// Differences of each order below m that end at the last node, the first one its value.
-    ends: [V; MOST],
+    ends: [V; MAXIMUM],
 }
 
 impl<V: Copy> Line<V> {
     #[inline(always)]
     fn zero<L: Lanes<Fr, V = V>>(l: L) -> Self {
-        let values = [l.zero(); MOST];
+        let values = [l.zero(); MAXIMUM];
         Self {
             values,
             ends: values,
@@ -55,8 +55,8 @@ impl<V: Copy> Line<V> {
 
     /// For values below 16 p; its results are below 16 p.
     #[inline(always)]
-    fn new<L: Lanes<Fr, V = V>>(l: L, values: [V; MOST], m: usize) -> Self {
-        let (mut ends, mut row) = ([l.zero(); MOST], values);
+    fn new<L: Lanes<Fr, V = V>>(l: L, values: [V; MAXIMUM], m: usize) -> Self {
+        let (mut ends, mut row) = ([l.zero(); MAXIMUM], values);
         for (order, end) in ends.iter_mut().enumerate().take(m) {
             let last = m - 1 - order;
             *end = l.weak(row[last]);
@@ -82,9 +82,9 @@ impl<V: Copy> Line<V> {
 
 /// The values of the digit below N places, from place N run on.
 #[inline(always)]
-fn values<L: Lanes<Fr>>(l: L, table: &[Fr], run: usize, m: usize) -> [L::V; MOST] {
+fn values<L: Lanes<Fr>>(l: L, table: &[Fr], run: usize, m: usize) -> [L::V; MAXIMUM] {
     let table = &table[m * L::N * run..][..m * L::N];
-    let mut values = [l.zero(); MOST];
+    let mut values = [l.zero(); MAXIMUM];
     for (k, value) in values.iter_mut().enumerate().take(m) {
         *value = l.weak(l.load(|i| &table[m * i + k]));
     }
@@ -258,7 +258,7 @@ pub(crate) fn value_sums_lanes<L: Lanes<Fr>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prover::fractions::Cross;
+    use crate::prover::fractional_sumcheck::Cross;
     use crate::prover::rounds::Product;
     use crate::tests::residues;
     use ragaudit_field_simd::lanes::tracked::Tracked;
@@ -293,13 +293,13 @@ mod tests {
                 })
             };
             // Few nodes by the definition, all of them on all lanes.
-            let found = gate_sums(&Cross, &owned, weights, m, nodes);
+            let actual = gate_sums(&Cross, &owned, weights, m, nodes);
             for node in [1, m - 1, nodes] {
-                assert_eq!(found[node - 1], cross(node));
+                assert_eq!(actual[node - 1], cross(node));
             }
             let tracked = gate_sums_lanes(Tracked, &Cross, &tables, weights, m, nodes);
             let whole_lanes = count == TASK;
-            assert!(!whole_lanes || tracked == found);
+            assert!(!whole_lanes || tracked == actual);
             let portable = gate_sums_lanes(Portable, &Product, &tables[..2], weights, m, nodes);
             assert!(
                 !whole_lanes || portable == gate_sums(&Product, &owned[..2], weights, m, nodes)
@@ -316,11 +316,11 @@ mod tests {
             bind_lanes(Tracked, &mut out, tables[0], &factors);
             assert!(!whole_lanes || out == bound);
             if m == QUAD {
-                let found = fifth_sums(tables[0], weights);
+                let actual = fifth_sums(tables[0], weights);
                 for node in [0, 3, 4, NODES - 1] {
-                    assert_eq!(found[node], sum(&|x| value(0, x, node).pow([5])));
+                    assert_eq!(actual[node], sum(&|x| value(0, x, node).pow([5])));
                 }
-                assert!(!whole_lanes || fifth_sums_lanes(Tracked, tables[0], weights) == found);
+                assert!(!whole_lanes || fifth_sums_lanes(Tracked, tables[0], weights) == actual);
             }
         }
     }

@@ -150,13 +150,13 @@ impl Kernel for List {
 
     #[inline(always)]
     fn at<L: Lanes<Fr>>(&self, l: L, c: &[L::V], t: &[L::V]) -> L::V {
-        let unheld = l.sub(c[1], t[3]);
-        let fresh = l.mul(l.mul(t[1], t[2]), unheld);
+        let undisclosed = l.sub(c[1], t[3]);
+        let fresh = l.mul(l.mul(t[1], t[2]), undisclosed);
         let chosen = l.mul(l.sub(c[1], t[0]), fresh);
-        let newly = l.mul(unheld, t[4]);
-        let holding = l.sub(l.add(t[3], newly), t[5]);
+        let newly = l.mul(undisclosed, t[4]);
+        let disclosing = l.sub(l.add(t[3], newly), t[5]);
         let sum = l.mac(l.wide(), l.add(t[0], chosen), t[6]);
-        let sum = l.reduce(l.mac(sum, c[0], holding));
+        let sum = l.reduce(l.mac(sum, c[0], disclosing));
         l.weak(l.sub(sum, t[4]))
     }
 }
@@ -216,10 +216,10 @@ mod tests {
             let values: Vec<Fr> = (0..tables).map(|_| Fr::rand(&mut rng)).collect();
             let loaded: Vec<_> = values.iter().map(|v| Portable.splat(v)).collect();
             let constants: Vec<_> = constants.iter().map(|c| Portable.splat(c)).collect();
-            let mut found = Fr::ZERO;
+            let mut actual = Fr::ZERO;
             let place = kernel.at(Portable, &constants, &loaded);
-            Portable.store(place, |_, x| found = x);
-            assert_eq!(found, gate.at(&values));
+            Portable.store(place, |_, x| actual = x);
+            assert_eq!(actual, gate.at(&values));
         }
         agree(kernel, degree, tables);
     }

@@ -142,29 +142,29 @@ mod tests {
         let records: Vec<_> = (0..3).map(record).collect();
         let Integers(tables) = Integers::interleaved(&[records]).expect("they are short");
         assert_eq!(tables[0].len(), 4 * 2500);
-        for (place, found) in tables[0].iter().enumerate() {
+        for (place, actual) in tables[0].iter().enumerate() {
             let (x, k) = (place / 4, place % 4);
             let value = |columns: &[Vec<i64>]| {
                 let column = columns.get(k);
                 column.and_then(|c| c.get(x)).copied().unwrap_or(0)
             };
-            assert_eq!(*found, (value(&first) << 16) + value(&second));
+            assert_eq!(*actual, (value(&first) << 16) + value(&second));
         }
     }
 
     #[test]
     fn what_is_not_short_has_no_integers() {
-        let made = |value: i64, factors: &[Fr]| {
+        let result = |value: i64, factors: &[Fr]| {
             let values = [value];
             let columns = factors.iter().map(|f| (&values[..], *f)).collect();
             Integers::interleaved(&[vec![columns]]).is_some()
         };
         let [one, two] = [1u8, 2].map(Fr::from);
-        assert!(made((1 << 51) - 1, &[one]) && made(-1 << 51, &[one]));
-        assert!(!made(1 << 51, &[one]) && !made((-1 << 51) - 1, &[one]));
-        assert!(!made((1 << 51) - 1, &[two]) && !made((1 << 51) - 1, &[one; 2]));
-        assert!(!made(i64::MIN, &[one]) && !made(1, &[-one]) && !made(1, &[Fr::from(0u8)]));
-        assert!(!made(1, &[Fr::from(1u64 << 32)]));
+        assert!(result((1 << 51) - 1, &[one]) && result(-1 << 51, &[one]));
+        assert!(!result(1 << 51, &[one]) && !result((-1 << 51) - 1, &[one]));
+        assert!(!result((1 << 51) - 1, &[two]) && !result((1 << 51) - 1, &[one; 2]));
+        assert!(!result(i64::MIN, &[one]) && !result(1, &[-one]) && !result(1, &[Fr::from(0u8)]));
+        assert!(!result(1, &[Fr::from(1u64 << 32)]));
     }
 
     fn rounds<L: lanes::Integers<Fr>, S: Source<L>>(l: L, tables: S, tau: &[Fr]) -> Vec<Fr> {
@@ -197,12 +197,12 @@ mod tests {
             let expected: Vec<Vec<Fr>> = tables.iter().map(residues).collect();
             let expected = rounds(Portable, expected, &tau);
             let integers = || Integers(tables.clone());
-            let found = dispatch!(l => rounds(l, Residues::new(l, integers()), &tau));
-            assert_eq!(found, expected);
-            let found = rounds(Portable, Residues::new(Portable, integers()), &tau);
-            assert_eq!(found, expected);
-            let found = rounds(Tracked, Residues::new(Tracked, integers()), &tau);
-            assert_eq!(found, expected);
+            let actual = dispatch!(l => rounds(l, Residues::new(l, integers()), &tau));
+            assert_eq!(actual, expected);
+            let actual = rounds(Portable, Residues::new(Portable, integers()), &tau);
+            assert_eq!(actual, expected);
+            let actual = rounds(Tracked, Residues::new(Tracked, integers()), &tau);
+            assert_eq!(actual, expected);
         }
     }
 }

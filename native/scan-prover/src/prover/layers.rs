@@ -9,8 +9,8 @@ use crate::group::Fr;
 use crate::lookup::BELOW;
 use crate::numbers::half;
 use crate::prover::digits::{bind, gate_sums};
-use crate::prover::fractions::{
-    above, nodes, spread, Again, Apart, Cross, Layer, Leaves, Stored, NOT_KEPT, RUN,
+use crate::prover::fractional_sumcheck::{
+    above, nodes, spread, Again, Apart, Cross, Layer, Leaves, Stored, NOT_STORED, RUN,
 };
 use crate::prover::polynomials::{coefficients, of_degree_two};
 use crate::prover::rounds::Kernel;
@@ -34,15 +34,15 @@ impl<'a> Layers<'a> {
         depth: usize,
         low_memory: Option<usize>,
     ) -> Self {
-        let (mut layers, mut kept) = (Vec::new(), 0);
+        let (mut layers, mut height) = (Vec::new(), 0);
         if let Some(size) = low_memory.filter(|_| leaves.bits >= BELOW) {
-            kept = NOT_KEPT;
+            height = NOT_STORED;
             let mut lowest = Layer::default();
-            let [p, q] = leaves.sizes().map(|n| n >> kept);
+            let [p, q] = leaves.sizes().map(|n| n >> height);
             lowest.p.reserve_exact(p);
             lowest.q.reserve_exact(q);
             for run in leaves.runs(size) {
-                let Layer { p, q } = leaves.layer_at(known, kept, run);
+                let Layer { p, q } = leaves.layer_at(known, height, run);
                 lowest.p.extend(p);
                 lowest.q.extend(q);
             }
@@ -50,7 +50,7 @@ impl<'a> Layers<'a> {
         } else {
             layers.push(leaves.layer(known, 0..leaves.blocks.len()));
         }
-        for k in (0..depth - kept).rev() {
+        for k in (0..depth - height).rev() {
             let below = &layers[layers.len() - 1];
             let mut next = above(&below.p, &below.q);
             if 1 << k == leaves.of {
@@ -77,7 +77,7 @@ impl Tree for Layers<'_> {
     /// The layer is let go.
     fn descend(&mut self, height: usize, mu: Fr, digits: [&[Digit]; 2]) -> Box<dyn Sums + '_> {
         let stored = match self.layers.pop() {
-            Some(layer) => Stored::Kept(layer),
+            Some(layer) => Stored::Layer(layer),
             None => Stored::Again(&self.leaves, height),
         };
         let leaves = &self.leaves;
@@ -144,11 +144,11 @@ impl<'l, L: Lanes<Fr>> OfLayer<'l, L> {
             (table(&all[1..within]), outer)
         };
         match stored {
-            Stored::Kept(layer) if within > 0 => {
+            Stored::Layer(layer) if within > 0 => {
                 let (inner, outer) = weigh();
                 sums.apart = Some(Apart::new(l, layer, mu, inner, outer, within));
             }
-            Stored::Kept(layer) => sums.whole = Some(sums.placed(nodes(&layer, mu))),
+            Stored::Layer(layer) => sums.whole = Some(sums.placed(nodes(&layer, mu))),
             Stored::Again(leaves, height) => {
                 let (inner, outer) = weigh();
                 sums.again = Some(Again {

@@ -6,9 +6,9 @@ use ragaudit_scan_protocol::prover::Blindings;
 use ragaudit_scan_protocol::query::Private;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::asked::{count_components, count_scores, Asked, SCORE};
 use crate::error::{Error, Result};
 use crate::group::Fr;
+use crate::hidden_query::{count_components, count_scores, HiddenQuery, SCORE};
 use crate::index::IndexKey;
 use crate::numbers::from_small;
 use crate::prover::columns::{add_counts, count};
@@ -30,8 +30,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn asked(&self) -> Asked<'_> {
-        Asked {
+    pub(crate) fn hidden_query(&self) -> HiddenQuery<'_> {
+        HiddenQuery {
             components: &self.query,
             salt: self.query_salt,
         }
@@ -59,22 +59,23 @@ impl Witness {
         statement: &QueryStatement,
         window: ScoreWindow,
         answer: &Answer,
-        [noise, kept]: [Option<&[i64]>; 2],
+        [noise, sample]: [Option<&[i64]>; 2],
     ) -> Result<Self> {
         let capacity = statement.index.layout.capacity;
         let variables = statement.index.layout.variables;
         let beyond = |values: Option<&[i64]>| values.map_or(capacity, <[i64]>::len);
-        if answer.scores.len() != capacity || beyond(noise) < capacity || beyond(kept) < capacity {
-            let found = format!(
+        if answer.scores.len() != capacity || beyond(noise) < capacity || beyond(sample) < capacity
+        {
+            let actual = format!(
                 "{} scores, {} noise values, {} coins",
                 answer.scores.len(),
                 beyond(noise),
-                beyond(kept)
+                beyond(sample)
             );
             return Err(Error::invalid(
                 "answer",
                 format!("{capacity} of each kind"),
-                found,
+                actual,
             ));
         }
         if answer.query.len() != statement.index.dimension {
@@ -91,10 +92,10 @@ impl Witness {
                 "the listed positions are not positions of the index".to_owned(),
             ));
         }
-        let most = SCORE * statement.index.dimension as i64;
-        if answer.scores.iter().any(|s| s.abs() > most) {
+        let maximum = SCORE * statement.index.dimension as i64;
+        if answer.scores.iter().any(|s| s.abs() > maximum) {
             return Err(Error::Unsatisfied(format!(
-                "the magnitude of a score is above {most}"
+                "the magnitude of a score is above {maximum}"
             )));
         }
         let quantised: Vec<i64> = answer
@@ -102,8 +103,8 @@ impl Witness {
             .iter()
             .map(|s| window.quantise(*s as i32))
             .collect();
-        let scored = match kept {
-            Some(kept) => quantised.iter().zip(kept).map(|(u, k)| u * k).collect(),
+        let scored = match sample {
+            Some(sample) => quantised.iter().zip(sample).map(|(u, k)| u * k).collect(),
             None => quantised.clone(),
         };
         let keys: Vec<i64> = (0..capacity)
@@ -113,7 +114,7 @@ impl Witness {
             })
             .collect();
         let listed: Vec<i64> = answer.positions.iter().map(|p| keys[*p as usize]).collect();
-        let least = listed[listed.len() - 1];
+        let minimum = listed[listed.len() - 1];
         let mut selected = vec![0; capacity];
         answer
             .positions
@@ -123,7 +124,7 @@ impl Witness {
             .iter()
             .zip(&selected)
             // With b = 0 least - 1 - k.
-            .map(|(k, b)| (k - least) ^ (b - 1))
+            .map(|(k, b)| (k - minimum) ^ (b - 1))
             .collect();
         Ok(Self {
             quantised,
@@ -146,13 +147,13 @@ impl Witness {
 /// The openings of the earlier proofs' columns: each record's noise, and the sampled positions.
 pub(crate) struct Openings<'a> {
     pub(crate) noise: Vec<&'a Arc<Opening>>,
-    pub(crate) kept: Option<&'a Arc<Opening>>,
+    pub(crate) sample: Option<&'a Arc<Opening>>,
 }
 
 impl Openings<'_> {
     /// Noise and sampled positions of one record.
     pub(crate) fn values(&self, record: usize) -> [Option<&[i64]>; 2] {
-        [self.noise.get(record), self.kept.as_ref()].map(|o| o.map(|o| &o.values[..]))
+        [self.noise.get(record), self.sample.as_ref()].map(|o| o.map(|o| &o.values[..]))
     }
 }
 
@@ -174,10 +175,10 @@ impl<'a> Secret<'a> {
             })
         };
         Private {
-            asked: self.answers.iter().map(Answer::asked).collect(),
+            hidden_queries: self.answers.iter().map(Answer::hidden_query).collect(),
             scores: self.answers.iter().map(scores).collect(),
             noise: self.openings.noise.iter().map(|o| Arc::clone(o)).collect(),
-            kept: self.openings.kept.cloned(),
+            sample: self.openings.sample.cloned(),
             columns: self.columns(statement).in_order(),
             listed: self.listed(statement),
             index,
@@ -214,7 +215,7 @@ impl<'a> Secret<'a> {
             add_counts(&mut nibbles, &count_components(&answer.query));
             records.push(RecordColumns {
                 quantised: witness.quantised.clone(),
-                scored: self.openings.kept.map(|_| witness.scored.clone()),
+                scored: self.openings.sample.map(|_| witness.scored.clone()),
                 selected: witness.selected.clone(),
                 distance,
             });

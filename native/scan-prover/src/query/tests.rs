@@ -1,9 +1,8 @@
 use super::inputs::*;
 use super::statement::*;
 use super::*;
+use crate::bernoulli::Bernoulli;
 use crate::channel::Channel;
-use crate::cheat::{caught_by, Cheat, REPEATED};
-use crate::coins::Coins;
 use crate::drawn::{self, Draw, DrawnStatement, Slot};
 use crate::fixtures::{components, list_hash, scores, vector_hash};
 use crate::group::{vector_generators, Fr, G1Affine};
@@ -12,8 +11,9 @@ use crate::kit::{
     all_are_needed, changes_are_refused, forgets_nothing, only_for, simulated, verify, Change,
     Protocol,
 };
-use crate::lies::each_claim_stands_against_a_lie;
-use crate::noise::tests::MOST_GAINS;
+use crate::malicious::{caught_by, MaliciousProver, REPEATED};
+use crate::malicious_claims::each_claim_excludes_a_false_value;
+use crate::noise::tests::MAXIMUM_GAINS;
 use crate::noise::Noise;
 use crate::transcript::{Oracle, Transcript};
 use crate::words::{seed_commitment, Seed};
@@ -25,7 +25,7 @@ struct Case {
     key: IndexKey,
     /// Zeros without commitments where there are no gains.
     noise: Column,
-    kept: Option<Column>,
+    sample: Option<Column>,
     answer: Answer,
     gains: Vec<u32>,
     cq: Fr,
@@ -56,7 +56,7 @@ impl Protocol for QueryStatement<'_> {
     }
 }
 
-/// The column that a slot's draws make, under its verified certificate.
+/// The column that a slot's draws make, under its verified noise proof.
 fn drawn<D: Draw>(capacity: usize, slot: u64, distribution: D) -> Column {
     let seed = Seed([Fr::from(9u8), Fr::from(10u8)]);
     let slot = Slot {
@@ -65,19 +65,19 @@ fn drawn<D: Draw>(capacity: usize, slot: u64, distribution: D) -> Column {
         slot: Fr::from(slot),
     };
     let statement = DrawnStatement::single([1; 32], slot, capacity, distribution);
-    let mut certificate = drawn::prove(&statement, &[seed], false).unwrap();
-    drawn::verify(&statement, &certificate.proof).unwrap();
-    certificate.columns.remove(0)
+    let mut noise_proof = drawn::prove(&statement, &[seed], false).unwrap();
+    drawn::verify(&statement, &noise_proof.proof).unwrap();
+    noise_proof.columns.remove(0)
 }
 
-fn certificate(capacity: usize, gains: &[u32], slot: u64) -> Column {
+fn noise_proof(capacity: usize, gains: &[u32], slot: u64) -> Column {
     let gains = gains.to_vec();
     drawn(capacity, slot, Noise { gains })
 }
 
 /// About half of the positions, or those of another slot.
-fn coins(capacity: usize, slot: u64) -> Column {
-    drawn(capacity, slot, Coins { bound: 1 << 39 })
+fn bernoulli(capacity: usize, slot: u64) -> Column {
+    drawn(capacity, slot, Bernoulli { bound: 1 << 39 })
 }
 
 fn case(documents: usize, capacity: usize, dimension: usize, gains: &[u32], listed: usize) -> Case {
@@ -91,14 +91,19 @@ fn case_in(window: [i64; 3], sizes: [usize; 4], gains: &[u32]) -> Case {
 
 /// The case of a sampled tenant.
 fn sampled(sizes: [usize; 4], gains: &[u32]) -> Case {
-    any_case([LO, HI, LATTICE], sizes, gains, Some(coins(sizes[1], 8)))
+    any_case(
+        [LO, HI, LATTICE],
+        sizes,
+        gains,
+        Some(bernoulli(sizes[1], 8)),
+    )
 }
 
 fn any_case(
     window: [i64; 3],
     [documents, capacity, dimension, listed]: [usize; 4],
     gains: &[u32],
-    kept: Option<Column>,
+    sample: Option<Column>,
 ) -> Case {
     let rows = components(5, documents * dimension);
     let query = components(77, dimension);
@@ -115,11 +120,11 @@ fn any_case(
                 blindings: Vec::new(),
             })),
         },
-        _ => certificate(capacity, gains, 4),
+        _ => noise_proof(capacity, gains, 4),
     };
-    let bits = kept
+    let bits = sample
         .as_ref()
-        .map(|kept| &kept.opening.as_ref().unwrap().values);
+        .map(|sample| &sample.opening.as_ref().unwrap().values);
     let scores_of = |p: usize| bits.map_or(1, |bits| bits[p]);
     let [lo, hi, lattice] = window;
     let steps = ScoreWindow::new(lo, hi, lattice).unwrap();
@@ -138,7 +143,7 @@ fn any_case(
         index,
         key,
         noise,
-        kept,
+        sample,
         gains: gains.to_vec(),
         cq: vector_hash(query_salt, &query),
         htopk: list_hash(list_salt, &positions),
@@ -159,7 +164,7 @@ impl Case {
             context: [2; 32],
             index: &self.index,
             noise: self.noise_columns().iter().map(|c| &c.rows[..]).collect(),
-            kept: self.kept.as_ref().map(|kept| &kept.rows[..]),
+            sample: self.sample.as_ref().map(|sample| &sample.rows[..]),
             gains: self.gains.clone(),
             records: vec![[self.cq, self.htopk]],
             listed: self.answer.positions.len(),
@@ -177,19 +182,26 @@ impl Case {
     }
 
     /// The bits of the sampled positions.
-    fn coins(&self) -> &[i64] {
-        &self.kept.as_ref().unwrap().opening.as_ref().unwrap().values
+    fn bernoulli(&self) -> &[i64] {
+        &self
+            .sample
+            .as_ref()
+            .unwrap()
+            .opening
+            .as_ref()
+            .unwrap()
+            .values
     }
 
-    fn certified(&self) -> Certified<'_> {
-        Certified {
+    fn proven(&self) -> ProvenColumns<'_> {
+        ProvenColumns {
             noise: self.noise_columns(),
-            kept: self.kept.as_ref(),
+            sample: self.sample.as_ref(),
         }
     }
 
     fn openings(&self) -> Openings<'_> {
-        openings(&self.statement(), self.certified()).unwrap()
+        openings(&self.statement(), self.proven()).unwrap()
     }
 
     fn witness(&self) -> Witness {
@@ -208,29 +220,30 @@ impl Case {
         }
     }
 
-    fn try_prove(&self, certified: Certified, low_memory: bool) -> Result<Vec<u8>> {
+    fn try_prove(&self, proven: ProvenColumns, low_memory: bool) -> Result<Vec<u8>> {
         let answers = std::slice::from_ref(&self.answer);
-        prove_as::<Cheat>(&self.statement(), answers, certified, &self.key, low_memory)
+        prove_as::<MaliciousProver>(&self.statement(), answers, proven, &self.key, low_memory)
     }
 
     fn prove(&self, low_memory: bool) -> Vec<u8> {
-        self.try_prove(self.certified(), low_memory).unwrap()
+        self.try_prove(self.proven(), low_memory).unwrap()
     }
 
     /// The proof of a prover without checks.
-    fn made_of(&self, witness: &Witness) -> Vec<u8> {
-        prove_with::<Cheat>(&self.statement(), &self.secret(witness), None).unwrap()
+    fn prove_witness(&self, witness: &Witness) -> Vec<u8> {
+        prove_with::<MaliciousProver>(&self.statement(), &self.secret(witness), None).unwrap()
     }
 
     /// Whether it gets through with this witness.
     fn forged(&self, witness: &Witness) -> bool {
-        verify(&self.statement(), &self.made_of(witness)).is_ok()
+        verify(&self.statement(), &self.prove_witness(witness)).is_ok()
     }
 
     /// The proof of a prover that runs the protocol for its own statement and absorbs another one.
     fn said_of(&self, claimed: &QueryStatement) -> Vec<u8> {
         let rows = claimed.row_variables();
-        let session: Session<Cheat> = Session::prover(claimed.transcript(), rows, b"").unwrap();
+        let session: Session<MaliciousProver> =
+            Session::prover(claimed.transcript(), rows, b"").unwrap();
         let (own, witness) = (self.statement(), self.witness());
         let blinding = |place| self.key.blinding(place);
         let private = self.secret(&witness).private(&own, &blinding);
@@ -239,7 +252,7 @@ impl Case {
             .into()
     }
 
-    /// The first positions under the scores, noise and coins that it has.
+    /// The first positions under the scores, noise and Bernoulli bits that it has.
     fn order(&self) -> Vec<i64> {
         let witness = self.witness();
         let noise = &self.noise.opening.as_ref().unwrap().values;
@@ -291,7 +304,7 @@ fn a_proof_is_for_its_statement_only() {
         context: _,
         index: _,
         noise: _,
-        kept: _,
+        sample: _,
         gains: _,
         records: _,
         listed: _,
@@ -311,7 +324,7 @@ fn a_proof_is_for_its_statement_only() {
         index(&rows[..30 * 69], 69, 37),
         swapped,
     ];
-    let (slot, shorter) = (certificate(37, &[1, 8], 5), certificate(37, &[1, 8], 4));
+    let (slot, shorter) = (noise_proof(37, &[1, 8], 5), noise_proof(37, &[1, 8], 4));
     let mut changes: Vec<Change<QueryStatement>> = vec![
         Box::new(|s| s.context[5] ^= 1),
         Box::new(|s| s.records[0][0] += Fr::ONE),
@@ -342,7 +355,7 @@ fn a_transcript_forgets_nothing() {
 
 fn skips_no_claim(case: &Case, each: bool) {
     let witness = case.witness();
-    all_are_needed(&case.statement(), || case.made_of(&witness), each);
+    all_are_needed(&case.statement(), || case.prove_witness(&witness), each);
 }
 
 #[test]
@@ -358,7 +371,7 @@ fn each_claim_stands_against_one_false_value() {
     let case = tiny();
     let base = case.statement();
     let prove = || case.prove(false);
-    each_claim_stands_against_a_lie("query", prove, |proof| verify(&base, proof));
+    each_claim_excludes_a_false_value("query", prove, |proof| verify(&base, proof));
 }
 
 #[test]
@@ -395,7 +408,7 @@ fn other_lists_are_refused() {
 fn a_padding_row_is_never_selected() {
     let mut case = case(0, 3, 2, &[1], 1);
     case.noise = (4..)
-        .map(|slot| certificate(3, &[1], slot))
+        .map(|slot| noise_proof(3, &[1], slot))
         .find(|noise| {
             noise.opening.as_ref().unwrap().values[..3]
                 .iter()
@@ -427,8 +440,8 @@ fn false_columns_are_refused() {
         .find(|p| !case.answer.positions.contains(p))
         .unwrap() as usize;
     let first = case.answer.positions[0] as usize;
-    type Lie<'a> = (&'a str, &'a dyn Fn(&mut Witness));
-    let lies: [Lie; 3] = [
+    type FalseValue<'a> = (&'a str, &'a dyn Fn(&mut Witness));
+    let false_values: [FalseValue; 3] = [
         // A step that is not the score's, with the distance that it makes.
         ("constraint: lookup layer", &|w| {
             w.quantised[out] -= 1;
@@ -441,9 +454,9 @@ fn false_columns_are_refused() {
             w.order[0] += 1 << case.index.layout.variables;
         }),
     ];
-    for (claim, lie) in lies {
+    for (claim, false_value) in false_values {
         let mut witness = case.witness();
-        lie(&mut witness);
+        false_value(&mut witness);
         caught_by(claim, || case.forged(&witness));
     }
     // An unlisted row with a mark, and a listed row without one: the multiset of the list and the distance refute both.
@@ -461,11 +474,11 @@ fn false_columns_are_refused() {
 #[test]
 fn false_scores_are_refused_in_every_window() {
     let reach = 64 * 70;
-    let most = i64::from(i32::MAX);
+    let maximum = i64::from(i32::MAX);
     for window in [
         [reach + 1, reach + 709, LATTICE],
-        [most - 1, most, LATTICE],
-        [0, most, MAX_LATTICE],
+        [maximum - 1, maximum, LATTICE],
+        [0, maximum, MAX_LATTICE],
         [10, 11, LATTICE],
         [LO, HI, MAX_LATTICE],
         [LO, HI, 1],
@@ -538,7 +551,7 @@ fn the_query_is_the_committed_one() {
 }
 
 #[test]
-fn noise_is_the_certificate_s() {
+fn noise_is_the_noise_proof_s() {
     let mut case = small();
     let mut opening = case.noise.opening.as_ref().unwrap().as_ref().clone();
     opening.values[0] += 500;
@@ -594,7 +607,7 @@ fn mutated_proofs_are_refused() {
 #[test]
 fn proofs_have_one_shape() {
     let base = small();
-    let shape = |case: &Case| crate::kit::shape(|| case.made_of(&case.witness()));
+    let shape = |case: &Case| crate::kit::shape(|| case.prove_witness(&case.witness()));
     let mut query = small();
     query.answer.query = components(78, 70);
     query.cq = vector_hash(query.answer.query_salt, &query.answer.query);
@@ -615,12 +628,16 @@ fn proofs_have_one_shape() {
 
 /// The most that a query proof may be about.
 pub(crate) fn largest() {
-    simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED, &MOST_GAINS);
+    simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED, &MAXIMUM_GAINS);
 }
 
 /// The same of a sampled tenant.
 pub(crate) fn largest_sampled() {
-    simulate_any([MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED], &MOST_GAINS, true);
+    simulate_any(
+        [MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED],
+        &MAXIMUM_GAINS,
+        true,
+    );
 }
 
 /// An index without a known opening.
@@ -629,7 +646,7 @@ pub(crate) fn simulate(capacity: usize, dimension: usize, listed: usize, gains: 
 }
 
 /// A sampled tenant, or a tenant without noise.
-pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u32], kept: bool) {
+pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u32], sample: bool) {
     let layout = Layout::new(capacity).unwrap();
     let index = IndexCommitment {
         layout,
@@ -645,7 +662,7 @@ pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u
         } else {
             vec![&rows]
         },
-        kept: kept.then_some(&rows),
+        sample: sample.then_some(&rows),
         gains: gains.to_vec(),
         records: vec![[Fr::ONE; 2]],
         listed,
@@ -661,13 +678,13 @@ fn low_memory_gives_the_same_proof() {
     let case = case(2900, 3000, 70, &[1, 8], 5);
     let statement = case.statement();
     REPEATED.set(true);
-    let [kept, anew] = [false, true].map(|low| case.prove(low));
+    let [sample, anew] = [false, true].map(|low| case.prove(low));
     let witness = case.witness();
-    let several = prove_with::<Cheat>(&statement, &case.secret(&witness), Some(3));
+    let several = prove_with::<MaliciousProver>(&statement, &case.secret(&witness), Some(3));
     REPEATED.set(false);
     verify(&statement, &anew).unwrap();
-    assert!(kept == anew);
-    assert!(kept == several.unwrap());
+    assert!(sample == anew);
+    assert!(sample == several.unwrap());
 }
 
 /// The same as for noise proofs: cq and htopk without a known opening.

@@ -6,14 +6,14 @@ use ark_std::rand::{Rng, SeedableRng};
 use ragaudit_field_simd::poseidon::hash;
 use ragaudit_field_simd::timing::alone;
 
-use crate::answer::tests::{asked, listed};
+use crate::answer::tests::{listed, request};
 use crate::answer::{self, Parameters, Record, Slot};
-use crate::cheat::{run, Cheat, Log, Without};
 use crate::fixtures::scores;
 use crate::group::Fr;
 use crate::index::{commit_index, IndexCommitment, IndexKey};
+use crate::malicious::{run, Log, MaliciousProver, Without};
 use crate::noise::Seed;
-use crate::query::{Answer, Certified};
+use crate::query::{Answer, ProvenColumns};
 
 const CAPACITY: usize = 300;
 const DIMENSION: usize = 16;
@@ -28,7 +28,7 @@ fn parameters() -> Parameters {
         lo: 20,
         hi: 300,
         lattice: 64,
-        kept: None,
+        sample: None,
     }
 }
 
@@ -68,7 +68,7 @@ impl Case {
             slot,
         };
         let listed = listed(&parameters(), &seed, &slot, &scores);
-        let (record, answer) = asked(slot, 77, (query, &scores, &listed), [5, 6]);
+        let (record, answer) = request(slot, 77, (query, &scores, &listed), [5, 6]);
         Self {
             index: Arc::new(index),
             key,
@@ -82,27 +82,34 @@ impl Case {
     fn counted(&self) -> [Log; 2] {
         let (parameters, slots) = (parameters(), [self.record.slot]);
         let seeds = std::slice::from_ref(&self.seed);
-        let (made, certifying) = run(Without::Nothing, || {
-            answer::certify_as::<Cheat>(&self.index, &parameters, &slots, seeds, false).unwrap()
+        let (result, noise) = run(Without::Nothing, || {
+            answer::prove_noise_as::<MaliciousProver>(
+                &self.index,
+                &parameters,
+                &slots,
+                seeds,
+                false,
+            )
+            .unwrap()
         });
-        let certified = Certified {
-            noise: &made.columns,
-            kept: None,
+        let proven = ProvenColumns {
+            noise: &result.columns,
+            sample: None,
         };
         let (_, proving) = run(Without::Nothing, || {
-            answer::prove_as::<Cheat>(
+            answer::prove_as::<MaliciousProver>(
                 &self.index,
                 &parameters,
                 &[self.record],
                 std::slice::from_ref(&self.answer),
-                &made.proof,
-                certified,
+                &result.proof,
+                proven,
                 &self.key,
                 false,
             )
             .unwrap()
         });
-        [certifying, proving]
+        [noise, proving]
     }
 }
 

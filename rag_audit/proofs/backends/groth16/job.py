@@ -317,7 +317,7 @@ def sampled_positions(
     :param keep: Pi, in 1..2^40 - 1
     :param salt: the commitment's salt
     """
-    kept = _native.draw_coins(to_bytes(noise_key(s0, s1, beacon, slot)), capacity, keep)
+    kept = _native.draw_bernoulli_bits(to_bytes(noise_key(s0, s1, beacon, slot)), capacity, keep)
     return kept, sample_commitment(salt, [bool(bit) for bit in kept])
 
 

@@ -89,7 +89,7 @@ class SlotProofJob:
             if key.flip_probability is None:
                 proof, [rows], [blindings] = prove_noise([self])
                 return proof, rows, blindings
-            return _native.scan_coins_certify(
+            return _native.scan_bits_prove(
                 key.capacity, key.bernoulli_context, self.public, self.seed, key.flip_probability, low
             )
 
@@ -114,7 +114,7 @@ def prove_noise(slots: Sequence[SlotProofJob]) -> tuple[bytes, list[bytes], list
     :raises ValueError: a seed is not that of its `c_seed`, or a word cannot be proved (one in 2^94)
     """
     first = slots[0]
-    return _native.scan_certify(
+    return _native.scan_prove_noise(
         first.key.index,
         first.key.parameters,
         [slot.public for slot in slots],
@@ -168,7 +168,7 @@ class ColumnJob:
         """
         seed = to_bytes(self.s0) + to_bytes(self.s1)
         proof, rows, blindings = prove_drawn(
-            lambda: _native.scan_coins_certify(
+            lambda: _native.scan_bits_prove(
                 self.capacity, self.context, self.slot, seed, self.keep, self.low_memory
             ),
             positions=self.capacity,

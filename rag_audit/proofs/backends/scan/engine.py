@@ -54,7 +54,7 @@ class Native:
 
     def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         """See `Engine.lists`."""
-        return _native.ScanListBatch(key.index, key.listing)
+        return _native.ScanListBatch(key.index, key.randomized_response)
 
     def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
         """See `Engine.embeddings`."""
@@ -62,7 +62,7 @@ class Native:
 
     def sample_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
         """See `Engine.sample_rows`."""
-        return _native.scan_coins_verify(capacity, context, slot, bound, proof)
+        return _native.scan_bits_verify(capacity, context, slot, bound, proof)
 
     def coalition(
         self, statement: CoalitionStatement, room: int, records: bytes, runs: Sequence[bytes]

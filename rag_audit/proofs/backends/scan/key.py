@@ -141,7 +141,7 @@ class ScanKey:
         return self.flip_probability
 
     @cached_property
-    def listing(self) -> _native.ScanListing:
+    def randomized_response(self) -> _native.ScanRandomizedResponse:
         """The constants of a tenant with randomized response in native form. A record's proof of Bernoulli bits and its
         list are one sum.
 
@@ -149,7 +149,9 @@ class ScanKey:
         """
         try:
             flip_probability = (self.bernoulli_context, self.probability)
-            return _native.ScanListing(self.window, self.kept or b"", self.hi, self.listed, flip_probability)
+            return _native.ScanRandomizedResponse(
+                self.window, self.kept or b"", self.hi, self.listed, flip_probability
+            )
         except (ValueError, OverflowError) as exc:
             raise EncodingError(
                 "the policy's constants are refused", field="listing", actual=str(exc)
@@ -171,7 +173,9 @@ class ScanKey:
     def __getstate__(self) -> dict[str, object]:
         # The native objects are not pickled; the receiving process rebuilds them.
         return {
-            k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "listing", "digest")
+            k: v
+            for k, v in self.__dict__.items()
+            if k not in ("index", "parameters", "randomized_response", "digest")
         }
 
 

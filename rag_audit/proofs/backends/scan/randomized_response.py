@@ -83,7 +83,7 @@ class ListJob:
         try:
             proof, after = _native.scan_list_prove(
                 self.key.index,
-                self.key.listing,
+                self.key.randomized_response,
                 statement.encode(RECORD),
                 (noise_proof.commitments, self.flips, noise_proof.blindings),
                 (self.kept, self.sample_opening),
@@ -115,15 +115,15 @@ def disclosed_rows(capacity: int, held: bytes, secret: bytes | None) -> tuple[by
     :param secret: the record's own 32 bytes; None before the account's first record
     """
     if secret is None:
-        rows = _native.scan_held_zero(capacity)
+        rows = _native.scan_disclosed_empty(capacity)
         return rows, to_bytes(1) * (len(rows) // 32)
     blindings = disclosed_blindings(capacity, secret)
-    return _native.scan_held_rows(capacity, held, blindings), blindings
+    return _native.scan_disclosed_rows(capacity, held, blindings), blindings
 
 
 def disclosed_blindings(capacity: int, secret: bytes) -> bytes:
     """The blindings that follow from a record's secret, 32 bytes a row: SHA-512 of secret and number, modulo r."""
-    rows = len(_native.scan_held_zero(capacity)) // 32
+    rows = len(_native.scan_disclosed_empty(capacity)) // 32
     out = b""
     for number in range(rows):
         wide = hashlib.sha512(b"rag-audit/held/v1" + secret + number.to_bytes(4, "big")).digest()
@@ -156,7 +156,7 @@ class ListProofs(IndexProofs):
 
     def reader(self, key: ScanKey, every: Sequence[PublicValues]) -> Reader[List]:
         """See `RecordSteps.reader`."""
-        zero = disclosed_digest(key.capacity, _native.scan_held_zero(key.capacity))
+        zero = disclosed_digest(key.capacity, _native.scan_disclosed_empty(key.capacity))
 
         def read(proof: Group, records: Sequence[PublicValues], _: Container[tuple[bytes, bytes]]) -> List:
             (statement,) = narrowed(ListedStatement, records)

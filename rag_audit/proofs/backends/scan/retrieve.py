@@ -32,7 +32,7 @@ Proof: TypeAlias = tuple[list[bytes], bytes, bytes]
 
 def max_batch(capacity: int, gains: int) -> int:
     """Maximum records of one proof, for these numbers of positions and gains."""
-    return _native.scan_most_together(capacity, gains)
+    return _native.scan_max_batch(capacity, gains)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from rag_audit.report.browser.inside.module import Field, Results, StoredValue, call, optional
 
-Refused = list[tuple[int, str]]
+Failures = list[tuple[int, str]]
 _RUN_BYTES = 15 * 32
 """Number of list elements that are hashed at a time."""
 
@@ -131,25 +131,25 @@ class ScanParameters(StoredValue):
         lo: int,
         hi: int,
         lattice: int,
-        kept: bytes | None = None,
+        sample: bytes | None = None,
     ) -> None:
-        self._keep("parameters", window, list(gains), listed, lo, hi, lattice, optional(kept))
+        self._keep("parameters", window, list(gains), listed, lo, hi, lattice, optional(sample))
 
 
-class ScanListing(StoredValue):
+class ScanRandomizedResponse(StoredValue):
     """The parameters that a policy and a window fix for the lists of a tenant with randomized response."""
 
-    kind = "listing"
+    kind = "randomized_response"
 
     def __init__(
         self,
         window: bytes,
-        kept: bytes,
+        sample: bytes,
         threshold: int,
-        most: int,
-        chance: tuple[bytes, int] | None = None,
+        maximum: int,
+        flip_probability: tuple[bytes, int] | None = None,
     ) -> None:
-        self._keep("listing", window, kept, threshold, most, optional(chance))
+        self._keep("randomized_response", window, sample, threshold, maximum, optional(flip_probability))
 
 
 class ScanCoalition(StoredValue):
@@ -180,14 +180,14 @@ def scan_verify(index: ScanIndex, parameters: ScanParameters, records: list[byte
     _proved("scan_verify", index, parameters, list(records), *parts)
 
 
-def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
+def scan_bits_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
     """The commitments of a valid proof of Bernoulli bits."""
-    return call("scan_coins_verify", capacity, context, slot_elements, bound, proof).bytes()
+    return call("scan_bits_verify", capacity, context, slot_elements, bound, proof).bytes()
 
 
-def scan_list_verify(index: ScanIndex, listing: ScanListing, *rest: bytes) -> None:
+def scan_list_verify(index: ScanIndex, randomized_response: ScanRandomizedResponse, *rest: bytes) -> None:
     """Raises ValueError unless the proof of a list is valid."""
-    _proved("scan_list_verify", index, listing, *rest)
+    _proved("scan_list_verify", index, randomized_response, *rest)
 
 
 def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], *rest: bytes) -> None:
@@ -195,9 +195,9 @@ def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], *rest: byte
     _proved("scan_embed_verify", table, tuple(parameters), *rest)
 
 
-def scan_held_zero(capacity: int) -> bytes:
+def scan_disclosed_empty(capacity: int) -> bytes:
     """The commitments to an empty disclosed set, for an account's first record."""
-    return call("scan_held_zero", capacity).bytes()
+    return call("scan_disclosed_empty", capacity).bytes()
 
 
 def scan_protocol() -> bytes:
@@ -224,26 +224,26 @@ class _Batch(StoredValue):
     def __init__(self, of: ScanIndex, by: Field, /) -> None:
         self._keep(self.records, of, by)
 
-    def add(self, records: list[tuple[bytes, ...]]) -> Refused:
+    def add(self, records: list[tuple[bytes, ...]]) -> Failures:
         """Add records, and return the indices of the records without well-formed proofs."""
         result = call("batch_add", self, list(records))
         _looked_at(len(records))
-        return _refused(result)
+        return _failures(result)
 
     def holds(self) -> bool:
         """Whether all that was added is proved."""
         return bool(call("batch_holds", self).integer())
 
-    def search(self, records: list[tuple[bytes, ...]]) -> Refused:
+    def search(self, records: list[tuple[bytes, ...]]) -> Failures:
         """The records that do not verify."""
-        return _refused(call("batch_search", self, list(records)))
+        return _failures(call("batch_search", self, list(records)))
 
-    def kept(self) -> int:
-        """Points and scalars between chunks."""
-        return call("batch_kept", self).integer()
+    def retained(self) -> int:
+        """Points and scalars that stay in memory between chunks."""
+        return call("batch_retained", self).integer()
 
 
-def _refused(actual: Results) -> Refused:
+def _failures(actual: Results) -> Failures:
     return [*actual.list(lambda: (actual.integer(), actual.text()))]
 
 
@@ -265,9 +265,9 @@ class ScanEmbedBatch(_Batch):
     records = "embeddings"
 
 
-def scan_most_together(capacity: int, gains: int) -> int:
+def scan_max_batch(capacity: int, gains: int) -> int:
     """Maximum records of one proof, for these numbers of positions and gains."""
-    return call("most_together", capacity, gains).integer()
+    return call("max_batch", capacity, gains).integer()
 
 
 def __getattr__(name: str) -> Any:

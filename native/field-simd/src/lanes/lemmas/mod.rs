@@ -55,9 +55,9 @@ fn mask() -> BigInt {
 
 /// Any value below the bound, in limbs of 52 bits.
 fn any(bound: &BigInt) -> V {
-    let most = (bound - 1u8) >> 208u8;
-    assert!(most <= mask());
-    let x: V = std::array::from_fn(|i| input(0, if i < 4 { mask() } else { most.clone() }));
+    let maximum = (bound - 1u8) >> 208u8;
+    assert!(maximum <= mask());
+    let x: V = std::array::from_fn(|i| input(0, if i < 4 { mask() } else { maximum.clone() }));
     suppose(x[4], total(x), 0, bound - 1u8);
     x
 }
@@ -205,7 +205,7 @@ fn products<C: MontConfig<4>>() {
 }
 
 /// What a sum's limbs may hold after so many products.
-fn most(products: usize) -> [BigInt; 10] {
+fn maximum(products: usize) -> [BigInt; 10] {
     std::array::from_fn(|k| {
         let halves = |k: usize| {
             if k < 5 {
@@ -223,17 +223,17 @@ fn sums_of_products<C: MontConfig<4>>() {
     model::begin(&[]);
     let l = lanes();
     let [a, b] = [BOUND; 2].map(|x| any(&times::<C>(x)));
-    let before = most(PRODUCTS - 1).map(|most| input(0, most));
+    let before = maximum(PRODUCTS - 1).map(|maximum| input(0, maximum));
     let after = Lanes::<Field<C>>::mac(l, before, a, b);
     assert_eq!(total(after), total(before).plus(1, &convolution(a, b)));
-    for (after, most) in after.into_iter().zip(most(PRODUCTS)) {
-        assert!(interval(after).1 <= most);
+    for (after, maximum) in after.into_iter().zip(maximum(PRODUCTS)) {
+        assert!(interval(after).1 <= maximum);
     }
     let start = Lanes::<Field<C>>::wide_from(l, a);
     assert_eq!(total(start), total(a).times(power(260)));
-    for (limb, most) in start.into_iter().zip(most(1)) {
+    for (limb, maximum) in start.into_iter().zip(maximum(1)) {
         assert!(
-            interval(limb).1 <= most,
+            interval(limb).1 <= maximum,
             "a start is no more than a product"
         );
     }
@@ -242,10 +242,10 @@ fn sums_of_products<C: MontConfig<4>>() {
 fn reduced_sums<C: MontConfig<4>>() {
     model::begin(&[]);
     let bound = times::<C>(SUM) * modulus::<C>();
-    let mut most = most(PRODUCTS);
+    let mut maximum = maximum(PRODUCTS);
     // The sum is not below its highest limb.
-    most[9] = (&bound - 1u8) >> 468u16;
-    let w = most.map(|most| input(0, most));
+    maximum[9] = (&bound - 1u8) >> 468u16;
+    let w = maximum.map(|maximum| input(0, maximum));
     suppose(w[9], total(w), 0, &bound - 1u8);
     let out = Lanes::<Field<C>>::reduce(lanes(), w);
     is_reduced::<C>(out, &total(w));
@@ -324,14 +324,14 @@ fn words<C: MontConfig<4>>() {
     let words = packed(x);
     assert_eq!(value(words, 64), total(x));
     model::begin(&[]);
-    let most = |i| {
+    let maximum = |i| {
         if i < 3 {
             power(64) - 1
         } else {
             modulus::<C>() >> 192u8
         }
     };
-    let words: [__m512i; 4] = std::array::from_fn(|i| input(0, most(i)));
+    let words: [__m512i; 4] = std::array::from_fn(|i| input(0, maximum(i)));
     let found = limbs(words);
     is_value(found);
     assert_eq!(total(found), value(words, 64).times(16));
@@ -341,14 +341,14 @@ fn integers<C: MontConfig<4>>() {
     model::begin(&[]);
     let a = any(&times::<C>(LOADED));
     let i = input(0, mask());
-    let before = most(PRODUCTS - 1).map(|most| input(0, most));
+    let before = maximum(PRODUCTS - 1).map(|maximum| input(0, maximum));
     let after = Integers::<Field<C>>::scale(lanes(), before, i, a);
     let product = (0..).zip(a).fold(Form::default(), |sum, (k, a)| {
         sum.plus(power(52 * k), &product(i, a))
     });
     assert_eq!(total(after), total(before).plus(1, &product));
-    for (after, most) in after.into_iter().zip(most(PRODUCTS)) {
-        assert!(interval(after).1 <= most);
+    for (after, maximum) in after.into_iter().zip(maximum(PRODUCTS)) {
+        assert!(interval(after).1 <= maximum);
     }
 }
 
@@ -357,10 +357,10 @@ fn shortened<C: MontConfig<4>>() {
     let bound = times::<C>(LOADED) * mask() * PRODUCTS;
     // One product a limb and its upper half from the limb below; nothing above limb 5.
     let each: BigInt = mask() * 2 * PRODUCTS;
-    let mut most: [BigInt; 10] =
+    let mut maximum: [BigInt; 10] =
         std::array::from_fn(|k| if k < 6 { each.clone() } else { BigInt::ZERO });
-    most[5] = (&bound - 1u8) >> 260u16;
-    let w = most.map(|most| input(0, most));
+    maximum[5] = (&bound - 1u8) >> 260u16;
+    let w = maximum.map(|maximum| input(0, maximum));
     suppose(w[5], total(w), 0, &bound - 1u8);
     let out = Integers::<Field<C>>::shorten(lanes(), w);
     is_value(out);

@@ -250,7 +250,7 @@ impl State {
     fn product(&mut self, a: __m512i, b: __m512i) -> [(Form, BigInt, BigInt); 2] {
         let [a, b] = [a, b].map(|x| self.low_bits(x, 52));
         let [x, y] = [&a, &b].map(|x| self.words[x.0].clone());
-        let most = &x.high * &y.high;
+        let maximum = &x.high * &y.high;
         let by = power(52);
         let (product, constant) = match (x.form.as_constant(), y.form.as_constant()) {
             (Some(x), _) => (y.form.times(x), true),
@@ -262,7 +262,11 @@ impl State {
                     (y.form.clone(), x.form.clone())
                 };
                 (
-                    Form::atom(self.named(Name::Product(pair.0, pair.1), 0.into(), most.clone())),
+                    Form::atom(self.named(
+                        Name::Product(pair.0, pair.1),
+                        0.into(),
+                        maximum.clone(),
+                    )),
                     false,
                 )
             }
@@ -272,7 +276,7 @@ impl State {
         } else {
             (y.form, x.form)
         };
-        let top = floor(&most, &by);
+        let top = floor(&maximum, &by);
         let high = if top == BigInt::ZERO {
             Form::default()
         } else {
@@ -284,7 +288,7 @@ impl State {
             Form::atom(atom)
         };
         let low = product.plus(-by.clone(), &high);
-        [(low, 0.into(), most.min(by - 1)), (high, 0.into(), top)]
+        [(low, 0.into(), maximum.min(by - 1)), (high, 0.into(), top)]
     }
 
     fn low_bits(&mut self, x: __m512i, bits: u32) -> __m512i {
@@ -299,12 +303,12 @@ impl State {
             }
         }
         let (_, rest) = self.split(&word.form, &word.low, &word.high, bits);
-        let most = if rest.0.is_empty() {
+        let maximum = if rest.0.is_empty() {
             BigInt::ZERO
         } else {
             power(bits) - 1
         };
-        self.word(rest, 0.into(), most)
+        self.word(rest, 0.into(), maximum)
     }
 
     fn joined(&mut self, low: __m512i, high: __m512i, at: u32) -> __m512i {

@@ -1,6 +1,6 @@
 //! Answers of sampled tenants, and of those without noise.
 use super::*;
-use crate::cheat::{answers as said, end_is_held_by, Log};
+use crate::malicious::{answers as said, end_is_held_by, Log};
 use crate::mle::prefix;
 use ark_ff::AdditiveGroup;
 
@@ -27,15 +27,15 @@ fn sampled_answers_verify() {
         verify(&case.statement(), &prove(false)).unwrap();
         let witness = case.witness();
         assert!(case.forged(&witness));
-        if let Some(kept) = &case.kept {
-            let bits = &kept.opening.as_ref().unwrap().values;
+        if let Some(sample) = &case.sample {
+            let bits = &sample.opening.as_ref().unwrap().values;
             let scored = bits.iter().zip(&witness.quantised).map(|(k, u)| k * u);
             assert!(scored.eq(witness.scored.iter().copied()));
         }
         REPEATED.set(true);
-        let [kept, anew] = [false, true].map(prove);
+        let [sample, anew] = [false, true].map(prove);
         REPEATED.set(false);
-        assert!(kept == anew, "in low memory another proof");
+        assert!(sample == anew, "in low memory another proof");
     }
 }
 
@@ -78,12 +78,12 @@ fn the_selection_ends_in_the_columns_values() {
 /// The list has the first sampled positions, in the order of the relation; a position outside the sample scores 0 and can be
 /// listed.
 #[test]
-fn the_exact_first_of_the_kept_are_listed() {
+fn the_exact_first_of_the_sample_are_listed() {
     let case = sampled([30, 37, 70, 4], &[]);
-    let bits = case.coins();
+    let bits = case.bernoulli();
     let window = ScoreWindow::new(LO, HI, LATTICE).unwrap();
     let scores: Vec<i32> = case.answer.scores.iter().map(|s| *s as i32).collect();
-    let kept: Vec<i32> = scores
+    let sample: Vec<i32> = scores
         .iter()
         .zip(bits)
         .map(|(s, k)| s * *k as i32)
@@ -92,7 +92,7 @@ fn the_exact_first_of_the_kept_are_listed() {
         let listed = ragaudit_field_simd::selection::noised_top_k(scores, &window, &[0; 37], 4);
         listed.unwrap().iter().map(|p| *p as i64).collect()
     };
-    assert_eq!(case.answer.positions, first(&kept));
+    assert_eq!(case.answer.positions, first(&sample));
     assert_ne!(case.answer.positions, first(&scores), "the sample matters");
     // Without a document there are more positions than scores above 0: the order decides.
     let mut empty = sampled([1, 9, 3, 4], &[]);
@@ -104,14 +104,14 @@ fn a_sampled_proof_is_for_its_statement_only() {
     let case = sampled([30, 37, 70, 4], &[1, 8]);
     let base = case.statement();
     let proof = case.prove(false);
-    let [slot, blinded] = [9, 8].map(|slot| coins(37, slot));
-    let other = certificate(37, &[1, 8], 5);
+    let [slot, blinded] = [9, 8].map(|slot| bernoulli(37, slot));
+    let other = noise_proof(37, &[1, 8], 5);
     let changes: Vec<Change<QueryStatement>> = vec![
-        Box::new(|s| s.kept = Some(&slot.rows)),
-        // The same coins under other blindings.
-        Box::new(|s| s.kept = Some(&blinded.rows)),
-        Box::new(|s| s.kept = Some(base.noise[0])),
-        Box::new(|s| s.kept = None),
+        Box::new(|s| s.sample = Some(&slot.rows)),
+        // The same Bernoulli bits under other blindings.
+        Box::new(|s| s.sample = Some(&blinded.rows)),
+        Box::new(|s| s.sample = Some(base.noise[0])),
+        Box::new(|s| s.sample = None),
         Box::new(|s| s.noise = vec![&other.rows]),
         Box::new(|s| (s.noise, s.gains) = (Vec::new(), Vec::new())),
         Box::new(|s| s.gains = vec![1, 7]),
@@ -126,8 +126,8 @@ fn a_sampled_proof_is_for_its_statement_only() {
     let exact = any_case([LO, HI, LATTICE], [30, 37, 70, 4], &[], None);
     let (statement, proof) = (exact.statement(), exact.prove(false));
     verify(&statement, &proof).unwrap();
-    let kept = QueryStatement {
-        kept: Some(&slot.rows),
+    let sample = QueryStatement {
+        sample: Some(&slot.rows),
         ..statement.clone()
     };
     let noised = QueryStatement {
@@ -135,7 +135,7 @@ fn a_sampled_proof_is_for_its_statement_only() {
         gains: vec![1, 8],
         ..statement
     };
-    assert!(verify(&kept, &proof).is_err());
+    assert!(verify(&sample, &proof).is_err());
     assert!(verify(&noised, &proof).is_err());
 }
 
@@ -143,15 +143,15 @@ fn a_sampled_proof_is_for_its_statement_only() {
 fn openings_are_those_that_the_statement_asks_for() {
     let both = sampled([30, 37, 70, 4], &[1]);
     let exact = any_case([LO, HI, LATTICE], [30, 37, 70, 4], &[], None);
-    let (noise, kept) = (both.noise_columns(), both.kept.as_ref());
-    for (case, noise, kept) in [
+    let (noise, sample) = (both.noise_columns(), both.sample.as_ref());
+    for (case, noise, sample) in [
         (&both, noise, None),
-        (&both, &[][..], kept),
+        (&both, &[][..], sample),
         (&exact, noise, None),
-        (&exact, &[], kept),
+        (&exact, &[], sample),
     ] {
-        let made = case.try_prove(Certified { noise, kept }, false);
-        assert!(matches!(made, Err(Error::Unsatisfied(_))));
+        let result = case.try_prove(ProvenColumns { noise, sample }, false);
+        assert!(matches!(result, Err(Error::Unsatisfied(_))));
     }
 }
 
@@ -194,60 +194,60 @@ fn scoring(case: &Case, position: usize, scored: i64) -> Witness {
 fn what_positions_score_is_their_own() {
     for gains in [&[1, 8][..], &[]] {
         let case = sampled([30, 37, 70, 4], gains);
-        let bits = case.coins().to_vec();
+        let bits = case.bernoulli().to_vec();
         let honest = case.witness();
         let unlisted = |p: &usize| !case.answer.positions.contains(&(*p as i64));
-        let least = honest.noised.last().unwrap();
+        let minimum = honest.noised.last().unwrap();
         let room = |p: &usize| honest.distances[*p] >> case.index.layout.variables;
         // A position outside the sample that scores; a sampled position that scores more, less, or 0.
-        let unkept = (0..30)
+        let unsampled = (0..30)
             .filter(unlisted)
             .find(|p| bits[*p] == 0 && honest.quantised[*p] > 0 && room(p) > honest.quantised[*p])
-            .unwrap_or_else(|| panic!("no such position below {least}"));
-        let kept = (0..30)
+            .unwrap_or_else(|| panic!("no such position below {minimum}"));
+        let sample = (0..30)
             .filter(unlisted)
             .find(|p| bits[*p] == 1 && honest.quantised[*p] > 1 && room(p) > 1)
             .unwrap();
-        let u = honest.quantised[kept];
+        let u = honest.quantised[sample];
         for (position, scored) in [
-            (unkept, honest.quantised[unkept]),
-            (kept, 0),
-            (kept, u - 1),
-            (kept, u + 1),
+            (unsampled, honest.quantised[unsampled]),
+            (sample, 0),
+            (sample, u - 1),
+            (sample, u + 1),
         ] {
             let witness = scoring(&case, position, scored);
             caught_by("constraint: selection", || case.forged(&witness));
         }
-        assert!(case.forged(&scoring(&case, kept, u)));
+        assert!(case.forged(&scoring(&case, sample, u)));
     }
 }
 
 /// The list of the scores without a sample, by a prover that claims it for its sampling proof's column.
 #[test]
-fn kept_positions_are_the_certificate_s() {
+fn sampled_positions_are_the_sampling_proof_s() {
     for gains in [&[1, 8][..], &[]] {
         let base = sampled([30, 37, 70, 4], gains);
-        let bits = base.coins().to_vec();
+        let bits = base.bernoulli().to_vec();
         for position in [0, 29, 36] {
             let mut case = sampled([30, 37, 70, 4], gains);
-            let kept = case.kept.as_mut().unwrap();
-            let mut opening = kept.opening.as_ref().unwrap().as_ref().clone();
+            let sample = case.sample.as_mut().unwrap();
+            let mut opening = sample.opening.as_ref().unwrap().as_ref().clone();
             opening.values[position] ^= 1;
-            kept.opening = Some(Arc::new(opening));
+            sample.opening = Some(Arc::new(opening));
             let (witness, order) = (case.witness(), case.order());
             assert!(!case.forged(&witness), "a coin of the other value");
             assert!(!case.lists(order), "and the list that it makes");
         }
         // Another slot's bits, truthfully proved for that slot, and claimed for this one.
         let mut other = sampled([30, 37, 70, 4], gains);
-        other.kept = Some(coins(37, 9));
-        let openings = other.kept.as_ref().unwrap().opening.as_ref().unwrap();
+        other.sample = Some(bernoulli(37, 9));
+        let openings = other.sample.as_ref().unwrap().opening.as_ref().unwrap();
         assert_ne!(openings.values, bits);
         let order = other.order();
         assert!(other.lists(order), "of its own slot it is true");
-        let proof = other.made_of(&other.witness());
+        let proof = other.prove_witness(&other.witness());
         let claimed = QueryStatement {
-            kept: base.kept.as_ref().map(|kept| &kept.rows[..]),
+            sample: base.sample.as_ref().map(|sample| &sample.rows[..]),
             records: vec![[base.cq, other.htopk]],
             ..base.statement()
         };
@@ -257,13 +257,13 @@ fn kept_positions_are_the_certificate_s() {
     }
 }
 
-/// Other coins: the same messages in the same order, as many bytes; another statement's kind has other labels.
+/// Other Bernoulli bits: the same messages in the same order, as many bytes; another statement's kind has other labels.
 #[test]
 fn sampled_proofs_have_one_shape() {
     let shape = |case: &Case| crate::kit::shape(|| case.prove(false));
     let base = sampled([30, 37, 70, 4], &[]);
     let mut other = sampled([30, 37, 70, 4], &[]);
-    other.kept = Some(coins(37, 9));
+    other.sample = Some(bernoulli(37, 9));
     let order = other.order();
     assert!(other.lists(order));
     assert_eq!(shape(&base), shape(&other));

@@ -1,0 +1,676 @@
+//! Test vectors in `vectors/v1/scan`: the trace of every kind of run, proofs under fixed nonces with the transcript's
+//! states, and the generators. `vectors/scan.py` writes them by running these tests.
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::answer::tests::{batches, KnownAnswer};
+use crate::answer::{Item, Parameters, Record, Slot};
+use crate::group::{
+    encode_point, encode_points, encode_scalar, query_generators, tables, vector_generators, Fr,
+};
+use crate::index::IndexCommitment;
+use crate::malicious::{run, Log, MaliciousProver, Told, Without, REPEATED};
+use crate::protocol::{TRACE, VERSION};
+use crate::session::Column;
+use crate::{
+    answer, bernoulli, coalition, drawn, embed, noise, query, randomized_response,
+    randomized_response_records,
+};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, b| {
+        write!(out, "{b:02x}").expect("a string grows");
+        out
+    })
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for run in bytes.chunks(3) {
+        let word =
+            run.iter().fold(0u32, |word, b| word << 8 | u32::from(*b)) << (8 * (3 - run.len()));
+        for k in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * k) & 63) as usize];
+            out.push(if k <= run.len() { digit as char } else { '=' });
+        }
+    }
+    out
+}
+
+/// The value as JSON.
+fn hex_text(bytes: &[u8]) -> String {
+    format!("\"{}\"", hex(bytes))
+}
+
+fn base64_text(bytes: &[u8]) -> String {
+    format!("\"{}\"", base64(bytes))
+}
+
+fn digest_text(bytes: &[u8]) -> String {
+    hex_text(&Sha256::digest(bytes))
+}
+
+/// A name with its value as JSON.
+type Field = (&'static str, String);
+
+fn element(x: &Fr) -> String {
+    hex_text(&encode_scalar(x))
+}
+
+fn list<T>(items: impl IntoIterator<Item = T>, text: impl Fn(T) -> String) -> String {
+    let items: Vec<String> = items.into_iter().map(text).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn object(fields: &[(&str, String)], indent: &str) -> String {
+    let lines: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{indent} \"{name}\": {value}"))
+        .collect();
+    format!("{{\n{}\n{indent}}}", lines.join(",\n"))
+}
+
+/// Compares a file with the published one, or writes a missing file if the script for vectors requests it.
+fn published(name: &str, fields: &[(&str, String)]) {
+    let head = [
+        ("version", VERSION.to_string()),
+        ("vectors", format!("\"scan {name}\"")),
+    ];
+    let text = object(&[&head, fields].concat(), "") + "\n";
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../vectors/v{VERSION}/scan"));
+    let path = folder.join(format!("{name}.json"));
+    if std::env::var_os("RAG_AUDIT_WRITE_VECTORS").is_some() && !path.exists() {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let actual = std::fs::read_to_string(&path).unwrap_or_default();
+    let differing = actual.lines().zip(text.lines()).find(|(a, b)| a != b);
+    assert!(
+        actual == text,
+        "{}: the protocol says something else than this version did: raise protocol::VERSION and make new vectors with \
+         vectors/scan.py. First line that differs: {:?}",
+        path.display(),
+        differing.map(|(a, b)| [a, b].map(|line| line.chars().take(300).collect::<String>())),
+    );
+}
+
+fn of_run(work: impl FnOnce()) -> Log {
+    run(Without::Nothing, work).1
+}
+
+/// The transcript of a batch of two items with these parts.
+fn batch_of(index: Arc<IndexCommitment>, parameters: Parameters, item: Item) {
+    let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
+    assert_eq!(batch.add(&[item.clone(), item]).len(), 2);
+}
+
+fn batch_of_answers() {
+    let case = answer::tests::known_answer(false);
+    let item = Item::single(case.record, [&[1; 70], &[2; 90]]);
+    batch_of(case.index, case.parameters, item);
+}
+
+fn batch_of_groups() {
+    let case = batches::small();
+    let item = Item {
+        records: case.records.clone(),
+        parts: [&[1; 70], &[2; 90]],
+    };
+    batch_of(case.index, case.parameters, item);
+}
+
+fn batch_of_sampled_answers() {
+    let mut case = answer::tests::known_answer(false);
+    let sample = Some(case.index.points[..1].to_vec());
+    (case.parameters.sample, case.parameters.gains) = (sample, Vec::new());
+    let item = Item::single(case.record, [&[], &[2; 90]]);
+    batch_of(case.index, case.parameters, item);
+}
+
+fn batch_of_embeddings() {
+    let case = embed::tests::known_answer();
+    let mut batch: embed::Batch<Told> = embed::Batch::new(case.table.clone(), embed::OfTable);
+    let records = [
+        (case.statement(), &[1u8; 70][..]),
+        (case.statement(), &[2u8; 90]),
+    ];
+    assert_eq!(batch.add(&records).len(), 2);
+}
+
+fn batch_of_lists() {
+    let case = randomized_response_records::tests::known_answer();
+    let mut batch: randomized_response_records::Batch<Told> =
+        randomized_response_records::Batch::new(Arc::clone(&case.index), case.constants.clone());
+    let rows = randomized_response_records::Rows {
+        flips: &[1; 32],
+        disclosed: &[2; 64],
+        after: &[3; 32],
+    };
+    let records = [(case.record, rows, &[4u8; 90][..]); 2];
+    assert_eq!(batch.add(&records).len(), 2);
+}
+
+/// A kind of run, its sizes, and the run.
+type Run = (&'static str, &'static str, fn());
+
+/// Every kind of run, small and large.
+const RUNS: [Run; 33] = [
+    ("noise proof", "3 positions, gains 1", || {
+        noise::tests::simulate(3, &[1])
+    }),
+    ("noise proof", "1,000 positions, gains 1, 8", || {
+        noise::tests::simulate(1000, &[1, 8])
+    }),
+    ("noise proof", "300,000 positions, gains 1, 8, 64", || {
+        noise::tests::simulate(300_000, &[1, 8, 64])
+    }),
+    ("query", "3 positions of 2, 2 listed, gains 1", || {
+        query::tests::simulate(3, 2, 2, &[1])
+    }),
+    (
+        "query",
+        "1,000 positions of 256, 5 listed, gains 1, 8",
+        || query::tests::simulate(1000, 256, 5, &[1, 8]),
+    ),
+    (
+        "query",
+        "300,000 positions of 70, 10 listed, gains 1, 8, 64",
+        || query::tests::simulate(300_000, 70, 10, &[1, 8, 64]),
+    ),
+    ("embed", "2 tokens of 8, 3 components, A 8,145", || {
+        embed::tests::simulate(2, 8, 3, 8145)
+    }),
+    (
+        "embed",
+        "64 tokens of 32,000, 256 components, A 8,145",
+        || embed::tests::simulate(64, 32_000, 256, 8145),
+    ),
+    ("coalition records", "2 records of 3", || {
+        coalition::tests::simulate_all(2, 3, None)
+    }),
+    ("coalition records", "600 records of 256", || {
+        coalition::tests::simulate_all(600, 256, None)
+    }),
+    (
+        "coalition pairs",
+        "1 pair of blocks, 2 records of 3",
+        || coalition::tests::simulate_all(2, 3, Some(vec![(0, 0)])),
+    ),
+    (
+        "coalition pairs",
+        "6 pairs of blocks, 600 records of 256",
+        || {
+            let blocks = vec![(0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)];
+            coalition::tests::simulate_all(600, 256, Some(blocks))
+        },
+    ),
+    (
+        "batch",
+        "2 records, proofs of 70 and 90 bytes",
+        batch_of_answers,
+    ),
+    (
+        "embed batch",
+        "2 records, proofs of 70 and 90 bytes",
+        batch_of_embeddings,
+    ),
+    (
+        "coalition sum",
+        "6 records, proofs of 100, 70 and 70 bytes",
+        || coalition::tests::weigh_sum(6, 3),
+    ),
+    ("Bernoulli proof", "3 positions", || {
+        bernoulli::tests::simulate(3)
+    }),
+    ("Bernoulli proof", "1,000 positions", || {
+        bernoulli::tests::simulate(1000)
+    }),
+    ("Bernoulli proof", "300,000 positions", || {
+        bernoulli::tests::simulate(300_000)
+    }),
+    ("query", "3 positions of 2, 2 listed, kept", || {
+        query::tests::simulate_any([3, 2, 2], &[], true)
+    }),
+    ("query", "1,000 positions of 256, 5 listed", || {
+        query::tests::simulate_any([1000, 256, 5], &[], false)
+    }),
+    (
+        "query",
+        "1,000 positions of 256, 5 listed, kept, gains 1, 8",
+        || query::tests::simulate_any([1000, 256, 5], &[1, 8], true),
+    ),
+    ("query", "300,000 positions of 70, 10 listed, kept", || {
+        query::tests::simulate_any([300_000, 70, 10], &[], true)
+    }),
+    (
+        "batch",
+        "2 records of a sampled tenant without noise, proofs of 90 bytes",
+        batch_of_sampled_answers,
+    ),
+    ("list", "3 positions of 2, at most 2 listed", || {
+        randomized_response::tests::simulate(3, 2, 2)
+    }),
+    ("list", "1,000 positions of 256, at most 5 listed", || {
+        randomized_response::tests::simulate(1000, 256, 5)
+    }),
+    ("list", "300,000 positions of 70, at most 10 listed", || {
+        randomized_response::tests::simulate(300_000, 70, 10)
+    }),
+    (
+        "list batch",
+        "2 records, parts of 32, 64, 32 and 90 bytes",
+        batch_of_lists,
+    ),
+    (
+        "noise proof",
+        "3 slots of 1,000 positions, gains 1, 8",
+        || batches::simulate_slots(3, 1000, &[1, 8]),
+    ),
+    (
+        "noise proof",
+        "16 slots of 100,000 positions, gains 1, 8, 64",
+        || batches::simulate_slots(16, 100_000, &[1, 8, 64]),
+    ),
+    (
+        "query",
+        "3 records of 1,000 positions of 256, 5 listed",
+        || batches::simulate(3, [1000, 256, 5], &[]),
+    ),
+    (
+        "query",
+        "16 records of 100,000 positions of 256, 5 listed, gains 1, 8, 64",
+        || batches::simulate(16, [100_000, 256, 5], &[1, 8, 64]),
+    ),
+    (
+        "query",
+        "5 records of 1,000 positions of 70, 10 listed, gains 1, 8",
+        || batches::simulate(5, [1000, 70, 10], &[1, 8]),
+    ),
+    (
+        "batch",
+        "2 groups of 3 records, proofs of 70 and 90 bytes",
+        batch_of_groups,
+    ),
+];
+
+/// The messages of a run's parties, by label and length, and their claims. Each change of these changes the digest in the
+/// protocol's name.
+#[test]
+fn traces_are_the_published_ones() {
+    let trace = |(kind, sizes, work): &Run| {
+        let log = of_run(work);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for label in &log.trace {
+            *counts.entry(label).or_default() += 1;
+        }
+        let counted = |(label, count): (&&str, &usize)| format!("\"{count} x {label}\"");
+        let fields = [
+            ("run", format!("\"{kind}\"")),
+            ("sizes", format!("\"{sizes}\"")),
+            ("entries", log.trace.len().to_string()),
+            ("sha256", digest_text(log.trace.join("\n").as_bytes())),
+            ("counts", list(&counts, counted)),
+        ];
+        object(&fields, "  ")
+    };
+    let runs = list(&RUNS, |run| format!("\n  {}", trace(run)));
+    let explained = "\"one entry a message (its kind, its length in bytes and its label; kinds: 0 start, 1 bytes, 2 integer, 3 \
+                     scalar, 4 point, 5 challenge) or claim (its name), in order; sha256 is of the entries joined by line feeds\"";
+    published("trace", &[("what", explained.to_owned()), ("runs", runs)]);
+}
+
+#[test]
+fn the_protocol_s_name_is_made_of_the_published_trace() {
+    let file = format!("../../vectors/v{VERSION}/scan/trace.json");
+    let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    assert_eq!(
+        hex(&Sha256::digest(&bytes)),
+        TRACE,
+        "protocol.rs has the digest of another trace.json"
+    );
+}
+
+#[test]
+fn generators_are_the_published_ones() {
+    let (g, q) = (vector_generators(4096), query_generators(257));
+    let all = |points: &[crate::group::G1Affine]| digest_text(&encode_points(points));
+    let point = |p: &crate::group::G1Affine| hex_text(&encode_point(p));
+    published(
+        "generators",
+        &[
+            ("G_first", list(&g[..4], point)),
+            ("G_4096_sha256", all(&g[..4096])),
+            ("Q_first", list(&q[..4], point)),
+            ("Q_257_sha256", all(&q[..257])),
+            ("H", point(&tables().h.point)),
+            ("U", point(&tables().u.point)),
+        ],
+    );
+}
+
+/// Runs a prover with fixed nonces. Returns its result, and the transcript's states: the first four bytes of each, and the
+/// last one whole.
+fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [Field; 2]) {
+    REPEATED.set(true);
+    let (result, log) = run(Without::Nothing, prove);
+    REPEATED.set(false);
+    let states: Vec<u8> = log.states.iter().flat_map(|s| s[..4].to_vec()).collect();
+    let last = log.states.last().expect("a run says something");
+    (
+        result,
+        [
+            ("states", base64_text(&states)),
+            ("last_state", hex_text(last)),
+        ],
+    )
+}
+
+fn small<T: Copy + Into<i64>>(values: &[T]) -> String {
+    list(values, |v| (*v).into().to_string())
+}
+
+fn answers(low_memory: bool) -> String {
+    let case = answer::tests::known_answer(low_memory);
+    let mut fields = answer_fields(&case);
+    let p = &case.parameters;
+    let of_policy = [
+        ("dimension", case.index.dimension.to_string()),
+        ("capacity", case.index.layout.capacity.to_string()),
+        ("window", hex_text(&p.window)),
+        ("gains", small(&p.gains)),
+        ("listed", p.listed.to_string()),
+        ("lo", p.lo.to_string()),
+        ("hi", p.hi.to_string()),
+        ("lattice", p.lattice.to_string()),
+        ("rows", small(&case.rows)),
+        ("index_key", hex_text(&case.key.0)),
+        ("index", base64_text(&case.index.encode())),
+        ("index_digest", hex_text(&case.index.digest())),
+        ("seed", list(&case.seed.0, element)),
+    ];
+    fields.splice(..0, of_policy);
+    fields.extend(answer_proofs(&case, |proof, states| {
+        object(
+            &[&[("proof", base64_text(proof))][..], states].concat(),
+            "  ",
+        )
+    }));
+    object(&fields, " ")
+}
+
+/// Tenants that list the exact top K, are sampled, or both sampled and noised; the other values are those of the answer above.
+/// The file has digests of the proofs.
+fn sampled_answers(low_memory: bool) -> String {
+    let cases = answer::tests::known_answer_sampled(low_memory);
+    list(cases, |case| {
+        let mut fields = vec![("gains", small(&case.parameters.gains))];
+        if let Some(bernoulli) = &case.bernoulli {
+            let column = &bernoulli.columns[0];
+            let bits = &column.opening.as_ref().unwrap().values;
+            fields.push(("coins", small(bits)));
+            fields.push(("kept", base64_text(&encode_points(&column.rows))));
+        }
+        fields.extend(answer_fields(&case));
+        fields.extend(answer_proofs(&case, |proof, [_, last_state]| {
+            let digests = [
+                ("proof_bytes", proof.len().to_string()),
+                ("proof_sha256", digest_text(proof)),
+                last_state.clone(),
+            ];
+            object(&digests, "  ")
+        }));
+        object(&fields, " ")
+    })
+}
+
+fn slot_fields(slot: &Slot) -> [Field; 3] {
+    [
+        ("c_seed", element(&slot.c_seed)),
+        ("beacon", element(&slot.beacon)),
+        ("slot", element(&slot.slot)),
+    ]
+}
+
+fn record_fields(record: &Record) -> Vec<Field> {
+    let rest = [
+        ("context", element(&record.context)),
+        ("cq", element(&record.cq)),
+        ("htopk", element(&record.htopk)),
+    ];
+    [slot_fields(&record.slot), rest].concat()
+}
+
+fn answer_fields(case: &KnownAnswer) -> Vec<Field> {
+    let answer = &case.answer;
+    let of_answer = [
+        ("query", small(&answer.query)),
+        ("query_salt", element(&answer.query_salt)),
+        ("positions", small(&answer.positions)),
+        ("list_salt", element(&answer.list_salt)),
+    ];
+    [&record_fields(&case.record)[..], &of_answer].concat()
+}
+
+/// The noise proof, if there is noise, and the query proof.
+fn answer_proofs(case: &KnownAnswer, of: impl Fn(&[u8], &[Field; 2]) -> String) -> Vec<Field> {
+    let proven = case
+        .has_noise()
+        .then(|| fixed(|| case.prove_noise().unwrap()));
+    let noise_proof = proven.as_ref().map(|(noise_proof, _)| noise_proof);
+    let (proof, of_proof) = fixed(|| case.prove(noise_proof));
+    let parts = [noise_proof.map_or(&[][..], |c| &c.proof), &proof];
+    let item = Item::single(case.record, parts);
+    answer::verify(&case.index, &case.parameters, item).unwrap();
+    let mut fields = Vec::new();
+    if let Some((noise_proof, states)) = &proven {
+        fields.push(("certificate", of(&noise_proof.proof, states)));
+    }
+    fields.push(("query_proof", of(&proof, &of_proof)));
+    fields
+}
+
+fn embeddings() -> String {
+    let case = embed::tests::known_answer();
+    let statement = case.statement();
+    let (proof, states) =
+        fixed(|| embed::prove_as::<MaliciousProver>(&statement, &case.rows, &case.query).unwrap());
+    embed::verify_embed(&statement, &proof).unwrap();
+    let fields = [
+        ("tokens", statement.tokens.to_string()),
+        ("vocabulary", (case.table.layout.capacity - 1).to_string()),
+        ("dimension", case.table.dimension.to_string()),
+        ("norm_factor", statement.norm_factor.to_string()),
+        ("rows", small(&case.rows)),
+        ("table", base64_text(&case.table.encode())),
+        ("table_digest", hex_text(&case.table.digest())),
+        ("context", element(&statement.context)),
+        ("hq", element(&statement.hq)),
+        ("cq", element(&statement.cq)),
+        ("query", small(&case.query.tokens)),
+        ("query_salt", element(&case.query.query_salt)),
+        ("vector_salt", element(&case.query.vector_salt)),
+        ("proof", base64_text(&proof)),
+    ];
+    object(&[&fields[..], &states].concat(), " ")
+}
+
+fn coalitions() -> String {
+    let case = coalition::tests::known_answer();
+    let (s, w) = (&case.statement, &case.secret);
+    let ((records, blindings), of_records) = fixed(|| case.records());
+    let (pairs, of_pairs) = fixed(|| case.pairs(&records, &blindings));
+    coalition::verify_coalition(s, &records, &[&pairs]).unwrap();
+    let places = |all: &[usize]| list(all, |x| x.to_string());
+    let pair = |all: &[u64; 2]| list(all, |x| x.to_string());
+    let of = |proof: &[u8], states: &[(&str, String)]| {
+        object(&[&[("proof", base64_text(proof))], states].concat(), "  ")
+    };
+    object(
+        &[
+            ("context", hex_text(&s.context)),
+            ("dimension", s.dimension.to_string()),
+            ("cq", list(&s.cq, element)),
+            ("accounts", places(&s.accounts)),
+            ("tenants", places(&s.tenants)),
+            ("first", places(&s.first)),
+            ("theta", pair(&s.theta)),
+            ("largest", pair(&s.largest)),
+            ("room", s.class_variables.to_string()),
+            ("vectors", small(&w.vectors)),
+            ("salts", list(&w.salts, element)),
+            ("labels", places(&w.labels)),
+            ("records", of(&records, &of_records)),
+            ("pairs", of(&pairs, &of_pairs)),
+        ],
+        " ",
+    )
+}
+
+fn sampling_proof(low_memory: bool) -> String {
+    let (seed, s) = bernoulli::tests::known_answer();
+    let (noise_proof, states) = fixed(|| {
+        drawn::prove_as::<MaliciousProver, _>(&s, std::slice::from_ref(&seed), low_memory).unwrap()
+    });
+    drawn::verify(&s, &noise_proof.proof).unwrap();
+    let column = noise_proof.columns[0].opening.as_ref().unwrap();
+    let of_policy = [
+        ("capacity", s.capacity.to_string()),
+        ("bound", s.distribution.bound.to_string()),
+        ("context", hex_text(&s.context)),
+        ("seed", list(&seed.0, element)),
+    ];
+    let of_proof = [
+        ("coins", small(&column.values)),
+        ("proof", base64_text(&noise_proof.proof)),
+    ];
+    let slot = slot_fields(&s.slots[0]);
+    object(&[&of_policy[..], &slot, &of_proof, &states].concat(), " ")
+}
+
+fn list_of_a_record(low_memory: bool) -> String {
+    let case = randomized_response_records::tests::known_answer();
+    let ((proof, after), states) = fixed(|| case.prove::<MaliciousProver>(low_memory));
+    let rows = case.rows(&after);
+    randomized_response_records::verify(&case.index, &case.constants, &(case.record, rows, &proof))
+        .unwrap();
+    let of = |column: &Column| {
+        let opening = column.opening.as_ref().unwrap();
+        object(
+            &[
+                ("bits", small(&opening.values)),
+                ("blindings", list(&opening.blindings, element)),
+                ("commitments", base64_text(&encode_points(&column.rows))),
+            ],
+            "  ",
+        )
+    };
+    let (c, l) = (&case.constants, &case.witness);
+    let of_policy = [
+        ("dimension", case.index.dimension.to_string()),
+        ("capacity", case.index.layout.capacity.to_string()),
+        ("window", hex_text(&c.window)),
+        ("threshold", c.threshold.to_string()),
+        ("most", c.maximum.to_string()),
+        (
+            "rows",
+            small(&randomized_response_records::tests::rows_of_index()),
+        ),
+        (
+            "index_key",
+            hex_text(&randomized_response_records::tests::key().0),
+        ),
+        ("index", base64_text(&case.index.encode())),
+        ("index_digest", hex_text(&case.index.digest())),
+    ];
+    let of_list = [
+        ("query", small(&l.query)),
+        ("query_salt", element(&l.query_salt)),
+        ("list_salt", element(&l.list_salt)),
+        ("chance", of(&case.flips)),
+        ("kept", of(&case.sample)),
+        ("held", of(&case.disclosed)),
+        ("held_after_blindings", list(&case.blindings, element)),
+        ("held_after", base64_text(&after)),
+        ("proof", base64_text(&proof)),
+    ];
+    let record = record_fields(&case.record);
+    object(&[&of_policy[..], &record, &of_list, &states].concat(), " ")
+}
+
+/// A tenant with noise and one without: three records each, with digests of the proofs.
+fn batch_answers(low_memory: bool) -> String {
+    list([batches::small(), batches::exact()], |case| {
+        let (parts, [_, last_state]) = fixed(|| case.prove(low_memory).unwrap());
+        answer::verify(&case.index, &case.parameters, case.item(&parts)).unwrap();
+        let p = &case.parameters;
+        let records = list(case.records.iter().zip(&case.answers), |(r, a)| {
+            let of_answer = [
+                ("query", small(&a.query)),
+                ("positions", small(&a.positions)),
+            ];
+            object(&[&record_fields(r)[..], &of_answer].concat(), "   ")
+        });
+        let fields = [
+            ("dimension", case.index.dimension.to_string()),
+            ("capacity", case.index.layout.capacity.to_string()),
+            ("window", hex_text(&p.window)),
+            ("gains", small(&p.gains)),
+            ("listed", p.listed.to_string()),
+            ("index_digest", hex_text(&case.index.digest())),
+            ("records", records),
+            ("certificate_bytes", parts[0].len().to_string()),
+            ("certificate_sha256", digest_text(&parts[0])),
+            ("proof_bytes", parts[1].len().to_string()),
+            ("proof_sha256", digest_text(&parts[1])),
+            last_state,
+        ];
+        object(&fields, "  ")
+    })
+}
+
+/// A change of a message's content or weight changes these files; a change of the computation alone does not. The nonces are
+/// those of `session::Nonces` with 64 bytes of 7 as the randomness of the operating system.
+#[test]
+fn proofs_are_the_published_ones() {
+    // In low memory no other proof.
+    let of = |result: fn(bool) -> String| {
+        let [stored, anew] = [false, true].map(result);
+        assert!(stored == anew, "in low memory another proof");
+        stored
+    };
+    published(
+        "proofs",
+        &[
+            ("answer", of(answers)),
+            ("embed", embeddings()),
+            ("coalition", coalitions()),
+            ("coins", of(sampling_proof)),
+            ("sampled", of(sampled_answers)),
+            ("listing", of(list_of_a_record)),
+            ("together", of(batch_answers)),
+        ],
+    );
+}
+
+/// The same in a process that does without the processor's wide multiplication.
+#[test]
+fn proofs_are_the_published_ones_on_portable_lanes() {
+    const NAME: &str = "RAG_AUDIT_PORTABLE";
+    if std::env::var_os(NAME).is_some() {
+        return; // all of this process is
+    }
+    let done = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "test_vectors::proofs_are_the_published_ones"])
+        .env(NAME, "1")
+        .env_remove("RAG_AUDIT_WRITE_VECTORS")
+        .output()
+        .unwrap();
+    let log = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && log.contains("1 passed"), "{log}");
+}
