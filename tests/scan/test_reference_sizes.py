@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from bench.proofs import job
-from rag_audit.proofs.backends.reference import query
+from rag_audit.proofs.backends.reference import drawn, query
 from rag_audit.proofs.backends.reference.drawn import Noise, Seed
 from rag_audit.proofs.backends.reference.group import decode
 from rag_audit.proofs.backends.reference.index import Index
@@ -50,16 +50,16 @@ def test_proofs_are_accepted_where_a_size_steps(case: tuple[int, int, int, tuple
     points = commit_index(packed("b", [v for row in rows for v in row]), dimension, capacity, BLINDING_KEY)
     key = ScanKey(points, dimension, capacity, bytes(32), gains, listed, lo=0, hi=64 * dimension, lattice=64)
     vector = [(3 * j) % 15 - 7 for j in range(dimension)]
-    drawn = draw(noise_key(S0, S1, BEACON, SLOT), capacity, gains) if gains else [0] * capacity
+    noise_values = draw(noise_key(S0, S1, BEACON, SLOT), capacity, gains) if gains else [0] * capacity
     scores = [dot(vector, row) for row in rows]
     window = ScoreWindow(key.lo, key.hi, key.lattice)
-    positions = top_k([window.quantise(s) + z for s, z in zip(scores, drawn, strict=True)], listed)
+    positions = top_k([window.quantise(s) + z for s, z in zip(scores, noise_values, strict=True)], listed)
     cq, htopk = vector_commitment(7, vector), topk_commitment(8, positions)
     seed = seed_commitment(S0, S1)
     statement = Statement(ctx=5, c_seed=seed, beacon=BEACON, slot=SLOT, c_idx=key.c_idx, cq=cq, htopk=htopk)
     certificate = SlotProofJob(key, seed, BEACON, SLOT, S0, S1).run() if gains else None
     record = RecordInputs(
-        key, statement, certificate, packed("i", drawn) if gains else b"", packed("i", scores),
+        key, statement, certificate, packed("i", noise_values) if gains else b"", packed("i", scores),
         packed("b", vector), 7, 8, positions, BLINDING_KEY,
     )  # fmt: skip
     result = job(record).run()
