@@ -35,16 +35,27 @@ from rag_audit.proofs.backends.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.backends.groth16.job import RecordsJob
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, load_verification_key, proving_key
 from rag_audit.proofs.backends.groth16.shared import bound, pinned_key
-from rag_audit.proofs.backends.groth16.verifiers import ENGINES, parse_proof, proof_json, verify, verify_batch
+from rag_audit.proofs.backends.groth16.verifiers import (
+    ENGINES,
+    parse_records_proof,
+    proof_json,
+    verify,
+    verify_batch,
+)
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.field import MODULUS
-from tests.circuits.many_case import proof_job, record_inputs
+from tests.circuits.many_case import part, proof_job, record_inputs
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
 pytestmark = pytest.mark.circuits
 
 CIRCUIT = TINY.digest()
+
+
+def parsed(value: Any) -> bytes:
+    """The points of a proof of one record."""
+    return part(parse_records_proof(value, CIRCUIT, 1, field="proof"))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +80,7 @@ def key() -> VerificationKey:
 
 @pytest.fixture(scope="module")
 def raw(proofs: list[dict[str, Any]]) -> list[bytes]:
-    return [parse_proof(proof, CIRCUIT, field="proof") for proof in proofs]
+    return [parsed(proof) for proof in proofs]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -103,7 +114,7 @@ def test_job_runs_in_another_process(
 ) -> None:
     with ProcessPoolExecutor(1) as pool:
         proof = pool.submit(pickle.loads(pickle.dumps(proof_job(cases[0]))).run).result()
-    assert verify(key, parse_proof(proof, CIRCUIT, field="proof"), statements[0])
+    assert verify(key, parsed(proof), statements[0])
 
 
 def test_job_does_not_show_its_secrets(cases: list[Case]) -> None:
@@ -129,7 +140,7 @@ def test_statement_refuses_what_is_no_field_element(statements: list[Statement])
 
 
 def test_proof_form_round_trips(proofs: list[dict[str, Any]], raw: list[bytes]) -> None:
-    assert proof_json(raw[0], CIRCUIT) == proofs[0]
+    assert {**proof_json(raw[0], CIRCUIT), "records": proofs[0]["records"]} == proofs[0]
     assert json.loads(jcs(proofs[0])) == proofs[0]
 
 
@@ -164,13 +175,13 @@ def test_proof_that_is_refused(
     broken = copy.deepcopy(proofs[0])
     change(broken)
     with pytest.raises(error) as caught:
-        parse_proof(broken, CIRCUIT, field="proof")
+        parsed(broken)
     assert caught.value.field == field, fault  # type: ignore[attr-defined]
 
 
 def test_list_for_a_proof_is_refused() -> None:
     with pytest.raises(SchemaError):
-        parse_proof([], CIRCUIT, field="proof")
+        parsed([])
 
 
 def test_point_outside_the_subgroup_is_refused_by_the_verifier(
@@ -178,7 +189,7 @@ def test_point_outside_the_subgroup_is_refused_by_the_verifier(
 ) -> None:
     broken = copy.deepcopy(proofs[0])
     broken["b"] = off_subgroup()
-    proof = parse_proof(broken, CIRCUIT, field="proof")
+    proof = parsed(broken)
     for engine in ENGINES:
         with pytest.raises(EncodingError):
             verify(key, proof, statements[0], engine=engine)

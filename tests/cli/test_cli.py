@@ -40,7 +40,7 @@ def test_the_verdict_as_json(service: Shell) -> None:
 def test_two_records_of_a_tenant_share_a_proof(service: Shell) -> None:
     """`setup new` and `prove` were run with --batch 2; the other tenant has one record."""
     proofs = json.loads((service.root / "window/public/window.json").read_text())["proofs"]
-    shared = [result["retrieve"] for result in proofs.values() if "records" in result["retrieve"]]
+    shared = [result["retrieve"] for result in proofs.values() if len(result["retrieve"]["records"]) > 1]
     assert len(proofs) == 3 and len(shared) == 2 and shared[0] == shared[1]
 
 

@@ -166,6 +166,12 @@ def test_an_answer_keeps_its_lines_and_loses_what_acts(
     words = ("account", "query", "why?", "--account", tmp_path / "account", "--window", "window/public",
              "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip
     code, out, err = invoke(monkeypatch, *words)
-    assert (code, out) == (0, "a line\nanother\\x1b[2J\\u202e\n") and visible(err)
+    assert code == 0 and visible(out) and visible(err)
+    assert (
+        "reaches the policy's relevance threshold" in out
+    )  # the hostile text has nothing to do with the question
+    monkeypatch.setattr("rag_audit.cli.account.relevant", lambda documents, *_: [(d, 7) for d in documents])
+    code, out, err = invoke(monkeypatch, *words)
+    assert (code, out) == (0, "a line\nanother\\x1b[2J\\u202e\n[score band 7 of 10]\n") and visible(err)
     code, out, err = invoke(monkeypatch, *words, "--json")
     assert visible(out) and json.loads(out)["documents"][0]["text"] == document.text

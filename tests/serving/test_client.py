@@ -434,7 +434,7 @@ def test_query_search_and_receipts_over_http(served: Served, tmp_path: Path) -> 
         str(tmp_path),
     )
     assert exported["receipts"]
-    assert run("account", "search", "fever", *options) == {"documents": []}
+    assert run("account", "search", "fever", *options) == {"documents": [], "bands": []}
     for wrong in (["--socket", "x"], ["--provider-dir", "x"]):
         assert CliRunner().invoke(main, ["account", "query", "x", *options, *wrong]).exit_code == 2
     assert (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,17 +40,33 @@ class Canned:
         return {"name": self.name, "slot": str(self.slot), "tokens": self.tokens}
 
 
+@dataclass(frozen=True)
+class CannedSteps:
+    """The steps of a statement whose jobs are `Canned`."""
+
+    name: str
+    requested: list[tuple[str, int]]
+
+    chained: ClassVar[bool] = False
+    published: ClassVar[dict[str, Any]] = {}
+
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> Canned:
+        [(public, private)] = records.values()
+        self.requested.append((self.name, public.slot))
+        return Canned(self.name, public.slot, len(private.tokens))
+
+    def carried(self, proof: dict[str, Any], number: int) -> dict[str, Any]:
+        return proof
+
+    def published_keys(self) -> dict[str, Any]:
+        return self.published or {"00" * 32: self.name}
+
+
 @pytest.fixture
 def requested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Windows whose jobs are `Canned`; (statement, slot) of every job that was made."""
     result: list[tuple[str, int]] = []
-
-    def record_job(name: str, public: RecordPublic, private: RecordPrivate) -> Canned:
-        result.append((name, public.slot))
-        return Canned(name, public.slot, len(private.tokens))
-
-    monkeypatch.setattr(SYSTEM, "record_job", record_job)
-    monkeypatch.setattr(SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
+    monkeypatch.setattr(SYSTEM, "steps", lambda name, tenant, places=1: CannedSteps(name, result))
     return result
 
 
@@ -99,7 +116,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
         assert window.prove() == 2
         # Nor is another published beside proofs that are there.
         key = {"circuit": circuit}
-        monkeypatch.setattr(SYSTEM, "published_keys", lambda name, tenant: {circuit: key})
+        monkeypatch.setattr(CannedSteps, "published", {circuit: key})
         with pytest.raises(SetupError, match="the installed key belongs to another window"):
             window.export()
     assert under == [first, first, second, first, first]
