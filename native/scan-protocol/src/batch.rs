@@ -18,7 +18,7 @@
 //!     lo: 5,
 //!     hi: 60,
 //!     lattice: 32,
-//!     retained: None,
+//!     sample: None,
 //! };
 //! let [c_seed, beacon, slot, context, cq, htopk] = [1u8, 2, 3, 4, 5, 6].map(Fr::from);
 //! let record = Record { slot: Slot { c_seed, beacon, slot }, context, cq, htopk };
