@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError
-from rag_audit.models.manifest import DECLARED, without_limits
+from rag_audit.models.manifest import DECLARED, EmbedderManifest, without_limits
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 
 __all__ = [
@@ -28,9 +28,10 @@ __all__ = [
 ]
 
 DEFAULT_EMBEDDER = "wordllama-256"
+LEXICAL_EMBEDDER = "wordllama-lexical-768"
 OF_A_PLACE = ("onnx", *DECLARED)
 """Embedders without fixed files: a folder or an address defines the model."""
-EMBEDDERS = (DEFAULT_EMBEDDER, "wordllama-lexical-768", "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
+EMBEDDERS = (DEFAULT_EMBEDDER, LEXICAL_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,32 @@ class PublishedConstants:
     relevance: int | None = None
 
 
+class StaticEmbedder(Protocol):
+    """The module of an embedder whose vectors are sums of rows of a public table."""
+
+    DIMENSION: int
+    SCORE_WINDOW: tuple[int, int]
+    NORM_FACTOR: int
+    RELEVANCE: int
+    ARTEFACTS: dict[str, str]
+
+    def manifest(self, query_tokens: int, document_tokens: int, /) -> EmbedderManifest:
+        """The embedder's manifest with these token limits."""
+
+
+def _static(name: str) -> StaticEmbedder | None:
+    """The module of a static embedder, or None for another kind. Only the named module is loaded."""
+    if name == DEFAULT_EMBEDDER:
+        from rag_audit.retrieval.embedders import wordllama
+
+        return wordllama
+    if name == LEXICAL_EMBEDDER:
+        from rag_audit.retrieval.embedders import wordllama_lexical
+
+        return wordllama_lexical
+    return None
+
+
 def published_constants(name: str, model: Path | None = None) -> PublishedConstants:
     """The constants of one of `EMBEDDERS`.
 
@@ -59,15 +86,12 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
     if name in OF_A_PLACE:
         result = get_embedder(name, folder=model)
         return PublishedConstants(result.dimension, result.score_window, None)
-    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
+    static = _static(name)
+    if static is not None:
+        return PublishedConstants(static.DIMENSION, static.SCORE_WINDOW, static.NORM_FACTOR, static.RELEVANCE)
     from rag_audit.retrieval.embedders.onnx import MODELS
     from rag_audit.retrieval.embedders.quantise import published_scale, score_range
 
-    for static in (wordllama, wordllama_lexical):
-        if name == static.NAME:
-            return PublishedConstants(
-                static.DIMENSION, static.SCORE_WINDOW, static.NORM_FACTOR, static.RELEVANCE
-            )
     if name not in MODELS:
         raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), actual=name)
     known = MODELS[name]
@@ -86,14 +110,15 @@ def public_artefacts(name: str) -> dict[str, str]:
 
     :raises SetupError: the embedder is unknown to this release; the publisher of an ONNX model has to give the digests
     """
-    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
-
-    for static in (wordllama, wordllama_lexical):
-        if name == static.NAME:
-            return dict(static.ARTEFACTS)
-    raise SetupError(
-        "no artefacts of this embedder are known", field="embedder", expected=DEFAULT_EMBEDDER, actual=name
-    )
+    static = _static(name)
+    if static is None:
+        raise SetupError(
+            "no artefacts of this embedder are known",
+            field="embedder",
+            expected=DEFAULT_EMBEDDER,
+            actual=name,
+        )
+    return dict(static.ARTEFACTS)
 
 
 def public_manifest(name: str) -> dict[str, Json]:
@@ -101,14 +126,12 @@ def public_manifest(name: str) -> dict[str, Json]:
 
     :raises SetupError: as `public_artefacts`
     """
-    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
-
-    for static in (wordllama, wordllama_lexical):
-        if name == static.NAME:
-            return without_limits(static.manifest(1, 1))
-    raise SetupError(
-        "no manifest of this embedder is known", field="embedder", expected=DEFAULT_EMBEDDER, actual=name
-    )
+    static = _static(name)
+    if static is None:
+        raise SetupError(
+            "no manifest of this embedder is known", field="embedder", expected=DEFAULT_EMBEDDER, actual=name
+        )
+    return without_limits(static.manifest(1, 1))
 
 
 def get_embedder(
@@ -125,17 +148,19 @@ def get_embedder(
     :param document_tokens: the limit of tokens of a document, if not the embedder's default
     :raises SetupError: the name is unknown, an extra is not installed, or a file is missing or altered
     """
-    from rag_audit.retrieval.embedders import wordllama, wordllama_lexical
-
     limits: dict[str, Any] = {
         key: value
         for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
         if value is not None
     }
-    if name == wordllama.NAME:
-        return wordllama.WordLlama(**limits)
-    if name == wordllama_lexical.NAME:
-        return wordllama_lexical.WordLlamaLexical(**limits)
+    if name == DEFAULT_EMBEDDER:
+        from rag_audit.retrieval.embedders.wordllama import WordLlama
+
+        return WordLlama(**limits)
+    if name == LEXICAL_EMBEDDER:
+        from rag_audit.retrieval.embedders.wordllama_lexical import WordLlamaLexical
+
+        return WordLlamaLexical(**limits)
     from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
 
     place = None if folder is None else Path(folder)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_audit._internal.errors import EncodingError, SetupError
-from rag_audit.models.constants import NORM_FACTOR
+from rag_audit.models.constants import NORM_FACTOR as NORM_FACTOR
 from rag_audit.models.manifest import EmbedderManifest, StaticTable
 from rag_audit.relation.native import query_commitment
 from rag_audit.relation.scores import MAX_COMPONENT
