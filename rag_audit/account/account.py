@@ -28,7 +28,6 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.models.final_log import FinalLog
 from rag_audit.models.manifest import check_manifest, re_executable
 from rag_audit.models.models import Hex32, Identifier, Model, Positive
-from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.models.records import (
@@ -260,7 +259,7 @@ class Account:
         """How many of a window's queries the account has receipts of, how many the policy grants, and whether one more
         waits for its answer."""
         digest = window.header_digest()
-        granted = Policy.parse(window.policy, field="policy").n
+        granted = window.parsed_policy().n
         return self._answered(digest), granted, self._pending(digest) is not None
 
     def unknown(self, window: Publication, recorded: Mapping[int, str]) -> list[int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import jcs, parse_json, read_bytes
 from rag_audit._internal.durable import sync_directory
 from rag_audit._internal.errors import EncodingError, SchemaError, SizeError, StoreError
+from rag_audit.account.relevance import raw_score
 from rag_audit.models.models import Hex32, Model
 from rag_audit.models.requests import AnsweredDocument
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
@@ -102,11 +103,11 @@ class DisclosedDocuments:
         held = [document for document in self.documents.values() if document.text]
         if not held:
             return []
-        query = embedder.embed_query(question).astype("int32")
+        query = embedder.embed_query(question)
 
         def place(document: AnsweredDocument) -> tuple[bool, int, int]:
             try:
-                score = int(embedder.embed_documents([document.text])[0].astype("int32") @ query)
+                score = raw_score(query, embedder.embed_documents([document.text])[0])
             except NothingToEmbed:  # a provider may hand out whatever it committed to
                 return True, 0, document.position
             return False, -score, document.position

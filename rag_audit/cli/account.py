@@ -25,7 +25,6 @@ from rag_audit.account.relevance import BANDS, relevant
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
 from rag_audit.cli.options import flag_option, gathered, model_option, path_option, whole_number
-from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, RosterEntry
 from rag_audit.models.requests import MAX_ANSWER_BYTES, AnsweredDocument, SignedRequest
@@ -251,7 +250,7 @@ def search(
         with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
             window = client.publication()
     window.check()
-    count = top_k or Policy.parse(window.policy, field="policy").top_k
+    count = top_k or window.parsed_policy().top_k
     embedder = embedder_of(window, model)
     documents = Account(directory).disclosed_documents(window).best(text, embedder, count)
     bands = _bands(documents, text, embedder, window)

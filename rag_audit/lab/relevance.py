@@ -37,7 +37,7 @@ def measure(sample: Sample, share: float = SHARE) -> Threshold:
     :param sample: public passages and questions with known answers
     :param share: in (0, 1]
     """
-    scores = sample.queries.astype(np.int32) @ sample.index.rows.astype(np.int32).T
+    scores = np.stack([sample.index.scores(query) for query in sample.queries])
     own = np.array([scores[i, [*places]].max() for i, places in enumerate(sample.relevant)])
     # The k-th largest own score, with k = share of the questions, rounded up.
     count = int(np.ceil(share * len(own)))

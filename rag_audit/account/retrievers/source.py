@@ -19,7 +19,6 @@ from rag_audit.account.relevance import BANDS, relevant
 from rag_audit.account.retrievers.evidence import KEY, Evidence
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.passage import name_of
-from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import Answer, AnsweredDocument
 from rag_audit.retrieval.embedders import Embedder
@@ -169,7 +168,7 @@ class Source:
         response, the best of all documents that it received."""
         record = check_receipt(answer.receipt, window, self._key).record
         documents = [d for d in answer.documents if d.text]
-        policy = Policy.parse(window.policy, field="policy")
+        policy = window.parsed_policy()
         maximum = self.top_k or policy.top_k
         if record.disclosed_set is not None:
             documents = self._party.disclosed_documents(window).best(
