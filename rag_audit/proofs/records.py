@@ -134,7 +134,7 @@ class Records(Generic[Key, Item]):
         return self.steps.chained
 
     def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
-        """See `RecordProofs.prove`. A column that was drawn ahead belongs to one slot, and helps no proof for several
+        """See `RecordProofs.prove`. A precomputed noise proof belongs to one slot, and helps no proof for several
         records."""
         if len(witness) > 1:
             witness = [replace(private, noise_proof=lambda: None) for private in witness]

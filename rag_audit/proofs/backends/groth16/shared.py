@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -183,7 +184,7 @@ def bound(job: BoundTo) -> BoundTo:
 
 
 @dataclass(frozen=True)
-class CircuitProofs(Generic[AnyInstance]):
+class CircuitProofs(ABC, Generic[AnyInstance]):
     """The common part of this system's `RecordSteps`: a circuit, whose key a verifier pins."""
 
     instance: AnyInstance
@@ -198,12 +199,12 @@ class CircuitProofs(Generic[AnyInstance]):
         """See `RecordSteps.chained`."""
         return False
 
+    @abstractmethod
     def joined(self, records: Sequence[PublicValues]) -> PublicValues:
         """The public values of one proof for these records, in the proof's order.
 
         :raises SchemaError: the records cannot share a proof
         """
-        raise NotImplementedError
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
         """See `RecordSteps.carried`: a proof is short, and every record carries it."""

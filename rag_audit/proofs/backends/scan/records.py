@@ -6,6 +6,7 @@ The first record of a proof carries it. The other records name it by its digest,
 from __future__ import annotations
 
 import base64
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
@@ -89,7 +90,7 @@ def proof_digest(parts: Sequence[bytes]) -> bytes:
 
 
 @dataclass(frozen=True)
-class NativeChecker(Generic[AnyKey, Item]):
+class NativeChecker(ABC, Generic[AnyKey, Item]):
     """Verifies items under a key with a named engine (`batch.Checker`); "reference" is the second verifier, any other
     engine the native one."""
 
@@ -101,9 +102,9 @@ class NativeChecker(Generic[AnyKey, Item]):
         """See `Checker.slow`."""
         return self.engine in engines()[1:]
 
+    @abstractmethod
     def batch(self, engine: Engine) -> NativeBatch[Item]:
         """The engine's batch of these items."""
-        raise NotImplementedError
 
     def failures(self, items: Sequence[Item], /) -> Failures:
         """See `Checker.failures`."""
@@ -111,7 +112,7 @@ class NativeChecker(Generic[AnyKey, Item]):
 
 
 @dataclass(frozen=True)
-class ScanProofs(Generic[AnyKey]):
+class ScanProofs(ABC, Generic[AnyKey]):
     """The common part of this system's `RecordSteps`.
 
     :param tenant: the tenant
@@ -124,22 +125,22 @@ class ScanProofs(Generic[AnyKey]):
     """See `RecordSteps.chained`: records of any accounts share a proof, and the last may be for fewer."""
 
     @property
+    @abstractmethod
     def form(self) -> Form:
         """The proofs' form in files."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def commitment(self) -> str:
         """The digest under which a window publishes the key's points, 64 hexadecimal digits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def points(self) -> bytes:
         """The key's points, on the provider's machine."""
-        raise NotImplementedError
 
+    @abstractmethod
     def key(self, points: bytes) -> AnyKey:
         """The key with these points."""
-        raise NotImplementedError
 
     def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
         """See `RecordSteps.carried`."""
