@@ -42,7 +42,7 @@ Read = Callable[[Reader], object]
 
 @dataclass
 class Heard:
-    """What a run says and claims, in order."""
+    """The messages and claims of a run, in their order."""
 
     entries: list[str] = field(default_factory=list)
     """As the published traces have it: kind, length and label of a message, or the claim's name."""

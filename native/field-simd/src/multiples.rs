@@ -35,7 +35,7 @@ impl Multiples {
         out
     }
 
-    /// What a digit stands for.
+    /// The odd multiple that a digit of the signed representation selects.
     fn entry(&self, digit: u8) -> G1Affine {
         let [x, y] = [0, 1].map(|c| Fq::new_unchecked(BigInt(scan(&self.0[c], digit))));
         let negative = usize::from(digit) < ENTRIES;

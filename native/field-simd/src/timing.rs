@@ -5,7 +5,7 @@ use ark_std::rand::{Rng, SeedableRng};
 
 /// What a steady function stays below, however busy the machine is. Chance alone gives 5 once in a million times.
 pub const STEADY: f64 = 20.0;
-/// What one that depends on its input exceeds.
+/// The statistic of a function whose time depends on its input exceeds this value.
 pub const UNSTEADY: f64 = 60.0;
 /// Runs that are not measured: the first ones make tables.
 const WARMING: usize = 20;

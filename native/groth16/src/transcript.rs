@@ -351,7 +351,7 @@ impl Beacon {
     }
 }
 
-/// What a contribution says of itself.
+/// The parameters that a contribution states: the name of its contributor, and a beacon if it used one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
     pub name: String,

@@ -1,4 +1,4 @@
-//! What the core refuses, and why: the field, what was expected there and what was found.
+//! Errors of the core: each names the field, the expected and the actual value.
 
 /// A malformed input. Never a bug of the core itself: those panic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -350,7 +350,7 @@ pub fn product(a: __m512i, b: __m512i) -> Form {
     })
 }
 
-/// What is known of the inputs beside their intervals.
+/// States a fact about an input that its interval does not express: bounds of a linear form.
 pub fn suppose(pivot: __m512i, form: Form, low: impl Into<BigInt>, high: impl Into<BigInt>) {
     let atom = with(|state| {
         *state.words[pivot.0]
