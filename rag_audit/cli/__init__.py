@@ -34,6 +34,10 @@ COMMANDS = {
         "rag_audit.cli.window.close",
         "Close a window; a second run adds the witnesses' cosignatures on the final checkpoint.",
     ),
+    "provider count": (
+        "rag_audit.cli.count.count",
+        "Count the documents in the folder DOCS, and estimate the time to embed them.",
+    ),
     "provider diff": (
         "rag_audit.cli.diff.diff",
         "List the differences between the documents of --docs and the window in DIRECTORY.",

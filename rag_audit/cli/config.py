@@ -35,6 +35,7 @@ VALUES: dict[str, Callable[[RunConfig], dict[str, Value]]] = {
     "documents": lambda config: {
         "docs": config.path(config.told.documents.folder),
         "text_alone": config.told.documents.text_alone,
+        "document_column": config.told.documents.document_column,
         "chunk": config.told.documents.chunk,
         "overlap": config.told.documents.overlap,
         "headings": config.told.documents.headings,

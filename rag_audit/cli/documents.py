@@ -17,7 +17,7 @@ from rag_audit.retrieval.sources.columns import Columns, documents
 from rag_audit.retrieval.sources.copying import copied
 from rag_audit.retrieval.sources.model import Asked
 from rag_audit.retrieval.sources.reading import rows
-from rag_audit.retrieval.texts import Document, load_directory
+from rag_audit.retrieval.texts import DOCUMENT_COLUMN, DocumentPart, load_directory
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,30 @@ class Reading:
     """The options of a command that reads a folder of documents."""
 
     text_alone: bool
+    document_column: str
     cutting: Cutting
     skip_unreadable: bool
 
     @classmethod
-    def of(cls, text_alone: bool, chunk: int, overlap: int, headings: bool, skip_unreadable: bool) -> Reading:
+    def of(
+        cls,
+        text_alone: bool,
+        document_column: str,
+        chunk: int,
+        overlap: int,
+        headings: bool,
+        skip_unreadable: bool,
+    ) -> Reading:
         """The object for the values of the options."""
-        return cls(text_alone, Cutting(chunk, overlap, headings), skip_unreadable)
+        return cls(text_alone, document_column, Cutting(chunk, overlap, headings), skip_unreadable)
 
-    def load(self, folder: Path, inventory: Inventory) -> dict[str, list[Document]]:
+    def load(self, folder: Path, inventory: Inventory) -> dict[str, list[DocumentPart]]:
         """The documents of each tenant (`load_directory`). The method records and prints the documents that were
         read and the parts that were omitted."""
         documents = load_directory(
             folder,
             text_alone=self.text_alone,
+            document_column=self.document_column,
             cutting=self.cutting,
             skip_unreadable=self.skip_unreadable,
             inventory=inventory,
@@ -54,6 +64,12 @@ reading_options = gathered(
     flag_option(
         "--text-alone",
         help="return only texts: without the other fields of the lines of <tenant>.jsonl, and without files' names",
+    ),
+    default_option(
+        "--document-column",
+        default=DOCUMENT_COLUMN,
+        help="the field of a line of <tenant>.jsonl that names its document: lines with one value are one document; a"
+        " line without `id` is a document of its own",
     ),
     default_option(
         "--chunk",
@@ -123,16 +139,17 @@ def documents_(
     """
     if (tenant is None) == (columns.tenant is None):
         raise click.UsageError("give one of --tenant and --tenant-column")
-    show, inventory = progress("documents"), Inventory()
+    show, inventory, done = progress("documents"), Inventory(), 0
     request = Asked(source, query, texts, columns.unused)
     with closing(rows(request)) as read:
         lines = documents(read, columns, inventory, skip=skip_unreadable)
         for _ in copied(lines, out, tenant, source=request.shown, inventory=inventory):
-            if (done := inventory.documents.total()) % 1000 == 0:
+            done += 1
+            if done % 1000 == 0:
                 show(done, done)
     for line in inventory.lines():
         say(line)
-    counts = dict(sorted(inventory.documents.items()))
+    counts = {name: inventory.sizes(name).positions for name in sorted(inventory.documents)}
     named = "; ".join(f"{name} {count}" for name, count in counts.items())
     value = {"documents": counts, "out": str(out), "inventory": inventory.as_json()}
     emit(value, as_json, [f"documents: {named}", f"out: {out}"])

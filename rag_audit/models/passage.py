@@ -1,4 +1,4 @@
-"""A document as the provider commits to it and returns it: its text and its metadata."""
+"""A passage: the text and metadata at one position of an index, as the provider commits to them and returns them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ the same bytes."""
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One document of an index.
+    """The content of one position of an index. A document consists of one or more passages.
 
     Only its text is embedded. The commitment covers its metadata, for example an id and a source, with the text. The
     provider returns the metadata only with the text, so an account sees that both equal the document that was committed
@@ -30,13 +30,15 @@ class Passage:
 
     :param metadata: canonical JSON of an object with at least one field (`of` makes it); None for a document without
         metadata
-    :param place: the file or address that the provider read it from, for errors; documents that differ only in this are
-        equal
+    :param place: the file or address that the provider read it from, for errors
+    :param document: the key of the passage's document: passages of a tenant with equal keys are one document; None for
+        a passage that is a document of its own. Passages that differ only in place and document are equal
     """
 
     text: str
     metadata: bytes | None = None
     place: str | None = dataclass_field(default=None, compare=False, repr=False)
+    document: str | None = dataclass_field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, text: str, metadata: Mapping[str, Json] | None = None, *, field: str = "document") -> Self:

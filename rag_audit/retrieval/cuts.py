@@ -23,21 +23,22 @@ _SHOWN = 3
 
 
 def describe_repeated_ids(documents: Mapping[str, Sequence[Passage]]) -> Iterator[str]:
-    """A line for each tenant with several documents that have the same id in their metadata.
+    """A line for each tenant with several passages that have the same id in their metadata.
 
-    Such documents are committed and returned like all others, but a program that joins answers takes them for one
-    document.
+    Such passages are committed and returned like all others, but a program that joins answers takes them for one
+    passage.
 
     :param documents: documents by tenant
     """
     for tenant, own in documents.items():
         if result := repeated_names(own):
-            named = [f"{brief(name)} on {len(places)} documents, the first of them numbers {places[0]} and {places[1]}"
+            named = [f"{brief(name)} on {len(places)} passages, the first of them numbers {places[0]} and {places[1]}"
                      for name, places in list(result.items())[:_SHOWN]]  # fmt: skip
             more = f"; {len(result) - _SHOWN} more" if len(result) > _SHOWN else ""
             yield (
-                f"{len(result)} ids in the metadata of {tenant} stand on several documents, which programs that join"
-                f" answers take for one: {'; '.join(named)}{more}; give each document an id of its own"
+                f"{len(result)} ids in the metadata of {tenant} stand on several passages, and programs that join"
+                f" answers show only one of them: {'; '.join(named)}{more}; give each passage an id of its own, and"
+                " name its document in another field (--document-column)"
             )
 
 
@@ -111,8 +112,9 @@ def embeddable(
             run = list(enumerate(own[first : first + _EMBEDDED], first))
             while error := _refusal(embedder, [document.text for _, document in run]):
                 number, document = run.pop(document_number(error) or 0)
-                inventory.omit(document.name_in(tenant, number), error.message, error.actual)
-                inventory.documents[tenant] -= 1
+                name = document.name_in(tenant, number)
+                inventory.omit(name, error.message, error.actual)
+                inventory.discount(tenant, document, name)
             kept[tenant] += [document for _, document in run]
     return kept
 

@@ -7,9 +7,12 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from statistics import median_low
+from typing import Any, Self
 
+from rag_audit._internal.errors import brief
 from rag_audit._internal.printable import printable
+from rag_audit.models.passage import Passage
 from rag_audit.retrieval.parsing.results import DocumentsError
 
 SHOWN = 10
@@ -40,35 +43,88 @@ class Entry:
         return self.name if self.actual is None else f"{self.name} ({self.actual})"
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """The documents of a tenant, and the positions that they need: one for each passage.
+
+    :param largest: the key of the document with the largest number of positions; None without documents
+    :param maximum: the positions of the largest document
+    :param median: the positions of the document in the middle of all documents in the order of their sizes, the smaller
+        one of two
+    """
+
+    documents: int
+    positions: int
+    largest: str | None
+    maximum: int
+    median: int
+
+    @classmethod
+    def of(cls, documents: Counter[str]) -> Self:
+        """The sizes for the number of positions of each document."""
+        if not documents:
+            return cls(0, 0, None, 0, 0)
+        largest = max(documents, key=lambda key: documents[key])
+        return cls(
+            len(documents), documents.total(), largest, documents[largest], median_low(documents.values())
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """The sizes for programs."""
+        return {"documents": self.documents, "positions": self.positions, "largest": self.largest,
+                "largest_positions": self.maximum, "median_positions": self.median}  # fmt: skip
+
+    def __str__(self) -> str:
+        """The sizes for people, with the largest document only if it has several positions."""
+        text = f"{_number(self.documents, 'document')} in {_number(self.positions, 'position')}"
+        if self.maximum < 2:
+            return text
+        return f"{text} (median {self.median}, largest {self.maximum}: {brief(self.largest)})"
+
+
 @dataclass
 class Inventory:
     """The outcome of one reading of documents.
 
-    :param documents: the number of documents that were read, by tenant
+    :param documents: the number of positions that each document needs, by tenant and by the document's key
     :param sources: the number of files that they came from, by tenant; empty where the source is a table or database
     :param cut: documents with text or metadata that is used only in part
     :param omitted: files, parts of files, lines, rows and columns that are in no document
-    :param repeated: documents that have the text of an earlier document of their tenant; they are read as well
+    :param repeated: passages that have the text of an earlier passage of their tenant; they are read as well
     """
 
-    documents: Counter[str] = field(default_factory=Counter)
+    documents: dict[str, Counter[str]] = field(default_factory=dict)
     sources: Counter[str] = field(default_factory=Counter)
     cut: list[Entry] = field(default_factory=list)
     omitted: list[Entry] = field(default_factory=list)
     repeated: list[Entry] = field(default_factory=list)
     _digests: dict[str, set[bytes]] = field(default_factory=dict, repr=False, compare=False)
 
-    def count(self, tenant: str, name: str, text: str) -> None:
-        """Note a document that was read, and whether an earlier document of its tenant has the same text.
-
-        :param name: the document's place
-        """
-        self.documents[tenant] += 1
+    def count(self, tenant: str, passage: Passage) -> None:
+        """Note a passage that was read, and whether an earlier passage of its tenant has the same text."""
+        own = self.documents.setdefault(tenant, Counter())
+        name = passage.name_in(tenant, own.total())
+        own[passage.document or name] += 1
         digests = self._digests.setdefault(tenant, set())
-        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        digest = hashlib.sha256(passage.text.encode("utf-8", "surrogatepass")).digest()
         if digest in digests:
-            self.repeat(name, "the text of an earlier document of the tenant")
+            self.repeat(name, "the text of an earlier passage of the tenant")
         digests.add(digest)
+
+    def discount(self, tenant: str, passage: Passage, name: str) -> None:
+        """Note that a passage which was read gets no position.
+
+        :param name: the passage's name for errors (`Passage.name_in`)
+        """
+        key = passage.document or name
+        own = self.documents.get(tenant, Counter())
+        own[key] -= 1
+        if own[key] <= 0:
+            del own[key]
+
+    def sizes(self, tenant: str) -> Sizes:
+        """The documents and positions of a tenant."""
+        return Sizes.of(self.documents.get(tenant, Counter()))
 
     def omit(self, name: str, reason: str, actual: object = None) -> None:
         """Note a file or a part of it that is in no document."""
@@ -86,8 +142,9 @@ class Inventory:
         """The whole inventory for programs."""
         return {
             "read": {
-                tenant: {"documents": count} | ({"files": self.sources[tenant]} if self.sources else {})
-                for tenant, count in sorted(self.documents.items())
+                tenant: self.sizes(tenant).as_json()
+                | ({"files": self.sources[tenant]} if self.sources else {})
+                for tenant in sorted(self.documents)
             },
             "cut": [entry.as_json() for entry in self.cut],
             "omitted": [entry.as_json() for entry in self.omitted],
@@ -95,13 +152,18 @@ class Inventory:
         }
 
     def lines(self) -> Iterator[str]:
-        """The inventory for people: a line for the documents that were read, and a line for each other reason with its
-        count and up to `SHOWN` names.
+        """The inventory for people: lines for up to `SHOWN` tenants with their documents and positions, a line for all
+        other tenants, and a line for each other reason with its count and up to `SHOWN` names.
         """
-        total, files = self.documents.total(), self.sources.total()
-        counts = [f"{tenant} {count}" for tenant, count in sorted(self.documents.items())]
-        of = f" of {_number(files, 'file')}" if files else ""
-        yield f"read {_number(total, 'document')}{of}" + (f": {_some(counts, len(counts))}" if counts else "")
+        tenants = sorted(self.documents)
+        for tenant in tenants[:SHOWN]:
+            files = f" from {_number(self.sources[tenant], 'file')}" if self.sources[tenant] else ""
+            yield f"read {tenant}: {self.sizes(tenant)}{files}"
+        if others := tenants[SHOWN:]:
+            total = Sizes.of(
+                Counter({f"{t}/{key}": n for t in others for key, n in self.documents[t].items()})
+            )
+            yield f"read {_number(len(others), 'other tenant')}: {total}"
         yield from grouped("omitted", self.omitted)
         yield from grouped("cut", self.cut)
         yield from grouped("repeated", self.repeated)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.characters import refuse_nul
 from rag_audit._internal.errors import RagAuditError, SchemaError, SetupError
-from rag_audit._internal.jsonlines import parse_row, text_lines
+from rag_audit._internal.jsonlines import JsonNumber, parse_row, text_lines
 from rag_audit.models.models import Identifier
 from rag_audit.models.passage import Passage
 from rag_audit.retrieval.chunks import Cutting, chunks
@@ -31,18 +33,22 @@ from rag_audit.retrieval.readers import (
 
 DEFAULT_CUTTING = Cutting()
 DEFAULT_TENANT = "default"
+DOCUMENT_COLUMN = "id"
+"""The field of a line that names its document by default."""
 LINES = ".jsonl"
 _PARTS = ("page", "slide", "sheet")
 """The name of a file's section in errors."""
 
 
 @dataclass(frozen=True)
-class Document:
-    """One text that can be retrieved.
+class DocumentPart:
+    """The text of one position: a whole document, or a part of one.
 
     :param id: unique in its collection
     :param group: the tenant it belongs to
     :param title: its name for people; for a docstring the name of the object, `str.rsplit`
+    :param document: the key of its document, which all parts of the document share: the path of a file, or the value
+        of a column (`load_directory`)
     :param metadata: the metadata returned with the text in an answer, in the form of `Passage`
     :param place: the place it was read from, for errors: the file with the line, the page or the chunk
     """
@@ -51,34 +57,41 @@ class Document:
     group: str
     title: str
     text: str
+    document: str
     metadata: bytes | None = None
     place: str | None = None
 
     @property
     def passage(self) -> Passage:
-        """The document as it is committed to."""
-        return Passage(self.text, self.metadata, self.place or self.title)
+        """The part as it is committed to."""
+        return Passage(self.text, self.metadata, self.place or self.title, self.document)
 
 
 def load_directory(
     path: Path,
     *,
     text_alone: bool = True,
+    document_column: str = DOCUMENT_COLUMN,
     cutting: Cutting = DEFAULT_CUTTING,
     skip_unreadable: bool = False,
     inventory: Inventory | None = None,
-) -> dict[str, list[Document]]:
-    """Read the documents of each tenant. If `path` has ``<tenant>.jsonl`` files at its top, each of their lines
-    ``{"text": ..}`` is one document, which is not cut; the line's other fields (and the fields of `metadata`, an
-    object) are its metadata. Otherwise the function reads the files below `path` with a suffix in `SUFFIXES`, and cuts
-    them into chunks of whole paragraphs. A chunk is a part of its file's text, line for line. Its metadata are an `id`,
-    the file as `source`, and the data in the file: a page, a title, the headings above it.
+) -> dict[str, list[DocumentPart]]:
+    """Read the documents of each tenant in parts; each part gets a position of the index.
+
+    If `path` has ``<tenant>.jsonl`` files at its top, each of their lines ``{"text": ..}`` is one part, which is not
+    cut; the line's other fields (and the fields of `metadata`, an object) are its metadata. Lines with the same value
+    in the field `document_column` are one document. A line without the field `id` is a document whose key is its text.
+
+    Otherwise the function reads the files below `path` with a suffix in `SUFFIXES`. Each file is one document, and the
+    function cuts it into chunks of whole paragraphs. A chunk is a part of its file's text, line for line. Its metadata
+    are an `id`, the file as `source`, and the data in the file: a page, a title, the headings above it.
 
     Each folder at the top is a tenant; files at the top belong to the tenant `default`. The inventory names everything
     else in the folder: hidden files and folders, links to folders, files of other kinds, and other files in a folder
     with ``<tenant>.jsonl`` files.
 
     :param text_alone: whether to drop the metadata of documents
+    :param document_column: the field of a line that names its document; every line must have a field other than `id`
     :param skip_unreadable: whether to omit a file, folder or line that is unreadable or contains no text; otherwise the
         error is raised
     :param inventory: records the documents that were read and the parts that were omitted
@@ -89,7 +102,9 @@ def load_directory(
     :raises SchemaError: a line has no text, or has a field both inside and outside `metadata`
     :raises SizeError: a document's metadata is larger than `MAX_METADATA_BYTES`
     """
-    return _Loading(path, text_alone, cutting, skip_unreadable, inventory or Inventory()).load()
+    return _Loading(
+        path, text_alone, document_column, cutting, skip_unreadable, inventory or Inventory()
+    ).load()
 
 
 @dataclass
@@ -98,14 +113,15 @@ class _Loading:
 
     path: Path
     text_alone: bool
+    document_column: str
     cutting: Cutting
     skip_unreadable: bool
     inventory: Inventory
 
-    def load(self) -> dict[str, list[Document]]:
+    def load(self) -> dict[str, list[DocumentPart]]:
         files = list(self._files())
         lists = [file for file in files if file.suffix.lower() == LINES and file.parent == self.path]
-        tenants: dict[str, list[Document]] = {}
+        tenants: dict[str, list[DocumentPart]] = {}
         if lists:
             read = set(lists)
             self._note_beside(file for file in files if file not in read)
@@ -127,7 +143,7 @@ class _Loading:
 
     # -- one JSON Lines file for each tenant --------------------------------------------------------------------
 
-    def _read_lists(self, lists: Iterable[Path], tenants: dict[str, list[Document]]) -> None:
+    def _read_lists(self, lists: Iterable[Path], tenants: dict[str, list[DocumentPart]]) -> None:
         for file in lists:
             tenant = tenant_id(file.stem, file)
             if tenant in tenants:
@@ -146,10 +162,10 @@ class _Loading:
             tenants[tenant] = result
             self.inventory.sources[tenant] += 1
 
-    def _lines(self, file: Path) -> Iterator[Document]:
+    def _lines(self, file: Path) -> Iterator[DocumentPart]:
         for place, number, line in text_lines(file):
             try:
-                document = _line(file.stem, f"{file.name}#{number}", place, line, self.text_alone)
+                document = _line(file.stem, f"{file.name}#{number}", place, line, self)
             except RagAuditError as exc:
                 self._refuse(exc)
                 continue
@@ -166,7 +182,7 @@ class _Loading:
 
     # -- a folder of files for each tenant ----------------------------------------------------------------------
 
-    def _read_files(self, files: Iterable[Path], tenants: dict[str, list[Document]]) -> None:
+    def _read_files(self, files: Iterable[Path], tenants: dict[str, list[DocumentPart]]) -> None:
         before = None
         with FileReader() as reader:
             for file in files:
@@ -189,7 +205,7 @@ class _Loading:
                 tenants.setdefault(tenant, []).extend(documents)
                 self.inventory.sources[tenant] += 1
 
-    def _file(self, reader: FileReader, file: Path, tenant: str) -> Iterator[Document]:
+    def _file(self, reader: FileReader, file: Path, tenant: str) -> Iterator[DocumentPart]:
         """The documents of a file."""
         source = file.relative_to(self.path).as_posix()
         if not _is_unicode(source):
@@ -217,7 +233,7 @@ class _Loading:
                     self.inventory.shorten(
                         place, f"a heading has more than {MAX_NAME} characters; metadata keep those"
                     )
-            yield Document(title, tenant, title, chunk.text, metadata, place)
+            yield DocumentPart(title, tenant, title, chunk.text, source, metadata, place)
         self._note_parts(source, read.omitted)
 
     def _note_parts(self, source: str, omitted: Iterable[Omission]) -> None:
@@ -248,10 +264,10 @@ class _Loading:
     def _inside(self, path: Path) -> str:
         return path.relative_to(self.path).as_posix()
 
-    def _note_read(self, tenant: str, documents: Iterable[Document]) -> None:
+    def _note_read(self, tenant: str, documents: Iterable[DocumentPart]) -> None:
         for document in documents:
-            self.inventory.count(tenant, document.place or document.title, document.text)
-        self.inventory.documents.setdefault(tenant, 0)
+            self.inventory.count(tenant, document.passage)
+        self.inventory.documents.setdefault(tenant, Counter())
 
     def _files(self) -> Iterator[Path]:
         """All files below the folder in the order of their names. The files of a folder come before the files of its
@@ -358,7 +374,7 @@ def tenant_id(name: str, place: Path | str) -> str:
     return name
 
 
-def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> Document:
+def _line(tenant: str, name: str, place: str, line: bytes, loading: _Loading) -> DocumentPart:
     value = parse_row(line, source=place)
     text = value.pop("text", None)
     if not isinstance(text, str):
@@ -368,8 +384,34 @@ def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> 
         raise NoTextError("the line contains no text", field=place, expected="text with a visible character",
                           hint="remove the line, or omit it with --skip-unreadable")  # fmt: skip
     refuse_nul(text, source=place)
-    fields = {} if text_alone else _metadata(value, place)
-    return Document(name, tenant, name, text, Passage.of(text, fields, field=place).metadata, place)
+    document = document_key(value, text, loading.document_column, field=place)
+    fields = {} if loading.text_alone else _metadata(value, place)
+    metadata = Passage.of(text, fields, field=place).metadata
+    return DocumentPart(name, tenant, name, text, document, metadata, place)
+
+
+def document_key(line: Mapping[str, object], text: str, column: str = DOCUMENT_COLUMN, *, field: str) -> str:
+    """The key of a line's document: the value of a column, or else the digest of the text.
+
+    Only the default column may be missing. The line is then a document of its own: a copy of its text is the same
+    document, and an edited text is another document.
+
+    :param line: the fields of the line, which may have others in an object `metadata`
+    :param field: the line's name in errors
+    :raises DocumentsError: the column is missing, or its value is neither text nor a number
+    """
+    inner = line.get("metadata")
+    value = line.get(column, inner.get(column) if isinstance(inner, Mapping) else None)
+    if isinstance(value, str | int | JsonNumber) and not isinstance(value, bool):
+        key = value.text if isinstance(value, JsonNumber) else str(value)
+        if has_text(key):
+            return key
+    if column == DOCUMENT_COLUMN:
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    raise DocumentsError("the line names no document", field=f"{field}.{column}",
+                         expected="text with a visible character, or a number",
+                         actual="no such field" if value is None else "another value",
+                         hint="--document-column names the field with the key of a line's document")  # fmt: skip
 
 
 def _metadata(others: dict[str, object], place: str) -> dict[str, Json]:

@@ -17,7 +17,7 @@ from rag_audit.cli.demo.own import capacity, own_questions, own_texts, sentences
 from rag_audit.estimate.clusters import estimate
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.readers import DocumentsError
-from rag_audit.retrieval.texts import Document
+from rag_audit.retrieval.texts import DocumentPart
 
 pytest.importorskip("wordllama")
 THETA = (4, 5)
@@ -34,8 +34,11 @@ def embedder() -> Embedder:
     return get_embedder(query_tokens=24)
 
 
-def documents(*texts: str, tenant: str = "default") -> list[Document]:
-    return [Document(f"{tenant}#{n}", tenant, f"{tenant}#{n}", text) for n, text in enumerate(texts, 1)]
+def documents(*texts: str, tenant: str = "default") -> list[DocumentPart]:
+    return [
+        DocumentPart(f"{tenant}#{n}", tenant, f"{tenant}#{n}", text, str(n))
+        for n, text in enumerate(texts, 1)
+    ]
 
 
 def two(*tenants: str) -> list[tuple[str, str]]:

@@ -441,7 +441,7 @@ def test_the_documents_of_a_list_are_counted(files: Path, beside: bool) -> None:
         (folder / "notes.txt").write_text("Notes.")
     done = explore_of(files, folder, "--tenant", "law")
     assert done.exit_code == 0, done.output
-    assert "rag-audit: read 4 documents of 1 file: law 4\n" in done.stderr
+    assert "rag-audit: read law: 4 documents in 4 positions from 1 file\n" in done.stderr
     assert ("omitted 1: only law.jsonl is read: notes.txt" in done.stderr) == beside
 
 
@@ -450,8 +450,8 @@ def test_a_single_file_s_documents_are_counted_and_its_repeated_texts_named(file
         file.write(json.dumps({"id": "again", "text": TEXTS["tea"]}) + "\n")
     done = explore_of(files, files / "docs.jsonl")
     assert done.exit_code == 0, done.output
-    assert "read 5 documents of 1 file: docs 5" in done.stderr
-    assert "repeated 1: the text of an earlier document of the tenant: docs.jsonl, line 5" in done.stderr
+    assert "read docs: 5 documents in 5 positions from 1 file" in done.stderr
+    assert "repeated 1: the text of an earlier passage of the tenant: docs.jsonl, line 5" in done.stderr
 
 
 def test_lines_that_cannot_be_read_stop_or_are_named(files: Path) -> None:
@@ -462,7 +462,7 @@ def test_lines_that_cannot_be_read_stop_or_are_named(files: Path) -> None:
     assert explore_of(files, files / "docs.jsonl").exit_code == 2
     done = explore_of(files, files / "docs.jsonl", "--skip-unreadable")
     assert done.exit_code == 0, done.output
-    assert "read 4 documents of 1 file: docs 4" in done.stderr
+    assert "read docs: 4 documents in 4 positions from 1 file" in done.stderr
     for place in ("line 5", "line 6", "line 7", "line 8"):
         assert f": docs.jsonl, {place}" in done.stderr
 

@@ -331,7 +331,7 @@ def test_a_document_that_cannot_be_read_keeps_the_window_from_being_made_or_is_l
     run = play.supervisor()
     assert "open w-1" in play.settle(run)
     assert any("omitted 1: the line is not a document: law.jsonl, line 6" in line for line in play.said)
-    assert any("read 9 documents of 2 files: law 5; medicine 4" in line for line in play.said)
+    assert any("read law: 5 documents in 5 positions from 1 file" in line for line in play.said)
     run.stop(1)
 
 

@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,8 @@ from rag_audit.cli import main
 from rag_audit.errors import RagAuditError
 from rag_audit.retrieval import texts
 from rag_audit.retrieval.chunks import Cutting
+from rag_audit.retrieval.embedders import Embedder, NothingToEmbed, get_embedder
+from rag_audit.retrieval.embedders.base import Vectors
 from rag_audit.retrieval.inventory import SHOWN, Inventory, NoDocumentsError
 from rag_audit.retrieval.readers import MAX_NAME, DocumentsError, Omission, ReadFile, Section
 from rag_audit.retrieval.texts import load_directory
@@ -35,6 +37,12 @@ def read(folder: Path, **options: bool) -> Inventory:
     return inventory
 
 
+def sizes(largest: str, *, documents: int = 1) -> dict[str, object]:
+    """The sizes of a tenant whose documents have one position each."""
+    return {"documents": documents, "positions": documents, "largest": largest,
+            "largest_positions": 1, "median_positions": 1}  # fmt: skip
+
+
 def omitted(inventory: Inventory) -> dict[str, str]:
     return {entry.name: entry.reason for entry in inventory.omitted}
 
@@ -50,8 +58,8 @@ def test_everything_that_is_not_read_is_named(tmp_path: Path) -> None:
     (folder / "law" / "linked.txt").symlink_to(tmp_path / "elsewhere" / "bail.txt")
     inventory = read(folder)
     assert inventory.as_json()["read"] == {
-        "hr": {"documents": 1, "files": 1},
-        "law": {"documents": 3, "files": 3},
+        "hr": {**sizes("hr/leave.txt"), "files": 1},
+        "law": {**sizes("law/linked.txt", documents=3), "files": 3},
     }
     hidden = "the name begins with a dot, which hides it"
     assert omitted(inventory) == {
@@ -108,7 +116,7 @@ def test_a_file_that_looks_like_a_document_and_yields_no_text_stops_or_is_named(
         read(tmp_path)
     assert caught.value.field == str(tmp_path / name)
     inventory = read(tmp_path, skip_unreadable=True)
-    assert list(omitted(inventory)) == [name] and inventory.documents == {"law": 1}
+    assert list(omitted(inventory)) == [name] and inventory.documents == {"law": {"law/rent.txt": 1}}
 
 
 def loop(folder: Path) -> str:
@@ -213,7 +221,7 @@ def test_empty_and_broken_lines_are_named(tmp_path: Path) -> None:
     assert list(omitted(inventory)) == [
         "hr.jsonl", "law.jsonl, line 2", "law.jsonl, line 3", "law.jsonl, line 4, column 10",
     ]  # fmt: skip
-    assert inventory.documents == {"law": 1, "hr": 0}
+    assert inventory.sizes("law").positions == 1 and inventory.documents["hr"] == {}
 
 
 def test_repeated_texts_and_shortened_headings_are_named(tmp_path: Path) -> None:
@@ -225,7 +233,109 @@ def test_repeated_texts_and_shortened_headings_are_named(tmp_path: Path) -> None
     load_directory(tmp_path, text_alone=False, cutting=Cutting(headings=True), inventory=inventory)
     assert [entry.name for entry in inventory.repeated] == ["law/c.txt, chunk 1"]
     assert inventory.cut and all(entry.name.startswith("law/a.md, chunk") for entry in inventory.cut)
-    assert inventory.documents.total() == sum(1 for own in load_directory(tmp_path).values() for _ in own)
+    assert inventory.sizes("law").positions == len(load_directory(tmp_path)["law"])
+
+
+def test_a_file_is_one_document_with_a_position_for_each_chunk(tmp_path: Path) -> None:
+    paragraphs = "\n\n".join(f"Paragraph {n} is about rent." for n in range(40))
+    put(
+        tmp_path,
+        {"law/long.txt": paragraphs, "law/short.txt": "Roof.", "law/other.txt": "Door.", "hr/a.txt": "Pay."},
+    )
+    inventory = Inventory()
+    parts = load_directory(tmp_path, cutting=Cutting(200), inventory=inventory)["law"]
+    long = [part for part in parts if part.document == "law/long.txt"]
+    assert len(long) > 3 and all(part.passage.document == part.document for part in parts)
+    assert list(inventory.lines()) == [
+        "read hr: 1 document in 1 position from 1 file",
+        f"read law: 3 documents in {len(parts)} positions (median 1, largest {len(long)}: 'law/long.txt') from 3 files",
+    ]
+    assert inventory.as_json()["read"]["law"] == {
+        "documents": 3, "positions": len(parts), "largest": "law/long.txt", "largest_positions": len(long),
+        "median_positions": 1, "files": 3,
+    }  # fmt: skip
+
+
+LINES = (
+    '{"id": "a#1", "source": "a.pdf", "text": "Rent."}\n{"id": "a#2", "source": "a.pdf", "text": "Roof."}\n'
+    '{"id": "b#1", "metadata": {"source": "b.pdf"}, "text": "Door."}\n'
+)
+
+
+@pytest.mark.parametrize("text_alone", [False, True])
+def test_a_column_names_the_document_of_a_line(tmp_path: Path, text_alone: bool) -> None:
+    put(tmp_path, {"law.jsonl": LINES})
+    parts = load_directory(tmp_path, document_column="source", text_alone=text_alone)["law"]
+    assert [part.document for part in parts] == ["a.pdf", "a.pdf", "b.pdf"]
+    assert [part.document for part in load_directory(tmp_path)["law"]] == ["a#1", "a#2", "b#1"]
+
+
+def test_an_id_names_a_document_as_text_or_number_and_a_line_without_one_is_named_by_its_text(
+    tmp_path: Path,
+) -> None:
+    lines = ['{"id": 7, "text": "A."}', '{"id": "7", "text": "B."}', '{"text": "C."}', '{"text": "C."}',
+             '{"id": "", "text": "D."}', '{"id": true, "text": "E."}']  # fmt: skip
+    put(tmp_path, {"law.jsonl": "\n".join(lines)})
+    keys = [part.document for part in load_directory(tmp_path)["law"]]
+    assert keys[:2] == ["7", "7"] and keys[2] == keys[3] and len(set(keys)) == 4
+    assert all(key.startswith("sha256:") and len(key) == 71 for key in keys[2:])
+
+
+@pytest.mark.parametrize(
+    ("value", "actual"), [("", "no such field"), (', "source": null', "no such field"), (', "source": " "', "another value"),
+                          (', "source": ["a"]', "another value"), (', "source": true', "another value")]
+)  # fmt: skip
+def test_a_line_without_the_named_column_is_an_error_or_omitted(
+    tmp_path: Path, value: str, actual: str
+) -> None:
+    put(tmp_path, {"law.jsonl": LINES + f'{{"text": "Wall."{value}}}\n'})
+    with pytest.raises(DocumentsError, match="the line names no document") as caught:
+        load_directory(tmp_path, document_column="source")
+    assert (caught.value.field, caught.value.actual) == ("law.jsonl, line 4.source", actual)
+    inventory = Inventory()
+    load_directory(tmp_path, document_column="source", skip_unreadable=True, inventory=inventory)
+    assert list(omitted(inventory)) == ["law.jsonl, line 4.source"] and inventory.sizes("law").documents == 2
+
+
+def test_count_prints_sizes_capacity_and_time_before_anything_is_embedded(tmp_path: Path) -> None:
+    paragraphs = "\n\n".join(f"Paragraph {n} is about rent." for n in range(400))
+    put(tmp_path, {"law/long.txt": paragraphs, "law/short.txt": "Roof.", "hr/a.txt": "Pay é."})
+    done = CliRunner().invoke(main, ["provider", "count", str(tmp_path), "--chunk", "200"])
+    assert done.exit_code == 0, done.output
+    hr, room, law, law_room, time = done.stdout.splitlines()
+    assert hr == "hr: 1 document in 1 position, 0.00 MB of text"
+    assert room == "  smallest capacity: 64 positions (provider policy new --tenant hr=64)"
+    done = CliRunner().invoke(main, ["provider", "count", str(tmp_path), "--chunk", "200", "--json"])
+    value = json.loads(done.stdout)
+    own = value["tenants"]["law"]
+    assert (
+        own["documents"] == 2
+        and own["positions"] == own["largest_positions"] + 1
+        and own["largest"] == "law/long.txt"
+    )
+    assert own["capacity"] // 2 < own["positions"] <= own["capacity"] and value["tenants"]["hr"]["bytes"] == 7
+    assert law.startswith(f"law: 2 documents in {own['positions']} positions (median 1, largest ")
+    assert law_room.startswith(f"  smallest capacity: {own['capacity']} positions")
+    assert time.startswith("embedding: about ") and value["seconds_to_embed"] >= 0
+
+
+def test_count_makes_no_estimate_with_a_text_that_has_no_vector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Embedder, texts: Sequence[str], *, first: int = 0) -> Vectors:
+        raise NothingToEmbed("the text has no token to embed", field="documents[0]")
+
+    put(tmp_path, {"law.jsonl": '{"text": "Rent."}\n'})
+    monkeypatch.setattr(type(get_embedder()), "embed_documents", refuse)
+    done = CliRunner().invoke(main, ["provider", "count", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "embedding: no estimate" in done.stdout
+
+
+def test_the_inventory_names_ten_tenants_and_adds_up_the_others(tmp_path: Path) -> None:
+    put(tmp_path, {f"t{n:02}.jsonl": '{"text": "Rent."}\n{"text": "Roof."}\n' for n in range(SHOWN + 2)})
+    lines = list(read(tmp_path).lines())
+    assert len(lines) == SHOWN + 1 and lines[-1] == "read 2 other tenants: 4 documents in 4 positions"
 
 
 def test_a_line_for_people_has_ten_names_and_json_has_all(tmp_path: Path) -> None:
@@ -258,7 +368,7 @@ def test_copied_rows_are_counted_and_omitted_ones_named(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     value = json.loads(done.stdout)
-    assert value["documents"] == {"law": 1} and value["inventory"]["read"] == {"law": {"documents": 1}}
+    assert value["documents"] == {"law": 1} and value["inventory"]["read"] == {"law": sizes("1")}
     assert [entry["name"] for entry in value["inventory"]["omitted"]] == [
         "rows.jsonl, line 2 (id 2).text", "rows.jsonl, line 3 (id 3).who", "rows.jsonl, line 4, column 9", "w", "v",
     ]  # fmt: skip
@@ -308,7 +418,7 @@ def test_a_copy_names_repeated_texts_of_one_tenant(tmp_path: Path) -> None:
     value = json.loads(done.stdout)
     assert value["documents"] == {"hr": 1, "law": 3}
     assert [entry["name"] for entry in value["inventory"]["repeated"]] == ["rows.jsonl, line 4"]
-    assert "repeated 1: the text of an earlier document of the tenant: rows.jsonl, line 4" in done.stderr
+    assert "repeated 1: the text of an earlier passage of the tenant: rows.jsonl, line 4" in done.stderr
 
 
 def test_a_copy_prints_its_counts_in_words(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from importlib.resources import files
 from types import ModuleType
 
 from rag_audit._internal.errors import SetupError
-from rag_audit.retrieval.texts import Document
+from rag_audit.retrieval.texts import DocumentPart
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Question:
     answer: str
 
 
-def collect(min_chars: int = MIN_CHARS) -> list[Document]:
+def collect(min_chars: int = MIN_CHARS) -> list[DocumentPart]:
     """Collect the docstrings of `SOURCES`, without duplicates, in an order that depends on the Python release only.
 
     If this platform lacks a module, the function skips it and logs a warning.
@@ -114,7 +114,7 @@ def collect(min_chars: int = MIN_CHARS) -> list[Document]:
     """
     if sys.flags.optimize > 1:
         raise SetupError("this interpreter runs without docstrings", actual="python -OO", hint="drop -OO")
-    documents: dict[str, Document] = {}
+    documents: dict[str, DocumentPart] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         for group, sources in SOURCES.items():
@@ -127,11 +127,11 @@ def collect(min_chars: int = MIN_CHARS) -> list[Document]:
                 for title, item in objects:
                     text = inspect.getdoc(item) or ""
                     if len(text) >= min_chars and text not in documents:
-                        documents[text] = Document(f"{group}/{title}", group, title, text)
+                        documents[text] = DocumentPart(f"{group}/{title}", group, title, text, source)
     return list(documents.values())
 
 
-def small_tenants(capacity: int = 64) -> dict[str, list[Document]]:
+def small_tenants(capacity: int = 64) -> dict[str, list[DocumentPart]]:
     """The documents of `SMALL_TENANTS`, at most `capacity` each. Documents that answer the questions come first.
 
     :raises SetupError: the questions have more answers than a tenant has positions

@@ -16,7 +16,7 @@ from rag_audit.estimate.clusters import estimate
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 from rag_audit.retrieval.readers import DocumentsError
-from rag_audit.retrieval.texts import Document, load_directory
+from rag_audit.retrieval.texts import DocumentPart, load_directory
 
 MIN_CAPACITY = 64
 """Maximum positions for each text, since empty positions get noise too and few texts would hardly be found."""
@@ -37,7 +37,7 @@ MAX_SENTENCES = 200
 
 def own_texts(
     path: Path, inventory: Inventory | None = None, *, skip_unreadable: bool = False
-) -> tuple[dict[str, list[Document]], dict[str, int]]:
+) -> tuple[dict[str, list[DocumentPart]], dict[str, int]]:
     """Read a folder's texts by tenant, with the number of each tenant's omitted texts.
 
     :param inventory: records the texts that are read and the parts that are omitted
@@ -61,7 +61,7 @@ def capacity(texts: int) -> int:
     return max(MIN_CAPACITY, 1 << (texts - 1).bit_length())
 
 
-def own_questions(tenants: Mapping[str, Sequence[Document]], embedder: Embedder) -> list[Question]:
+def own_questions(tenants: Mapping[str, Sequence[DocumentPart]], embedder: Embedder) -> list[Question]:
     """Up to `QUESTIONS` questions for each tenant: whole sentences of texts that are spread evenly over its texts.
 
     :raises DocumentsError: a tenant's texts contain no sentence for a question

@@ -13,7 +13,7 @@ from rag_audit.cli.demo.stage import Demo, say
 from rag_audit.proofs.description import default_system, described, keyed_titles
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.inventory import Inventory
-from rag_audit.retrieval.texts import Document
+from rag_audit.retrieval.texts import DocumentPart
 
 WHOLE = "stdlib"
 """The tenant with all docstrings. The scan argument proves its records."""
@@ -25,7 +25,7 @@ SMALL_CAPACITY = 64
 
 def prepare_texts(
     demo: Demo, docs: Path | None, embedder: Embedder, *, skip_unreadable: bool = False
-) -> tuple[dict[str, list[Document]], list[Question]]:
+) -> tuple[dict[str, list[DocumentPart]], list[Question]]:
     """Write the texts by tenant where `provider open --docs` finds them, and return them with the questions about them.
 
     :param docs: a person's own texts; None for the standard library's docstrings

@@ -24,7 +24,7 @@ from rag_audit.retrieval.engine import (
     select,
 )
 from rag_audit.retrieval.serving import Asked, serving
-from rag_audit.retrieval.texts import Document
+from rag_audit.retrieval.texts import DocumentPart
 
 DRAWS = 20
 """Number of windows with fresh draws of noise and samples. Each window asks every question."""
@@ -54,7 +54,7 @@ class Found:
 def recall(
     policy: Policy,
     embedder: Embedder,
-    tenants: Mapping[str, Sequence[Document]],
+    tenants: Mapping[str, Sequence[DocumentPart]],
     questions: Sequence[Question],
 ) -> dict[str, Found]:
     """The results of the tenants' questions, with fresh draws each time. Tenants without questions are skipped."""

@@ -47,7 +47,7 @@ from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.description import default_system, described
 from rag_audit.retrieval.embedders import Embedder, get_embedder
-from rag_audit.retrieval.texts import Document
+from rag_audit.retrieval.texts import DocumentPart
 
 CERTIFIED = 16
 """The capacity of the coalition proof, in records."""
@@ -62,7 +62,7 @@ QUERIES_AN_ACCOUNT = 4
 LASTS_MS = 3_600_000
 
 
-def demo_policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str, str]) -> Policy:
+def demo_policy(tenants: Mapping[str, Sequence[DocumentPart]], systems: Mapping[str, str]) -> Policy:
     """The window's policy. Its dates are drafts: `provider open --opens-in` dates the window once everything is
     committed."""
     now = now_ms()
@@ -155,7 +155,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
     return code if caught else int(ExitCode.FAIL)
 
 
-def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, str]) -> Policy:
+def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]], systems: Mapping[str, str]) -> Policy:
     demo.verifier.mkdir()
     demo.run("provider keygen", demo.provider / "provider.skey", name=ORIGIN)
     demo.run("provider keygen", demo.verifier / "verifier.skey", name="verifier.demo")
@@ -354,7 +354,7 @@ def _summary(
     demo: Demo,
     policy: Policy,
     embedder: Embedder,
-    tenants: Mapping[str, list[Document]],
+    tenants: Mapping[str, list[DocumentPart]],
     questions: Mapping[str, Sequence[Question]],
 ) -> None:
     say("\n== cost in retrieval quality, sizes and times")

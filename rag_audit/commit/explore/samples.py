@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from rag_audit._internal.errors import RagAuditError, SchemaError
 from rag_audit._internal.jsonlines import parse_row, records, string, text_lines
+from rag_audit.models.passage import Passage as Committed
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.embedders.base import document_number
 from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index
@@ -195,10 +197,10 @@ def _passages(path: Path, tenant: str, inventory: Inventory | None, skip: bool) 
         seen.add(name)
         passages.append(Passage((name,), text, place))
         if inventory is not None:
-            inventory.count(tenant, place, text)
+            inventory.count(tenant, Committed(text, place=place, document=name))
     if inventory is not None:
         inventory.sources[tenant] += 1
-        inventory.documents.setdefault(tenant, 0)
+        inventory.documents.setdefault(tenant, Counter())
     return passages
 
 

@@ -22,7 +22,7 @@ from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.metadata import plain
 from rag_audit.retrieval.readers import DocumentsError
 from rag_audit.retrieval.sources.model import Row
-from rag_audit.retrieval.texts import has_text, tenant_id
+from rag_audit.retrieval.texts import document_key, has_text, tenant_id
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,13 @@ class Line:
     place: str
     tenant: str | None
     line: dict[str, Json]
+
+    @property
+    def passage(self) -> Passage:
+        """The text as the inventory counts it. A reader of the written line finds the same document."""
+        return Passage(
+            self.text, place=self.place, document=document_key(self.line, self.text, field=self.place)
+        )
 
     @property
     def text(self) -> str:

@@ -54,7 +54,7 @@ def copied(
                                                   " `rag-audit provider diff`")  # fmt: skip
                     files[name] = stack.enter_context(open(Path(temporary, path.name), "xb"))
                 files[name].write(jcs(document.line) + b"\n")
-                inventory.count(name, document.place, document.text)
+                inventory.count(name, document.passage)
                 yield name
             if not files:
                 raise NoDocumentsError(

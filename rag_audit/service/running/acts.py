@@ -94,7 +94,8 @@ class Acts:
 
     def _documents(self, inventory: Inventory) -> dict[str, list[Passage]]:
         given = self.config.told.documents
-        read = load_directory(self.config.path(given.folder), text_alone=given.text_alone, cutting=given.cutting,
+        read = load_directory(self.config.path(given.folder), text_alone=given.text_alone,
+                              document_column=given.document_column, cutting=given.cutting,
                               skip_unreadable=given.skip_unreadable, inventory=inventory)  # fmt: skip
         return {tenant: [d.passage for d in own] for tenant, own in read.items()}
 

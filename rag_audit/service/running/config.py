@@ -23,6 +23,7 @@ from rag_audit.proofs.policy import check_policy
 from rag_audit.retrieval.chunks import MAX_CHUNK, Cutting
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
 from rag_audit.retrieval.noise_pool import READY_BYTES
+from rag_audit.retrieval.texts import DOCUMENT_COLUMN
 
 MAX_CONFIG_BYTES = 1 << 20
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -38,6 +39,7 @@ def _milliseconds(text: str) -> int:
 class Documents(Model):
     """[documents]: where each window's documents come from.
 
+    :param document_column: the field of a line that names its document (`load_directory`)
     :param chunk: maximum characters of a chunk; `overlap` and `headings` further define how files are cut (`Cutting`)
     :param vectors: the cache of document vectors
     :param skip_unreadable: omit an unreadable document, which would otherwise prevent the window
@@ -45,6 +47,7 @@ class Documents(Model):
 
     folder: str
     text_alone: bool = False
+    document_column: str = DOCUMENT_COLUMN
     skip_unreadable: bool = False
     chunk: int = MAX_CHUNK
     overlap: int = 0
