@@ -1,0 +1,263 @@
+"""The document table of a tenant: which positions belong to one document, and which documents keep their sample bit.
+
+A table has a fixed number of rows, and each row belongs to at most one document. One Bernoulli bit of a row decides
+for all positions of the row whether they are in the sample. A document keeps its row, and so its bit, from window to
+window: with a new bit in every window, an observer of several windows could combine the draws.
+
+Each window after the first replaces exactly `fresh_rows` rows by new rows with new bits, whether documents need the new
+rows or not. A number that depends on the documents would disclose an added document. Only rows that had no position in
+the window before are replaced, so a document in use cannot draw a second bit. New documents take new rows only, so the
+provider cannot choose an old bit for a document.
+
+The first `fresh_rows` rows of a table are the new rows (in the first window of a chain, all rows), and row r has draw r
+of the window's stream. Row numbers are never published, so their order discloses nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random, SystemRandom
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit._internal.errors import PolicyError, RagAuditError, brief
+from rag_audit.retrieval.engine import Int8Array
+
+MAX_ROWS = 1 << 20
+"""The maximum number of rows of a table."""
+MAX_POSITIONS = 1 << 24
+"""The maximum number of positions of an index, and so of a document."""
+SALT_BYTES = 32
+_NAME = b"rag-audit/document-name/v1"
+
+
+class DocumentSizeError(RagAuditError):
+    """A document needs more positions than the policy permits."""
+
+
+class TableCapacityError(RagAuditError):
+    """A tenant has more documents than its table has room for."""
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """The public numbers of a tenant's table, which are constant in a chain of windows.
+
+    :param rows: the number of rows D; `rows - fresh_rows` documents have room
+    :param positions_per_document: the maximum number of positions of a document, s
+    :param fresh_rows: the number of rows that each window after the first replaces; None if each window draws the bits
+        of all rows, so that no table depends on an earlier one
+    :raises PolicyError: a number is outside its range
+    """
+
+    rows: int
+    positions_per_document: int
+    fresh_rows: int | None
+
+    def __post_init__(self) -> None:
+        for name, value, maximum in (
+            ("document_rows", self.rows, MAX_ROWS),
+            ("positions_per_document", self.positions_per_document, MAX_POSITIONS),
+            ("fresh_rows", self.rows if self.fresh_rows is None else self.fresh_rows, self.rows),
+        ):
+            if not 1 <= value <= maximum:
+                raise PolicyError("a number of the document table is out of range", field=name,
+                                  expected=f"1 to {maximum}", actual=value)  # fmt: skip
+
+    @property
+    def documents(self) -> int:
+        """The maximum number of documents in a window: as many rows stay empty as the next window replaces."""
+        return self.rows - (self.fresh_rows or 0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table. All of it is secret, except that an account with a passage of the document gets the name.
+
+    :param key: the key of the row's document; None for a row that never had a document
+    :param salt: the salt of the row's name
+    :param sampled: the row's Bernoulli bit; None until the beacon of the window that drew the row
+    :param positions: the number of positions of the document in the window
+    """
+
+    key: str | None
+    salt: bytes
+    sampled: bool | None = None
+    positions: int = 0
+
+    @property
+    def name(self) -> bytes:
+        """The row's name, 32 bytes: a salted hash of the document's key. The salt hides the key, and the names of
+        equal keys in different rows differ."""
+        return document_name(self.salt, self.key or "")
+
+
+def document_name(salt: bytes, key: str) -> bytes:
+    """The name of a document: SHA-256 over a prefix, the salt of `SALT_BYTES` bytes and the key in UTF-8.
+
+    The provider opens salt and key with each passage that it returns, so that accounts recompute the name.
+    """
+    return hashlib.sha256(_NAME + salt + key.encode("utf-8", "surrogatepass")).digest()
+
+
+@dataclass(frozen=True)
+class DocumentTable:
+    """A tenant's table in one window.
+
+    :param rows: `shape.rows` rows; the first ones are new in this window
+    :param drawn: the number of new rows, whose bits this window's stream draws
+    :param carried: for each row of the previous window's table, whether it is in this table; empty in the first window
+    """
+
+    shape: TableShape
+    rows: tuple[Row, ...]
+    drawn: int
+    carried: tuple[bool, ...] = ()
+
+    def row_of_document(self) -> dict[str, int]:
+        """The row of each document that has a row, also of documents without positions in this window."""
+        return {row.key: number for number, row in enumerate(self.rows) if row.key is not None}
+
+    def row_of_position(
+        self, documents: Sequence[str], positions: Sequence[int], capacity: int
+    ) -> npt.NDArray[np.int64]:
+        """The row of each position, shape (capacity,). A position without a passage has the value `shape.rows`.
+
+        :param documents: the document of each passage, by key
+        :param positions: the position of each passage, below `capacity`
+        """
+        rows = self.row_of_document()
+        result = np.full(capacity, self.shape.rows, np.int64)
+        result[list(positions)] = [rows[document] for document in documents]
+        return result
+
+    def with_bits(self, drawn: Int8Array) -> DocumentTable:
+        """The table after the beacon: row r < `drawn` has bit r of the window's stream.
+
+        :param drawn: shape (`drawn`,), 0 or 1
+        """
+        bits = [bool(bit) for bit in drawn]
+        if len(bits) != self.drawn:
+            raise ValueError(f"the table has {self.drawn} new rows, not {len(bits)}")
+        new = tuple(replace(row, sampled=bit) for row, bit in zip(self.rows, bits, strict=False))
+        return replace(self, rows=new + self.rows[self.drawn :])
+
+    def sampled_positions(self, row_of_position: npt.NDArray[np.int64]) -> Int8Array:
+        """Whether each position is in the sample, 0 or 1. A position without a row is outside the sample."""
+        bits = [1 if row.sampled else 0 for row in self.rows]
+        return np.array([*bits, 0], np.int8)[row_of_position]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A window's table, and the documents that have no room in it yet.
+
+    :param waiting: the keys of new documents beyond the number of new rows, in the order in which they were read; the
+        window does not contain them, and a later window does
+    """
+
+    table: DocumentTable
+    waiting: tuple[str, ...]
+
+
+def place_documents(
+    shape: TableShape,
+    documents: Mapping[str, int],
+    previous: DocumentTable | None = None,
+    rng: Random | None = None,
+) -> Placement:
+    """Assign a window's documents to the rows of its table.
+
+    A document with a row in the previous table keeps the row. A new document gets a new row, and waits if there is
+    none. A removed document keeps its row, without positions, until a later window replaces the row: rows that never
+    had a document are replaced first, then rows of absent documents, and rows of documents that return only if no
+    others are left.
+
+    :param documents: the number of positions of each document, by key, in the order in which they were read
+    :param previous: the table of the latest window of the chain with its bits; None in the first window. A table whose
+        windows draw all bits does not depend on it
+    :param rng: chooses among rows that may be replaced; the operating system's generator, except in tests
+    :raises DocumentSizeError: a document has more positions than `positions_per_document`
+    :raises TableCapacityError: there are more documents than the table has room for
+    :raises PolicyError: the previous table has another shape
+    """
+    for key, count in documents.items():
+        if count > shape.positions_per_document:
+            raise DocumentSizeError(
+                "a document needs more positions than the policy permits",
+                field=brief(key),
+                expected=f"at most {shape.positions_per_document} positions",
+                actual=count,
+                hint="increase positions_per_document in the policy, cut the text into longer chunks (--chunk), or"
+                " divide the document into several documents, each of which then has figures of its own",
+            )
+    if len(documents) > shape.documents:
+        raise TableCapacityError(
+            "there are more documents than the table has room for",
+            field="documents",
+            expected=f"at most {shape.documents}: {shape.rows} rows, {shape.fresh_rows or 0} for later documents",
+            actual=len(documents),
+            hint="increase document_rows in the policy",
+        )
+    if previous is None or shape.fresh_rows is None:
+        rows = [Row(key, secrets.token_bytes(SALT_BYTES), None, count) for key, count in documents.items()]
+        rows += [_unused() for _ in range(shape.rows - len(rows))]
+        return Placement(DocumentTable(shape, tuple(rows), shape.rows), ())
+    if previous.shape != shape:
+        raise PolicyError(
+            "the previous window has a document table of another shape",
+            field="document table",
+            expected=previous.shape,
+            actual=shape,
+            hint="keep the numbers of the table in a chain of windows, or start another chain",
+        )
+    replaced = _replaced_rows(previous, documents, shape.fresh_rows, rng or SystemRandom())
+    carried = [
+        replace(row, positions=documents.get(row.key, 0) if row.key is not None else 0)
+        for number, row in enumerate(previous.rows)
+        if number not in replaced
+    ]
+    known = {row.key for row in carried}
+    new = [key for key in documents if key not in known]
+    admitted, waiting = new[: shape.fresh_rows], new[shape.fresh_rows :]
+    fresh = [Row(key, secrets.token_bytes(SALT_BYTES), None, documents[key]) for key in admitted]
+    fresh += [_unused() for _ in range(shape.fresh_rows - len(fresh))]
+    table = DocumentTable(
+        shape,
+        (*fresh, *carried),
+        shape.fresh_rows,
+        tuple(number not in replaced for number in range(shape.rows)),
+    )
+    return Placement(table, tuple(waiting))
+
+
+def _replaced_rows(
+    previous: DocumentTable, documents: Mapping[str, int], count: int, rng: Random
+) -> set[int]:
+    """The numbers of the previous table's rows that the window replaces."""
+
+    def reluctance(number: int) -> int:
+        key = previous.rows[number].key
+        return 0 if key is None else 2 if key in documents else 1
+
+    unused = [number for number, row in enumerate(previous.rows) if not row.positions]
+    rng.shuffle(unused)
+    unused.sort(key=reluctance)
+    return set(unused[:count])
+
+
+def _unused() -> Row:
+    return Row(None, secrets.token_bytes(SALT_BYTES))
+
+
+def positions_by_document(documents: Sequence[str]) -> dict[str, int]:
+    """The number of positions of each document, in the order of their first passages.
+
+    :param documents: the document of each passage, by key
+    """
+    return dict(Counter(documents))

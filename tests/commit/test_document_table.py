@@ -1,0 +1,181 @@
+"""The document table: documents keep their rows and bits in a chain of windows, and each window draws the same number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+
+import numpy as np
+import pytest
+
+from rag_audit.commit.document_table import (
+    MAX_ROWS,
+    DocumentSizeError,
+    DocumentTable,
+    Placement,
+    TableCapacityError,
+    TableShape,
+    document_name,
+    place_documents,
+    positions_by_document,
+)
+from rag_audit.errors import PolicyError
+
+SHAPE = TableShape(rows=12, positions_per_document=3, fresh_rows=4)
+
+
+def placed(
+    documents: Mapping[str, int],
+    previous: DocumentTable | None = None,
+    *,
+    shape: TableShape = SHAPE,
+    seed: int = 1,
+) -> Placement:
+    """Place documents, and draw the bits of the new rows."""
+    rng = Random(seed)
+    result = place_documents(shape, documents, previous, rng)
+    bits = np.array([rng.getrandbits(1) for _ in range(result.table.drawn)], np.int8)
+    return Placement(result.table.with_bits(bits), result.waiting)
+
+
+def check_step(previous: DocumentTable, table: DocumentTable) -> None:
+    """What the proof of a table shows: the carried rows have the name and the bit of different rows of the previous table,
+    and each row that is replaced had no position there."""
+    assert len(table.rows) == table.shape.rows and table.drawn == table.shape.fresh_rows
+    old = [row for row, carried in zip(previous.rows, table.carried, strict=True) if carried]
+    new = table.rows[table.drawn :]
+    assert Counter((row.name, row.sampled) for row in old) == Counter((row.name, row.sampled) for row in new)
+    assert not any(
+        row.positions for row, carried in zip(previous.rows, table.carried, strict=True) if not carried
+    )
+
+
+def test_a_document_keeps_its_row_and_bit_over_three_windows_and_each_window_draws_the_same_number() -> None:
+    first = placed({"a": 1, "b": 3, "c": 2}).table
+    assert first.drawn == 12 and first.carried == ()
+    second = placed({"b": 2, "a": 1, "d": 1}, first, seed=2).table
+    third = placed({"c": 3, "a": 2, "d": 1}, second, seed=3).table
+    check_step(first, second)
+    check_step(second, third)
+
+    def bit(table: DocumentTable, key: str) -> tuple[bytes, bool | None]:
+        row = table.rows[table.row_of_document()[key]]
+        return row.name, row.sampled
+
+    assert bit(first, "a") == bit(second, "a") == bit(third, "a")
+    assert bit(second, "d") == bit(third, "d")
+    assert bit(first, "c") == bit(third, "c"), (
+        "a row outlives the absence of its document while other rows are free"
+    )
+
+
+@pytest.mark.parametrize("documents", [{}, {"a": 1}, {"a": 1, "new": 1, "newer": 3}])
+def test_the_numbers_of_drawn_and_carried_rows_do_not_depend_on_the_documents(
+    documents: dict[str, int],
+) -> None:
+    table = placed(documents, placed({"a": 1}).table).table
+    assert (table.drawn, sum(table.carried), len(table.rows)) == (4, 8, 12)
+
+
+def test_documents_beyond_the_fresh_rows_wait_and_enter_the_next_window() -> None:
+    first = placed({"a": 1}).table
+    many = {"a": 1, **{f"n{number}": 1 for number in range(6)}}
+    second = placed(many, first, seed=2)
+    assert second.waiting == ("n4", "n5")
+    third = placed(many, second.table, seed=3)
+    assert third.waiting == () and set(many) == {row.key for row in third.table.rows if row.positions}
+    check_step(second.table, third.table)
+
+
+def test_rows_in_use_are_never_replaced_in_a_full_table() -> None:
+    full = {f"d{number}": 1 for number in range(SHAPE.documents)}
+    table = placed(full).table
+    for seed in range(20):
+        following = placed(full, table, seed=seed)
+        assert following.waiting == ()
+        check_step(table, following.table)
+        table = following.table
+
+
+def test_a_document_that_returns_after_its_row_was_replaced_gets_a_new_row() -> None:
+    full = {f"d{number}": 1 for number in range(SHAPE.documents)}
+    without = {key: 1 for key in full if key != "d0"}
+    first = placed(full).table
+    second = placed(without | {"x": 1}, first, seed=2).table
+    assert "d0" in second.row_of_document()
+    third = placed(without | {"x": 1}, second, seed=3).table
+    assert "d0" not in third.row_of_document(), "all four rows without positions are replaced"
+    fourth = placed(full, third, seed=4).table
+    assert fourth.row_of_document()["d0"] < fourth.drawn
+    check_step(third, fourth)
+
+
+def test_unused_rows_are_replaced_before_rows_of_absent_documents() -> None:
+    first = placed({"a": 1, "b": 1}).table
+    for seed in range(20):
+        table = placed({"a": 1}, placed({"a": 1}, first, seed=seed).table, seed=seed).table
+        assert "b" in table.row_of_document()
+
+
+def test_positions_get_the_rows_and_bits_of_their_documents() -> None:
+    documents = ["a", "b", "b", "c", "b"]
+    positions = [5, 0, 7, 2, 3]
+    table = placed(positions_by_document(documents)).table
+    rows = table.row_of_position(documents, positions, capacity=8)
+    assert [int(rows[p]) for p in (1, 4, 6)] == [SHAPE.rows] * 3
+    assert rows[0] == rows[7] == rows[3] and len({int(rows[p]) for p in (5, 0, 2)}) == 3
+    sampled = table.sampled_positions(rows)
+    assert [bool(sampled[p]) for p in positions] == [
+        table.rows[table.row_of_document()[key]].sampled for key in documents
+    ]
+    assert not sampled[[1, 4, 6]].any()
+
+
+def test_tables_without_fresh_rows_draw_every_bit_anew() -> None:
+    shape = TableShape(rows=4, positions_per_document=1, fresh_rows=None)
+    first = placed({key: 1 for key in "abcd"}, shape=shape).table
+    second = placed({key: 1 for key in "abcd"}, first, shape=shape).table
+    assert shape.documents == 4 and second.drawn == 4 and second.carried == ()
+    assert {row.salt for row in first.rows}.isdisjoint(row.salt for row in second.rows)
+
+
+def test_names_are_hidden_by_salts_and_bind_key_and_salt() -> None:
+    salt = bytes(32)
+    assert document_name(salt, "a") != document_name(salt, "b") != document_name(bytes([1]) * 32, "b")
+    assert len({row.name for row in placed({"a": 1}).table.rows}) == SHAPE.rows
+
+
+def test_a_document_above_the_limit_is_named() -> None:
+    with pytest.raises(DocumentSizeError) as caught:
+        placed({"a": 1, "law/statute.pdf": 4})
+    assert caught.value.field == "'law/statute.pdf'" and caught.value.expected == "at most 3 positions"
+    assert caught.value.actual == 4
+
+
+def test_too_many_documents_are_refused() -> None:
+    with pytest.raises(TableCapacityError) as caught:
+        placed({f"d{number}": 1 for number in range(SHAPE.documents + 1)})
+    assert caught.value.expected == "at most 8: 12 rows, 4 for later documents" and caught.value.actual == 9
+
+
+def test_a_chain_keeps_the_numbers_of_its_table() -> None:
+    with pytest.raises(PolicyError, match="another shape"):
+        placed({"a": 1}, placed({"a": 1}).table, shape=TableShape(12, 3, 5))
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "fresh", "name"),
+    [(0, 1, 1, "document_rows"), (MAX_ROWS + 1, 1, 1, "document_rows"), (4, 0, 1, "positions_per_document"),
+     (4, 1, 5, "fresh_rows"), (4, 1, 0, "fresh_rows"), (4, 1, -1, "fresh_rows")],
+)  # fmt: skip
+def test_numbers_out_of_range_are_refused_by_name(rows: int, size: int, fresh: int, name: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        TableShape(rows, size, fresh)
+    assert caught.value.field == name
+
+
+def test_the_largest_table_takes_a_document_in_every_row() -> None:
+    shape = TableShape(MAX_ROWS, 1, None)
+    table = place_documents(shape, {str(number): 1 for number in range(MAX_ROWS)}).table
+    assert len(table.row_of_document()) == MAX_ROWS
