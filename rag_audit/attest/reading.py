@@ -77,7 +77,7 @@ class WindowReader:
         return [entry for entry in self._entries if isinstance(entry, QueryRecord)]
 
     def estimate(self, model: Path | None = None) -> Estimate:
-        """The coalition estimate over the queries so far (`Window.estimate`).
+        """The estimate of repeated questions over the queries so far (`Window.estimate`).
 
         :param model: the folder of the committed embedder's files, if it has any
         :raises StoreError: a retained query cannot be opened, or the embedder is not the committed one

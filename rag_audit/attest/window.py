@@ -324,7 +324,7 @@ class Window(Shutting):
     # -- closing ---------------------------------------------------------------------------------------------
 
     def estimate(self) -> Estimate:
-        """The coalition estimate over the queries so far. It names accounts, so it is for the provider only
+        """The estimate of repeated questions over the queries so far. It names accounts, so it is for the provider only
         (docs/estimator.md).
 
         :raises StoreError: a retained query cannot be opened

@@ -1,4 +1,4 @@
-"""`rag-audit provider estimate`: the coalition estimate of a window, and the estimator's error rates."""
+"""`rag-audit provider estimate`: the estimate of repeated questions of a window, and the estimator's error rates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAXIMUM = 1_000_000
 
 @click.group(cls=Group)
 def estimate() -> None:
-    """Find possible coalitions: accounts with similar queries."""
+    """Find accounts that repeat a question almost word for word."""
 
 
 @estimate.command("window")
@@ -34,7 +34,8 @@ def estimate() -> None:
 @model_option
 @json_option
 def window_(directory: Path, model: Path | None, as_json: bool) -> None:
-    """Estimate coalitions from the queries that the window in DIRECTORY has answered so far, also while it serves.
+    """Find accounts that repeated a question almost word for word, among the queries that the window in DIRECTORY has
+    answered so far, also while it serves.
 
     The output contains names of accounts: do not publish it.
     """

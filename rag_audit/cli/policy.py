@@ -314,7 +314,7 @@ class _Estimator:
         callback=coalition_proof_size,
         default=default_system(),
         metavar="SYSTEM[:RECORDS]",
-        help="prove the coalition estimate of a window with up to this number of records:"
+        help="prove the estimate of repeated questions of a window with up to this number of records:"
         f" {', '.join(words.example for words in DESCRIBED.values())}, or only {default_system()} for"
         f" all queries of all accounts, at most {MAX_RECORDS:,}; with none, the estimate is only declared",
     ),

@@ -123,6 +123,6 @@ class Layout:
     verification_keys = Named("verification-keys.json")
     """The digests of the verification keys that the window's proofs are made under."""
     estimate = Named("estimate.json")
-    """The coalition estimate with the accounts' names."""
+    """The estimate of repeated questions with the accounts' names."""
     coalition = Named("coalition.json")
     """The coalition proof that the window trailer names."""

@@ -230,7 +230,7 @@ class SlotKey:
 
 
 class CoalitionEstimate(Model):
-    """A window's declared coalition estimate, without names (docs/estimator.md)."""
+    """A window's declared estimate of repeated questions, without names (docs/estimator.md)."""
 
     c: Count
     """accounts of the largest cluster, over all tenants; 1 without clusters, 0 without records"""
