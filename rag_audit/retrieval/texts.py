@@ -40,6 +40,10 @@ _PARTS = ("page", "slide", "sheet")
 """The name of a file's section in errors."""
 
 
+class NoFolderError(DocumentsError):
+    """The folder that should contain the documents is missing."""
+
+
 @dataclass(frozen=True)
 class DocumentPart:
     """The text of one position: a whole document, or a part of one.
@@ -276,7 +280,9 @@ class _Loading:
         The method uses an explicit list of folders instead of recursion, so only the system limits their depth.
         """
         if not self.path.is_dir():
-            raise DocumentsError("the folder does not exist", field=str(self.path))
+            raise NoFolderError("the folder of the documents does not exist", field=str(self.path),
+                                hint="create the folder, or correct --docs or documents.folder in"
+                                     " provider.toml")  # fmt: skip
         left = [self.path]
         while left:
             folder = left.pop()

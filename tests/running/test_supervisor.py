@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rag_audit.errors import SetupError, StoreError
+from rag_audit.errors import RagAuditError, SetupError, StoreError
 from rag_audit.models.drand import QUICKNET
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import DrandBeacon
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.engine import CapacityError
 from tests.running.play import LASTS, LEAD, Play
 from tests.window.simulator import QUESTIONS, TEXTS, Clock, Service
 from tests.witness.test_drand import QUICKNET_1000
@@ -332,6 +335,54 @@ def test_a_document_that_cannot_be_read_keeps_the_window_from_being_made_or_is_l
     assert "open w-1" in play.settle(run)
     assert any("omitted 1: the line is not a document: law.jsonl, line 6" in line for line in play.said)
     assert any("read law: 5 documents in 5 positions from 1 file" in line for line in play.said)
+    run.stop(1)
+
+
+def enlarge(play: Play) -> None:
+    play.documents({**TEXTS, "law": [f"Statute {number} is a written law." for number in range(100)]})
+
+
+def remove_documents(play: Play) -> None:
+    shutil.rmtree(play.root / "docs")
+
+
+@pytest.mark.parametrize(
+    ("harm", "error"),
+    [
+        (enlarge, "more documents than the tenant's capacity"),
+        (remove_documents, "the folder of the documents does not exist"),
+    ],
+)
+def test_a_preparation_that_cannot_succeed_ends_the_run_and_is_not_repeated(
+    play: Play, harm: Callable[[Play], None], error: str
+) -> None:
+    harm(play)
+    run = play.supervisor()
+    assert run.step() == "prepare w-1"
+    with pytest.raises(RagAuditError, match=error):
+        while True:
+            run.step()
+    assert sum("prepare w-1" in line for line in play.said) == 1 and not run.finished
+    assert any(error in line and "the run makes no further window" in line for line in play.said)
+    run.stop(1)
+
+
+def test_a_preparation_that_cannot_succeed_lets_the_open_window_end(play: Play, tmp_path: Path) -> None:
+    play.configure(proving={"records": "all"})
+    run = play.supervisor()
+    play.settle(run)
+    play.activate(run, "w-1")
+    enlarge(play)
+    closes = Publication.load(play.public("w-1")).parsed_header().closes_at
+    play.clock.now = closes - 300_000 + 1
+    assert play.settle(run)[0] == "prepare w-2"
+    assert isinstance(play.ask(run, "w-1", "law-1", QUESTIONS["law"][0]), Answer)
+    play.clock.now = closes + 1
+    assert play.settle(run) == ["close w-1", "ended close w-1"]
+    play.witness("w-1")
+    with pytest.raises(CapacityError):
+        play.settle(run)
+    assert play.verdict("w-1", tmp_path / "receipts").passed
     run.stop(1)
 
 

@@ -116,7 +116,7 @@ def test_a_file_without_text_is_refused(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize("name", ["absent", "file.txt"])
 def test_what_is_not_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "file.txt").write_text("text", "utf-8")
-    with pytest.raises(DocumentsError, match="the folder does not exist"):
+    with pytest.raises(DocumentsError, match="the folder of the documents does not exist"):
         load_directory(tmp_path / name)
 
 

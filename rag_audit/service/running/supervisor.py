@@ -13,13 +13,15 @@ from pathlib import Path
 from rag_audit._internal.canonical import digest_hex, read_text
 from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.durable import replace_file
-from rag_audit._internal.errors import EncodingError, RagAuditError, SchemaError
+from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.attest.window import Window
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.chain import Unanswered
 from rag_audit.models.records import DrandBeacon, PreviousWindow, WindowHeader, WindowTrailer
+from rag_audit.retrieval.engine import CapacityError
+from rag_audit.retrieval.texts import NoFolderError
 from rag_audit.service.process import Say, precomputing
 from rag_audit.service.running.acts import Acts, previous_of, previous_on_disk
 from rag_audit.service.running.config import RunConfig
@@ -31,6 +33,8 @@ from rag_audit.service.windows import Windows
 
 RETRY_MS = 30_000
 """Delay before a failed act is tried a second time."""
+PERMANENT = (CapacityError, NoFolderError, PolicyError, SetupError)
+"""Errors of a preparation that a second attempt with the same configuration repeats."""
 SEEN_MS = 60_000
 """How often the time is written down, and by how much a clock may go back without a word."""
 REMIND_MS = 600_000
@@ -73,16 +77,18 @@ class Supervisor:
         self._proved: set[str] = set()
         self._tried: set[Path] = set()
         self._last = directory.state.seen
+        self._permanent: RagAuditError | None = None
 
     @property
     def finished(self) -> bool:
         """Whether all windows that the schedule asks for are done."""
-        return self._over() and not self._unfinished()
+        return self._permanent is None and self._over() and not self._unfinished()
 
     def step(self) -> str | None:
         """Do the next act that is due.
 
         :returns: a description of the finished or started act, or None if no act is due
+        :raises RagAuditError: the next window cannot be prepared with this configuration, and all others are done
         """
         now = self._look_at_the_clock()
         if (done := self._ended_jobs(now)) is not None:
@@ -90,6 +96,8 @@ class Supervisor:
         for place in self._unfinished():
             if (done := self._guarded(place.window, now, lambda p=place: self._tend(p, now))) is not None:  # type: ignore[misc]
                 return done
+        if self._permanent is not None and not self._unfinished():
+            raise self._permanent
         return (
             self._guarded("the next window", now, lambda: self._next(now))
             or self._guarded("deletion", now, lambda: self._forget(now))
@@ -293,8 +301,10 @@ class Supervisor:
         return any(p.window in self.directory.state.published for p in later) or (not later and self._over())
 
     def _over(self) -> bool:
-        """Whether the schedule asks for no further window."""
-        return 0 < self._told.schedule.windows <= sum(self._counts(p) for p in self.directory.places())
+        """Whether no further window follows: the schedule asks for none, or none can be prepared."""
+        return self._permanent is not None or 0 < self._told.schedule.windows <= sum(
+            self._counts(p) for p in self.directory.places()
+        )
 
     def _counts(self, place: Place) -> bool:
         """Whether a window counts for the schedule: it is opened and not abandoned."""
@@ -380,12 +390,19 @@ class Supervisor:
             return None
 
     def _failed(self, what: str, exc: RagAuditError | OSError, now: int) -> None:
-        """Postpone a failed act for its owner, and a failed job for the act that starts it."""
+        """Postpone a failed act for its owner, and a failed job for the act that starts it. A permanent error of a
+        preparation ends the making of windows; the run still completes the windows that it has opened."""
         kind, _, name = what.partition(" ")
+        if kind == "prepare" and isinstance(exc, PERMANENT):
+            self._permanent = exc
+            self._say(f"{what}: {exc}{_hint(exc)}; the run makes no further window, completes the others and ends."
+                      " Start `rag-audit run` again after the correction")  # fmt: skip
+            return
         owners = {"prepare": "the next window", "challenge": "challenges", "close": name, "prove": name}
         self._later[owners.get(kind, what)] = now + RETRY_MS
-        hint = f" ({exc.hint})" if isinstance(exc, RagAuditError) and exc.hint is not None else ""
-        self._say(f"{what}: {exc}{hint}; the next attempt follows in {RETRY_MS // 1000} s")
+        again = ("; it reads policy, roster and documents again, but a change of provider.toml needs a restart"
+                 if kind == "prepare" else "")  # fmt: skip
+        self._say(f"{what}: {exc}{_hint(exc)}; the next attempt follows in {RETRY_MS // 1000} s{again}")
 
     def _wait(self, name: str, what: str, now: int) -> None:
         """Report the condition that a window waits for, once, and then at intervals."""
@@ -393,6 +410,10 @@ class Supervisor:
         if said != what or not 0 <= now - at < REMIND_MS:
             self._waits[name] = (what, now)
             self._say(f"{name} waits for {what}")
+
+
+def _hint(exc: RagAuditError | OSError) -> str:
+    return f" ({exc.hint})" if isinstance(exc, RagAuditError) and exc.hint is not None else ""
 
 
 def try_room(folder: Path) -> None:
