@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from rag_audit._internal.clock import now_ms
+from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.errors import SetupError
 from rag_audit.attest.reading import WindowReader
 from rag_audit.cli.common import PATH, emit, json_option
@@ -16,7 +17,7 @@ from rag_audit.commit.stored import lock_folder, unfinished
 from rag_audit.models.layout import Layout
 from rag_audit.models.window_writer import stray_siblings
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.directory import in_order, is_running, load_state, standing_of
+from rag_audit.service.running.directory import Failure, in_order, is_running, load_state, standing_of
 
 
 @click.command()
@@ -36,8 +37,17 @@ def status(directory: Path, as_json: bool) -> None:
         running = is_running(directory)
         rows = [] if state is None else [standing_of(p, state, now_ms()) for p in in_order(directory, state)]
         status, head = _run_status(directory, running=running, begun=state is not None, windows=bool(rows))
-        emit({"status": status, "running": running, "windows": rows}, as_json,
-             [head, *(_row(row) for row in rows)])  # fmt: skip
+        failures = [] if state is None else state.failures
+        free = free_bytes(directory)
+        value = {
+            "status": status,
+            "running": running,
+            "windows": rows,
+            "failures": [failure.dump() for failure in failures],
+            "free_bytes": free,
+        }
+        emit(value, as_json, [head, *(_row(row) for row in rows), *map(_failure, failures),
+                              f"free disk space: {free / 1e9:.1f} GB"])  # fmt: skip
         return
     if unfinished(directory) and Layout(directory).prepared.exists():
         waits = (
@@ -79,6 +89,26 @@ def _run_status(directory: Path, *, running: bool, begun: bool, windows: bool) -
 def _row(row: dict[str, object]) -> str:
     records = f", {row['records']} records" if "records" in row else ""
     return f"{row['window']}: {row['status']}{records}; waits for {row['waits_for']}"
+
+
+def _failure(failure: Failure) -> str:
+    """An act that failed, its error and its next attempt."""
+    times = (
+        "once" if failure.attempts == 1 else f"{failure.attempts} times since {local_time(failure.first_at)}"
+    )
+    following = f"the next attempt follows at {local_time(failure.next_at)}" if failure.next_at else (
+        "the run makes no further attempt"
+    )  # fmt: skip
+    return (
+        f"{failure.action} failed {times}, at {local_time(failure.last_at)}: {failure.message}; {following}"
+    )
+
+
+def free_bytes(folder: Path) -> int:
+    """The free bytes of the disk on which a folder is, or will be."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
 
 
 @click.command()

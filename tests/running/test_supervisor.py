@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from rag_audit.cli import main
 from rag_audit.errors import RagAuditError, SetupError, StoreError
 from rag_audit.models.drand import QUICKNET
 from rag_audit.models.publication import Publication
@@ -18,6 +20,7 @@ from rag_audit.models.records import DrandBeacon
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.engine import CapacityError
+from rag_audit.service.running.supervisor import RETRY_MS
 from tests.running.play import LASTS, LEAD, Play
 from tests.window.simulator import QUESTIONS, TEXTS, Clock, Service
 from tests.witness.test_drand import QUICKNET_1000
@@ -338,6 +341,31 @@ def test_a_document_that_cannot_be_read_keeps_the_window_from_being_made_or_is_l
     run.stop(1)
 
 
+def test_a_failed_act_is_in_the_status_until_it_succeeds(play: Play) -> None:
+    def status() -> dict[str, Any]:
+        return dict(
+            json.loads(CliRunner().invoke(main, ["provider", "status", str(play.folder), "--json"]).stdout)
+        )
+
+    with (play.root / "docs" / "law.jsonl").open("ab") as file:
+        file.write(b'{"text": 3}\n')
+    run = play.supervisor()
+    play.settle(run)
+    first = play.clock.now
+    play.clock.advance(RETRY_MS)
+    play.settle(run)
+    [failure] = status()["failures"]
+    assert failure["action"] == "prepare w-1" and "law.jsonl, line 6" in failure["message"]
+    assert (failure["attempts"], failure["first_at"], failure["last_at"]) == (2, first, play.clock.now)
+    assert failure["next_at"] == play.clock.now + RETRY_MS and status()["free_bytes"] > 0
+    text = CliRunner().invoke(main, ["provider", "status", str(play.folder)]).stdout
+    assert "prepare w-1 failed 2 times since" in text and "the next attempt follows at" in text
+    play.documents(TEXTS)
+    play.clock.advance(RETRY_MS)
+    assert "open w-1" in play.settle(run) and status()["failures"] == []
+    run.stop(1)
+
+
 def enlarge(play: Play) -> None:
     play.documents({**TEXTS, "law": [f"Statute {number} is a written law." for number in range(100)]})
 
@@ -364,6 +392,8 @@ def test_a_preparation_that_cannot_succeed_ends_the_run_and_is_not_repeated(
             run.step()
     assert sum("prepare w-1" in line for line in play.said) == 1 and not run.finished
     assert any(error in line and "the run makes no further window" in line for line in play.said)
+    [failure] = run.directory.state.failures
+    assert failure.action == "prepare w-1" and failure.next_at == 0
     run.stop(1)
 
 

@@ -21,11 +21,29 @@ from rag_audit.commit.stored import load_stored, unfinished
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import begun
 from rag_audit.models.layout import Layout, Named
-from rag_audit.models.models import Hex32, Identifier, Millis, Model, One
+from rag_audit.models.models import Count, Hex32, Identifier, Millis, Model, One
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import WitnessBeacon
 
 MAX_STATE_BYTES = 1 << 24
+
+
+class Failure(Model):
+    """An act of a run that failed at its last attempt.
+
+    :param action: the act, such as `prepare w-2`
+    :param message: the error with its remedy
+    :param attempts: the number of failed attempts since the act last succeeded
+    :param first_at: the time of the first of these attempts, and `last_at` of the last, in milliseconds since the epoch
+    :param next_at: the time of the next attempt; 0 if the run makes no further attempt
+    """
+
+    action: str
+    message: str
+    attempts: Count
+    first_at: Millis
+    last_at: Millis
+    next_at: Millis
 
 
 class RunState(Model):
@@ -37,6 +55,7 @@ class RunState(Model):
     :param abandoned: the abandoned windows among them
     :param answered: digests of the challenges that are answered
     :param seen: approximately the last time that the run has observed
+    :param failures: the acts that failed at their last attempt
     """
 
     v: One = 1
@@ -45,6 +64,7 @@ class RunState(Model):
     abandoned: Annotated[list[Identifier], Field(default_factory=list)]
     answered: Annotated[list[Hex32], Field(default_factory=list)]
     seen: Millis = 0
+    failures: Annotated[list[Failure], Field(default_factory=list)]
 
 
 @dataclass(frozen=True)
@@ -120,7 +140,7 @@ class RunDirectory:
         self._lock = lock
         try:
             self.state = load_state(folder) or RunState(
-                prefix=prefix, published=[], abandoned=[], answered=[]
+                prefix=prefix, published=[], abandoned=[], answered=[], failures=[]
             )
             if self.state.prefix != prefix:
                 raise SetupError("the folder's windows have another prefix", field="schedule.prefix",
@@ -186,6 +206,30 @@ class RunDirectory:
         """Note that the challenge of that digest is answered."""
         if challenge not in self.state.answered:
             self._update(answered=[*self.state.answered, challenge])
+
+    def failed(self, action: str, message: str, now: int, next_at: int) -> None:
+        """Note that an act failed.
+
+        :param next_at: the time of the next attempt; 0 if there is none
+        """
+        before = next((f for f in self.state.failures if f.action == action), None)
+        failure = Failure(
+            action=action,
+            message=message,
+            attempts=1 if before is None else before.attempts + 1,
+            first_at=now if before is None else before.first_at,
+            last_at=now,
+            next_at=next_at,
+        )
+        self._update(failures=[*self._without(action), failure])
+
+    def succeeded(self, action: str) -> None:
+        """Note that an act succeeded."""
+        if (others := self._without(action)) != self.state.failures:
+            self._update(failures=others)
+
+    def _without(self, action: str) -> list[Failure]:
+        return [failure for failure in self.state.failures if failure.action != action]
 
     def saw(self, now: int, *, every: int) -> None:
         """Note the time, at most once in `every` milliseconds."""

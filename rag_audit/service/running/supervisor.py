@@ -372,6 +372,7 @@ class Supervisor:
     def _ended_jobs(self, now: int) -> str | None:
         for name, failure in self._jobs.ended():
             if failure is None:
+                self.directory.succeeded(name)
                 return f"ended {name}"
             if isinstance(failure, Stopped):
                 continue
@@ -384,10 +385,12 @@ class Supervisor:
         if now < self._later.get(what, now):
             return None
         try:
-            return act()
+            done = act()
         except (RagAuditError, OSError) as exc:
             self._failed(what, exc, now)
             return None
+        self.directory.succeeded(what)
+        return done
 
     def _failed(self, what: str, exc: RagAuditError | OSError, now: int) -> None:
         """Postpone a failed act for its owner, and a failed job for the act that starts it. A permanent error of a
@@ -395,11 +398,13 @@ class Supervisor:
         kind, _, name = what.partition(" ")
         if kind == "prepare" and isinstance(exc, PERMANENT):
             self._permanent = exc
+            self.directory.failed(what, f"{exc}{_hint(exc)}", now, 0)
             self._say(f"{what}: {exc}{_hint(exc)}; the run makes no further window, completes the others and ends."
                       " Start `rag-audit run` again after the correction")  # fmt: skip
             return
         owners = {"prepare": "the next window", "challenge": "challenges", "close": name, "prove": name}
         self._later[owners.get(kind, what)] = now + RETRY_MS
+        self.directory.failed(what, f"{exc}{_hint(exc)}", now, now + RETRY_MS)
         again = ("; it reads policy, roster and documents again, but a change of provider.toml needs a restart"
                  if kind == "prepare" else "")  # fmt: skip
         self._say(f"{what}: {exc}{_hint(exc)}; the next attempt follows in {RETRY_MS // 1000} s{again}")
