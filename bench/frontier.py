@@ -3,8 +3,10 @@
 The collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, SciFact and PubMedQA, each a separate tenant. The script
 computes for every mechanism:
 
-- recall among the first 5;
+- recall among the first 5, next to blind chance and exact retrieval;
 - the certified figures for coalitions of 1, 2 and 10 accounts with 200 queries each;
+- the documents that these accounts read with honest questions (`bench.exposure`), next to the maximum, the number by
+  chance alone and the number for exact retrieval; every document fills one position;
 - the strongest of the attacks in `bench.lists`.
 
 The attack's lower bound on epsilon (confidence 0.95) must be below the certified bound in every cell. The script prints
@@ -27,19 +29,20 @@ from typing import Any
 
 import numpy as np
 
-from bench import lists
+from bench import exposure, lists
 from bench.common import emit, machine, parser
 from bench.lists import Attack, Target
 from rag_audit._internal.durable import replace_file
 from rag_audit.commit.explore import bernoulli
 from rag_audit.commit.explore.samples import Sample
-from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_without_noise
+from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_by_flips, recall_without_noise
 from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
 from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
+from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
 from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder, get_embedder
@@ -62,8 +65,11 @@ class Cell:
     """One mechanism against one size of coalition.
 
     :param certified: the bound on epsilon over all outcomes; inf if the mechanism has no such bound
-    :param exclusion_factor: the certified factor for a document of one position that no account received; None where it
-        is not claimed
+    :param exclusion_factor: the certified factor for a document of one position that no account received; inf where
+        no factor is finite
+    :param read: the mean number of documents that the accounts read in a window
+    :param read_by_chance: the expected number of documents that lists contain without relevance, at most
+    :param read_at_most: the maximum number of documents that they can read
     :param attacks: by probe strategy, each with the epsilon that it refutes
     :param odds_shown: the factor that the attack shows for positions that no account receives
     """
@@ -75,7 +81,10 @@ class Cell:
     certified: float
     auc_bound: float
     tpr_bound: float
-    exclusion_factor: float | None
+    exclusion_factor: float
+    read: float
+    read_by_chance: float
+    read_at_most: int
     attacks: list[Attack]
     odds_shown: float | None = None
 
@@ -88,7 +97,7 @@ class Cell:
     def distance(self) -> float:
         """Certified minus shown, of the figures that are finite; negative if one of the two is wrong."""
         result = [self.certified - self.attack.eps] if math.isfinite(self.certified) else []
-        if self.exclusion_factor is not None and self.odds_shown is not None:
+        if math.isfinite(self.exclusion_factor) and self.odds_shown is not None:
             result.append(math.log(self.exclusion_factor / self.odds_shown))
         return min(result, default=math.inf)
 
@@ -107,14 +116,23 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
     return {
         "collection": texts.name,
         "documents": len(sample.index.positions),
+        "read_exactly": {str(k): read for k, read in _read(sample, exposure.exact(TOP_K), options).items()},
         "capacity": sample.index.capacity,
         "questions": len(sample.queries),
         "without_noise": {"recall": quiet.recall, "error": quiet.error},
+        "blind": {"recall": recall_by_flips(sample, top_k=TOP_K).recall},
         "cells": [
             {**asdict(cell), "attack": asdict(cell.attack), "distance": cell.distance} for cell in cells
         ],
         "smallest_distance": min(cell.distance for cell in cells),
     }
+
+
+def _read(sample: Sample, window: exposure.Window, options: Namespace) -> dict[int, float]:
+    """The documents that coalitions of each size read."""
+    return exposure.documents_read(
+        sample, window, SIZES, queries=QUERIES, windows=options.repeats, seed=options.seed
+    )
 
 
 def _sample(texts: Collection, embedder: Embedder, seed: int) -> tuple[Sample, lists.Int8Array]:
@@ -171,7 +189,9 @@ def _noised(
         target, noises, top_k=TOP_K, lists=options.lists, seed=options.seed, progress=say("lists under noise")
     )
     cells = []
+    capacity, documents = sample.index.capacity, len(sample.index.positions)
     for row, (noise, recall) in enumerate(zip(noises, recalls, strict=True)):
+        read = _read(sample, exposure.noised(noise, TOP_K), options)
         for k in SIZES:
             shown = [
                 lists.by_counting(name, counts[row, name], options.lists, k * QUERIES, DELTA)
@@ -179,7 +199,23 @@ def _noised(
             ]
             eps, auc, tpr = _certified(noise, k)
             label = f"noise, sigma/Delta {noise.sigma_over_delta:.3g}"
-            cells.append(Cell(label, recall.recall, recall.error, k, eps, auc, tpr, None, shown))
+            by_chance = documents * (1 - (1 - TOP_K / capacity) ** (k * QUERIES))
+            cells.append(
+                Cell(
+                    label,
+                    recall.recall,
+                    recall.error,
+                    k,
+                    eps,
+                    auc,
+                    tpr,
+                    math.inf,
+                    read[k],
+                    by_chance,
+                    exposure_limit(documents, queries=k * QUERIES, longest=TOP_K),
+                    shown,
+                )
+            )
     return cells
 
 
@@ -197,11 +233,13 @@ def _certified(noise: Noise, k: int) -> tuple[float, float, float]:
 def _sampled(
     sample: Sample, target: Target, embedder: Embedder, options: Namespace, say: Callable[[str], Any]
 ) -> list[Cell]:
-    cells = []
+    cells, documents = [], len(sample.index.positions)
     for keep in KEEPS:
         sampling = Sampling(probability_over_range(keep, "keep"))
-        point = bernoulli.measure(sample, bernoulli.SampledTopK(sampling), top_k=TOP_K, n=QUERIES, ks=SIZES,
+        mechanism = bernoulli.SampledTopK(sampling)
+        point = bernoulli.measure(sample, mechanism, top_k=TOP_K, n=QUERIES, ks=SIZES,
                               repeats=options.repeats, seed=options.seed, progress=say(f"sampling {keep}"))  # fmt: skip
+        read = _read(sample, exposure.with_bits(mechanism, TOP_K), options)
         window = ScoreWindow(*embedder.score_window, 512)
         seen = lists.sampled(
             target, sampling, window, top_k=TOP_K, windows=options.windows, seed=options.seed
@@ -210,21 +248,24 @@ def _sampled(
         odds = max(result.odds for result in seen.values())
         cells += [
             Cell(f"sampling, keep {keep}", point.recall.recall, point.recall.error, k, math.inf,
-                 curves.auc(sampling), curves.roc(sampling, 0.01), sampling.exclusion_factor(QUERIES * k), shown, odds)
+                 curves.auc(sampling), curves.roc(sampling, 0.01), sampling.exclusion_factor(QUERIES * k), read[k], 0.0,
+                 exposure_limit(documents, queries=k * QUERIES, longest=TOP_K), shown, odds)
             for k in SIZES
         ]  # fmt: skip
     return cells
 
 
 def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[str], Any]) -> list[Cell]:
-    cells = []
+    cells, documents = [], len(sample.index.positions)
     for keep in KEEPS:
         chance = probability_over_range(f"{bernoulli.UNRELATED / sample.index.capacity:.9f}", "chance")
         mechanism = RandomizedResponse(probability_over_range(keep, "keep"), chance)
         rules = ListRules(chance, bernoulli.DEFAULT_LISTED_MAX, bernoulli.THRESHOLDS[EMBEDDER])
+        listing = bernoulli.RandomizedList(mechanism, rules.threshold, rules.maximum)
+        read = _read(sample, exposure.with_bits(listing, TOP_K), options)
         point = bernoulli.measure(
             sample,
-            bernoulli.RandomizedList(mechanism, rules.threshold, rules.maximum),
+            listing,
             top_k=TOP_K,
             n=QUERIES,
             ks=SIZES,
@@ -255,6 +296,9 @@ def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[s
                 curves.auc_for(mechanism, k),
                 curves.tpr(mechanism, k, "0.01"),
                 mechanism.exclusion_factor(QUERIES * k),
+                read[k],
+                expected_by_flips(documents, chance, queries=k * QUERIES),
+                exposure_limit(documents, queries=k * QUERIES, longest=rules.maximum),
                 [result[k] for result in shown],
             )
             for k in SIZES
@@ -280,21 +324,30 @@ def table(result: dict[str, Any]) -> str:
     head = (
         f"### {result['collection']}\n\n{result['documents']:,} passages on {result['capacity']:,} positions,"
         f" {result['questions']:,} questions; exact top {TOP_K} finds"
-        f" {100 * result['without_noise']['recall']:.1f} %.\n\n"
-        "| mechanism | recall@5 | k | certified eps | attack shows eps >= | AUC: bound, attack |"
-        " TPR at 1 %: bound, attack | unlisted: bound, shown | strongest probes |\n"
-        "|---|---|---|---|---|---|---|---|---|\n"
+        f" {100 * result['without_noise']['recall']:.1f} %, blind chance {100 * result['blind']['recall']:.1f} %.\n\n"
+        "| mechanism | recall@5 | of exact | k | certified eps | attack shows eps >= | AUC: bound, attack |"
+        " TPR at 1 %: bound, attack | exclusion factor: bound, shown | documents read: mean, of exact, by chance,"
+        " at most | strongest probes |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|\n"
     )
     rows = []
     for cell in result["cells"]:
         attack, odds = cell["attack"], cell["exclusion_factor"]
-        unlisted = "-" if odds is None else f"{odds:.3g}, " + (
+        unlisted = ("none" if math.isinf(odds) else f"{odds:.3g}") + ", " + (
             "-" if cell["odds_shown"] is None else f"{cell['odds_shown']:.3g}"
         )  # fmt: skip
+        k, exact = cell["k"], result["read_exactly"][str(cell["k"])]
+        read = (
+            f"{cell['read']:,.0f}, {cell['read'] / exact:.2f}, {cell['read_by_chance']:,.0f},"
+            f" {cell['read_at_most']:,}"
+        )
+        of_exact = cell["recall"] / result["without_noise"]["recall"]
         rows.append(
-            f"| {cell['mechanism']} | {100 * cell['recall']:.1f} ± {100 * cell['error']:.1f} % | {cell['k']} |"
+            f"| {cell['mechanism']} | {100 * cell['recall']:.1f} ± {100 * cell['error']:.1f} % |"
+            f" {100 * of_exact:.0f} % | {k} |"
             f" {_number(cell['certified'])} | {_number(attack['eps'])} | {cell['auc_bound']:.3f}, {attack['auc']:.3f} |"
-            f" {cell['tpr_bound']:.3f}, {attack['tpr']:.3f} | {unlisted} | {attack['probes']} |"
+            f" {cell['tpr_bound']:.3f}, {attack['tpr']:.3f} | {unlisted} | {read} |"
+            f" {attack['probes']} |"
         )
     return head + "\n".join(rows) + "\n"
 
@@ -331,7 +384,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
             if cell["k"] == 2 and cell["mechanism"].startswith("sampling"):
                 panel.axhline(cell["recall"], linewidth=1, color="C2")
                 panel.annotate(
-                    f"{cell['mechanism']}: odds {cell['exclusion_factor']:.3g}, no eps",
+                    f"{cell['mechanism']}: factor {cell['exclusion_factor']:.3g}, no eps",
                     (0.02, cell["recall"]),
                     xycoords=("axes fraction", "data"),
                     fontsize=7,

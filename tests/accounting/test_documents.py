@@ -613,14 +613,14 @@ def test_the_factor_of_pooled_listing_follows_from_f() -> None:
 
 
 def test_exposure() -> None:
-    assert documents.exposure(10, queries=3, longest=2) == 6
-    assert documents.exposure(5, queries=3, longest=2) == 5
+    assert documents.exposure_limit(10, queries=3, longest=2) == 6
+    assert documents.exposure_limit(5, queries=3, longest=2) == 5
     assert documents.exposes_more_than_exact("1.61", "1")
     assert not documents.exposes_more_than_exact("1.6", "1")
     assert documents.return_probability(math.inf) == 1
     assert documents.return_probability(1.0) == 0
     for wrong in (0, -1, True):
         with pytest.raises(PolicyError):
-            documents.exposure(wrong, queries=1, longest=1)
+            documents.exposure_limit(wrong, queries=1, longest=1)
         with pytest.raises(PolicyError):
             documents.noise_compositions(accounts=1, queries=wrong, positions=1)

@@ -244,10 +244,10 @@ def pooled_distance(keep: int, flip_probability: int, *, queries: int) -> float:
 # -- exposure and noise ------------------------------------------------------------------------------------------
 
 
-def exposure(documents: int, *, queries: int, longest: int) -> int:
+def exposure_limit(documents: int, *, queries: int, longest: int) -> int:
     """The maximum number min(d, m K) of documents that accounts can read: an answer has texts of at most K positions.
 
-    >>> exposure(2067, queries=2000, longest=5), exposure(2067, queries=100, longest=5)
+    >>> exposure_limit(2067, queries=2000, longest=5), exposure_limit(2067, queries=100, longest=5)
     (2067, 500)
 
     :param documents: d, the documents of the index

@@ -1,0 +1,60 @@
+"""The number of documents that accounts read, in cases with known numbers."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from bench import exposure
+from rag_audit.commit.explore.bernoulli import RandomizedList, SampledTopK
+from rag_audit.commit.explore.samples import Sample
+from rag_audit.commit.explore.simulate import Noise
+from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import build_index
+
+HALF = PROBABILITY_RANGE // 2
+ROWS = 7 * np.eye(16, dtype=np.int8)
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    """Sixteen documents, each the best answer to one of sixteen questions."""
+    index = build_index(ROWS, 32, Random(1))
+    return Sample(index, ROWS, [frozenset({position}) for position in index.positions])
+
+
+def read(sample: Sample, window: exposure.Window, queries: int, sizes: tuple[int, ...]) -> list[float]:
+    result = exposure.documents_read(sample, window, sizes, queries=queries, windows=200, seed=1)
+    return [result[k] for k in sizes]
+
+
+def test_exact_retrieval_returns_every_document_that_is_asked_for(sample: Sample) -> None:
+    one, four = read(sample, exposure.exact(1), 4, (1, 4))
+    assert one == pytest.approx(16 * (1 - (15 / 16) ** 4), abs=0.15)
+    assert four == pytest.approx(16 * (1 - (15 / 16) ** 16), abs=0.3)
+    assert four <= exposure_limit(16, queries=16, longest=1)
+
+
+def test_a_sample_hides_its_share_for_all_accounts(sample: Sample) -> None:
+    window = exposure.with_bits(SampledTopK(Sampling(HALF)), 1)
+    (many,) = read(sample, window, 200, (1,))
+    assert many == pytest.approx(8, abs=0.5)
+
+
+def test_flips_list_documents_that_nobody_asks_for(sample: Sample) -> None:
+    """The threshold is out of reach, so chance alone lists, and half of the listed texts are returned."""
+    flip = PROBABILITY_RANGE // 16
+    window = exposure.with_bits(RandomizedList(RandomizedResponse(HALF, flip), 1000, 32), 1)
+    one, three = read(sample, window, 5, (1, 3))
+    assert one == pytest.approx(expected_by_flips(16, flip, queries=5) / 2, abs=0.4)
+    assert three == pytest.approx(expected_by_flips(16, flip, queries=15) / 2, abs=0.5)
+
+
+def test_large_noise_returns_documents_by_chance(sample: Sample) -> None:
+    (one,) = read(sample, exposure.noised(Noise((1, 8, 64), ScoreWindow(0, 1024, 1)), 2), 3, (1,))
+    assert one == pytest.approx(16 * (1 - (30 / 32) ** 3), abs=0.3)
