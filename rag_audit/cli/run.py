@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -21,8 +22,9 @@ from rag_audit.service.running.supervisor import Supervisor
 
 POLL_S = 0.5
 """Seconds that an idle run waits before its next look."""
-STOP_S = 20.0
-"""Seconds that a stopped run waits for its jobs. Each job can be cut off."""
+STOP_S = 18.0
+"""Seconds from the end of the schedule, or from a signal, in which answers leave and jobs end. Each job can be cut
+off, and service managers end a process after 20 to 90 seconds."""
 
 
 @click.command()
@@ -39,14 +41,22 @@ def run(config: Path) -> None:
     told.check(now_ms())
     with _stopping() as stop:
         supervisor = Supervisor(told, RunDirectory(told.folder, told.told.schedule.prefix), key, say=_tell)
+        until = 0.0
         try:
             with ExitStack() as stack:
                 _listen(stack, supervisor, told)
+
+                @stack.callback
+                def halt() -> None:
+                    nonlocal until
+                    until = time.monotonic() + STOP_S
+                    supervisor.halt()  # jobs end during the time that the answers need
+
                 while not stop.is_set() and not supervisor.finished:
                     if supervisor.step() is None:
                         stop.wait(POLL_S)
         finally:
-            ended = supervisor.stop(STOP_S)
+            ended = supervisor.stop(max(0.0, until - time.monotonic()))
     _tell("stopped" if stop.is_set() else "all windows are done")
     if not ended:  # a longer proof is cut off, and the next run makes it
         os._exit(0)

@@ -12,7 +12,7 @@ from types import FrameType
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.attest.window import Window
 
-DRAIN_S = 10.0
+DRAIN_S = 5.0
 """Seconds that a stopped service waits for answers in progress. An account repeats a request that is cut off later."""
 IDLE_S = 1.0
 """Seconds between two searches for missing noise proofs, after a search without a result."""
@@ -43,18 +43,24 @@ def stopped_by_signal() -> Iterator[None]:
 
 
 @contextmanager
-def precomputing(window: Window, precompute: int, say: Say) -> Iterator[None]:
+def precomputing(
+    window: Window, precompute: int, say: Say, until: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """Run a thread during the block that precomputes noise proofs for the next slots.
 
     :param precompute: the number of next slots of each account; 0 precomputes none
+    :param until: whether the thread has to end before the block does
     """
     stop = threading.Event()
 
+    def ending() -> bool:
+        return stop.is_set() or until()
+
     def work() -> None:
-        while not stop.is_set():
+        while not ending():
             try:
                 result = window.status == "active" and window.precompute_noise_proofs(
-                    precompute, until=stop.is_set
+                    precompute, until=ending
                 )
             except RagAuditError as exc:
                 say(f"the process precomputes no further noise proofs: {exc}")

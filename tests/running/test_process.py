@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,12 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
+from rag_audit.cli import run as command
 from rag_audit.errors import RagAuditError
 from rag_audit.models.publication import Publication
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.supervisor import Supervisor
 from tests.running.play import Play
 from tests.window.simulator import QUESTIONS, Clock, Service
 
@@ -247,3 +251,17 @@ def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:
     text = CliRunner().invoke(main, ["provider", "status", str(play.folder)]).stdout
     assert "no process runs it" in text and "w-1: committed" in text
     assert play.settle(play.supervisor()) == ["resume w-1"]
+
+
+def test_jobs_end_while_answers_still_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for jobs counts from the end of the run, so the times of answers and jobs do not add up."""
+    play = Play(tmp_path)
+    stopping: list[bool] = []
+
+    def listen(stack: ExitStack, supervisor: Supervisor, _: RunConfig) -> None:
+        stack.callback(lambda: stopping.append(supervisor._jobs.stopping.is_set()))
+
+    monkeypatch.setattr(command, "_listen", listen)
+    monkeypatch.setattr(Supervisor, "finished", True)
+    done = CliRunner().invoke(main, ["run", str(play.root / "provider.toml")])
+    assert done.exit_code == 0 and stopping == [True], done.output

@@ -104,6 +104,10 @@ class Supervisor:
             or self._guarded("challenges", now, self._challenge)
         )
 
+    def halt(self) -> None:
+        """Tell jobs and precomputing threads to end, while answers still leave."""
+        self._jobs.stopping.set()
+
     def stop(self, seconds: float) -> bool:
         """Let jobs end and close all windows; False if a job is still under way, and the process had better end."""
         ended = self._jobs.stop(seconds)
@@ -165,7 +169,9 @@ class Supervisor:
             )
             if name not in self._beside and self._told.serve.precompute:
                 self._beside[name] = ExitStack()
-                self._beside[name].enter_context(precomputing(window, self._told.serve.precompute, self._say))
+                self._beside[name].enter_context(
+                    precomputing(window, self._told.serve.precompute, self._say, self._jobs.stopping.is_set)
+                )
             if self.served.newest is window:
                 self.directory.point(place)
             return None
