@@ -56,7 +56,7 @@ COMMANDS = {
     ),
     "provider estimate": (
         "rag_audit.cli.estimate.estimate",
-        "Find possible coalitions: accounts with similar queries.",
+        "Find accounts that repeat a question almost word for word.",
     ),
     "provider export": (
         "rag_audit.cli.export.export",

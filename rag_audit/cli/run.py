@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 
 import click
 
 from rag_audit._internal.clock import now_ms
-from rag_audit.cli.common import PATH, internal_error, say, signing_key
+from rag_audit._internal.log_lines import FORMS, log_lines, remove_handler
+from rag_audit.cli.common import PATH, internal_error, signing_key
+from rag_audit.cli.options import choice_option
 from rag_audit.service.lines import listening
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.directory import RunDirectory
 from rag_audit.service.running.supervisor import Supervisor
+
+log = logging.getLogger("rag_audit.run")
 
 POLL_S = 0.5
 """Seconds that an idle run waits before its next look."""
@@ -29,7 +34,10 @@ off, and service managers end a process after 20 to 90 seconds."""
 
 @click.command()
 @click.argument("config", type=PATH)
-def run(config: Path) -> None:
+@choice_option(
+    "--log", "form", choices=tuple(FORMS), default="text", help="the form of the lines on standard error"
+)
+def run(config: Path, form: str) -> None:
     """Open, serve, close and prove windows on the schedule in the file CONFIG (docs/deploy/README.md).
 
     The run's folder contains its complete state: after any end, also by SIGKILL, the same command continues. After
@@ -39,8 +47,10 @@ def run(config: Path) -> None:
     told = RunConfig.load(config)
     key = signing_key(told.path(told.told.key))
     told.check(now_ms())
-    with _stopping() as stop:
-        supervisor = Supervisor(told, RunDirectory(told.folder, told.told.schedule.prefix), key, say=_tell)
+    with _logging(form), _stopping() as stop:
+        supervisor = Supervisor(
+            told, RunDirectory(told.folder, told.told.schedule.prefix), key, say=log.info, warn=log.warning
+        )
         until = 0.0
         try:
             with ExitStack() as stack:
@@ -57,15 +67,19 @@ def run(config: Path) -> None:
                         stop.wait(POLL_S)
         finally:
             ended = supervisor.stop(max(0.0, until - time.monotonic()))
-    _tell("stopped" if stop.is_set() else "all windows are done")
+        log.info("stopped" if stop.is_set() else "all windows are done")
     if not ended:  # a longer proof is cut off, and the next run makes it
         os._exit(0)
 
 
-def _tell(text: str) -> None:
-    """`say`, but an unwritable output, for example a log on a full disk or a closed terminal, does not end the run."""
-    with suppress(OSError):
-        say(text)
+@contextmanager
+def _logging(form: str) -> Iterator[None]:
+    """Write the log of the run and of its services to standard error during the block."""
+    handler = log_lines(form=form)
+    try:
+        yield
+    finally:
+        remove_handler(handler)
 
 
 def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
@@ -75,11 +89,10 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
     """
     serve, served = told.told.serve, supervisor.served
     if serve.socket is not None:
-        stack.enter_context(listening(served, told.path(serve.socket), _tell, _report_fault))
+        stack.enter_context(listening(served, told.path(serve.socket), log.info, _report_fault))
     if serve.http is not None:
         from rag_audit.service.connections import allow_connections
         from rag_audit.service.limits import Limits
-        from rag_audit.service.logs import log_lines, remove_handler
         from rag_audit.service.server import http_service, parse_address
 
         allow_connections(Limits())
@@ -91,9 +104,8 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
                 on_fault=_report_fault,
             )
         )
-        stack.callback(remove_handler, log_lines())
         service.start()
-        _tell(f"listening on {service.url}")
+        log.info(f"listening on {service.url}")
 
 
 @contextmanager
@@ -115,4 +127,4 @@ def _stopping() -> Iterator[threading.Event]:
 
 def _report_fault(exc: BaseException) -> None:
     for line in internal_error(exc, ["run"]):
-        _tell(line)
+        log.error(line)

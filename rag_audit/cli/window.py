@@ -204,9 +204,9 @@ def serve_http(
 
     :param book: takes enrolment requests, for the window and the coming windows
     """
+    from rag_audit._internal.log_lines import log_lines, remove_handler
     from rag_audit.service.connections import allow_connections
     from rag_audit.service.limits import Limits
-    from rag_audit.service.logs import log_lines, remove_handler
     from rag_audit.service.server import http_service
 
     allow_connections(Limits())

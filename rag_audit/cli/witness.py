@@ -228,8 +228,8 @@ def _named(directory: Path, public: Path, window: Publication) -> tuple[str, byt
 )
 def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
     """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
+    from rag_audit._internal.log_lines import log_lines, remove_handler
     from rag_audit.service.limits import Limits
-    from rag_audit.service.logs import log_lines, remove_handler
     from rag_audit.service.process import stopped_by_signal
     from rag_audit.service.server import Server, listen, parse_address
     from rag_audit.witness.http import Provider, WitnessApplication, WitnessService

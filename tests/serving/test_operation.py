@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from rag_audit._internal import log_lines
 from rag_audit.attest.window import Window
 from rag_audit.errors import SetupError
 from rag_audit.service import logs
@@ -72,11 +73,11 @@ def test_metrics_count_outcomes_and_name_nobody(fresh: Served) -> None:
 @pytest.fixture
 def lines() -> Any:
     stream = io.StringIO()
-    handler = logs.log_lines(stream)
+    handler = log_lines.log_lines(stream)
     try:
         yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
     finally:
-        logs.remove_handler(handler)
+        log_lines.remove_handler(handler)
     assert handler not in logging.getLogger("rag_audit").handlers
 
 
@@ -114,8 +115,17 @@ def test_a_logged_exception_is_named_without_its_message() -> None:
         import sys
 
         record.exc_info = sys.exc_info()
-    line = logs.JsonLines().format(record)
+    line = log_lines.JsonLines().format(record)
     assert json.loads(line)["exception"] == "ValueError" and "secret" not in line
+
+
+def test_a_text_line_has_time_level_event_and_fields_on_one_line() -> None:
+    record = logging.LogRecord("x", logging.WARNING, "x", 1, "w-1 waits\nfor %s", ("w1",), None)
+    record.fields = {"status": 503}
+    line = log_lines.TextLines().format(record)
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z warning w-1 waits\\nfor w1 status=503", line
+    ), line
 
 
 def test_spans_are_made_where_a_program_wants_them(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

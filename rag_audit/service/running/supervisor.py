@@ -47,6 +47,7 @@ class Supervisor:
     """All windows of one configuration, in one process.
 
     :param directory: the run's folder, which the supervisor closes
+    :param say: takes a line about each act; `warn` takes a line about each failure
     :param jobs: where long work runs
     """
 
@@ -57,6 +58,7 @@ class Supervisor:
         key: SigningKey,
         *,
         say: Say,
+        warn: Say | None = None,
         clock: Callable[[], int] = now_ms,
         jobs: Jobs | None = None,
     ) -> None:
@@ -65,7 +67,7 @@ class Supervisor:
         self.windows: dict[str, Window] = {}
         self._told = config.told
         self._acts = Acts(config, directory, key, clock, say)
-        self._clock, self._say = clock, say
+        self._clock, self._say, self._warn = clock, say, warn or say
         self._jobs = jobs or Jobs()
         self._notes = NoteWatcher(say)
         self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
@@ -131,7 +133,7 @@ class Supervisor:
         if self._jobs.busy(f"close {name}") or self._jobs.busy(f"prove {name}"):
             return None
         if now >= self.directory.facts(place).delete_after:
-            self._say(
+            self._warn(
                 f"{name} is not finished on its policy's date of deletion, so the run stops working on it"
             )
             if name in self.windows:
@@ -183,7 +185,7 @@ class Supervisor:
         if now > header.closes_at or (now >= header.opens_at and not cosigned):
             missing = missing_cosignatures(window.context.layout.public, 1, window.witnesses)
             reason = f"cosignatures of {', '.join(missing)}" if missing else "its beacon"
-            self._say(f"{name} lacks {reason} at {local_time(header.opens_at)}, at its opening time: the run"
+            self._warn(f"{name} lacks {reason} at {local_time(header.opens_at)}, at its opening time: the run"
                       " abandons it,"
                       " and opens another window. Verifiers count abandoned windows")  # fmt: skip
             window.close(abandoned=True)
@@ -343,7 +345,7 @@ class Supervisor:
                     digest = digest_hex(read_text(path, max_bytes=MAX_NOTE_BYTES))
                 except RagAuditError as exc:  # must not delay the answers to the others
                     self._tried.add(path)
-                    self._say(f"{name}: {path.name} is not answered: {exc}")
+                    self._warn(f"{name}: {path.name} is not answered: {exc}")
                     continue
                 if digest in self.directory.state.answered:
                     continue
@@ -356,7 +358,7 @@ class Supervisor:
         try:
             result = self._acts.answer(place, note, self._jobs.check)
         except (SchemaError, EncodingError) as exc:
-            self._say(f"{place.window}: {note.name} is not answered: {exc}")
+            self._warn(f"{place.window}: {note.name} is not answered: {exc}")
             return
         except BaseException:
             self._tried.discard(note)
@@ -368,7 +370,7 @@ class Supervisor:
     def _look_at_the_clock(self) -> int:
         now = self._clock()
         if now < self._last - SEEN_MS:
-            self._say(f"the clock went back by {(self._last - now) // 1000} s: entries keep their order, and"
+            self._warn(f"the clock went back by {(self._last - now) // 1000} s: entries keep their order, and"
                       " tasks with a date wait")  # fmt: skip
             self._later.clear()
         self._last = now
@@ -405,7 +407,7 @@ class Supervisor:
         if kind == "prepare" and isinstance(exc, PERMANENT):
             self._permanent = exc
             self.directory.failed(what, f"{exc}{_hint(exc)}", now, 0)
-            self._say(f"{what}: {exc}{_hint(exc)}; the run makes no further window, completes the others and ends."
+            self._warn(f"{what}: {exc}{_hint(exc)}; the run makes no further window, completes the others and ends."
                       " Start `rag-audit run` again after the correction")  # fmt: skip
             return
         owners = {"prepare": "the next window", "challenge": "challenges", "close": name, "prove": name}
@@ -413,7 +415,7 @@ class Supervisor:
         self.directory.failed(what, f"{exc}{_hint(exc)}", now, now + RETRY_MS)
         again = ("; it reads policy, roster and documents again, but a change of provider.toml needs a restart"
                  if kind == "prepare" else "")  # fmt: skip
-        self._say(f"{what}: {exc}{_hint(exc)}; the next attempt follows in {RETRY_MS // 1000} s{again}")
+        self._warn(f"{what}: {exc}{_hint(exc)}; the next attempt follows in {RETRY_MS // 1000} s{again}")
 
     def _wait(self, name: str, what: str, now: int) -> None:
         """Report the condition that a window waits for, once, and then at intervals."""
