@@ -155,14 +155,26 @@ class DocumentTable:
 
 @dataclass(frozen=True)
 class Placement:
-    """A window's table, and the documents that have no room in it yet.
+    """A window's table, and the documents to which it gives no row.
+
+    The exclusion factor of sampling by document assumes that one document decides nothing about the rows of others
+    (docs/accounting.md, "Documents"). Two events break this assumption. If a document waits, another document took the
+    last new row. If a document loses its row, the number of documents decided so, and the document draws a second bit
+    when it returns.
 
     :param waiting: the keys of new documents beyond the number of new rows, in the order in which they were read; the
         window does not contain them, and a later window does
+    :param lost: the keys of absent documents whose rows this window replaces
     """
 
     table: DocumentTable
-    waiting: tuple[str, ...]
+    waiting: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def independent(self) -> bool:
+        """Whether no document waits or loses its row, so that the exclusion factor covers the window."""
+        return not self.waiting and not self.lost
 
 
 def place_documents(
@@ -176,7 +188,8 @@ def place_documents(
     A document with a row in the previous table keeps the row. A new document gets a new row, and waits if there is
     none. A removed document keeps its row, without positions, until a later window replaces the row: rows that never
     had a document are replaced first, then rows of absent documents, and rows of documents that return only if no
-    others are left.
+    others are left. With rows enough for all present, removed and new documents, every window is independent
+    (`Placement.independent`).
 
     :param documents: the number of positions of each document, by key, in the order in which they were read
     :param previous: the table of the latest window of the chain with its bits; None in the first window. A table whose
@@ -207,7 +220,7 @@ def place_documents(
     if previous is None or shape.fresh_rows is None:
         rows = [Row(key, secrets.token_bytes(SALT_BYTES), None, count) for key, count in documents.items()]
         rows += [_unused() for _ in range(shape.rows - len(rows))]
-        return Placement(DocumentTable(shape, tuple(rows), shape.rows), ())
+        return Placement(DocumentTable(shape, tuple(rows), shape.rows))
     if previous.shape != shape:
         raise PolicyError(
             "the previous window has a document table of another shape",
@@ -233,7 +246,8 @@ def place_documents(
         shape.fresh_rows,
         tuple(number not in replaced for number in range(shape.rows)),
     )
-    return Placement(table, tuple(waiting))
+    lost = [old for number in sorted(replaced) if (old := previous.rows[number].key) is not None]
+    return Placement(table, tuple(waiting), tuple(lost))
 
 
 def _replaced_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -36,7 +37,7 @@ def placed(
     rng = Random(seed)
     result = place_documents(shape, documents, previous, rng)
     bits = np.array([rng.getrandbits(1) for _ in range(result.table.drawn)], np.int8)
-    return Placement(result.table.with_bits(bits), result.waiting)
+    return replace(result, table=result.table.with_bits(bits))
 
 
 def check_step(previous: DocumentTable, table: DocumentTable) -> None:
@@ -82,7 +83,7 @@ def test_documents_beyond_the_fresh_rows_wait_and_enter_the_next_window() -> Non
     first = placed({"a": 1}).table
     many = {"a": 1, **{f"n{number}": 1 for number in range(6)}}
     second = placed(many, first, seed=2)
-    assert second.waiting == ("n4", "n5")
+    assert second.waiting == ("n4", "n5") and not second.independent
     third = placed(many, second.table, seed=3)
     assert third.waiting == () and set(many) == {row.key for row in third.table.rows if row.positions}
     check_step(second.table, third.table)
@@ -102,10 +103,13 @@ def test_a_document_that_returns_after_its_row_was_replaced_gets_a_new_row() -> 
     full = {f"d{number}": 1 for number in range(SHAPE.documents)}
     without = {key: 1 for key in full if key != "d0"}
     first = placed(full).table
-    second = placed(without | {"x": 1}, first, seed=2).table
-    assert "d0" in second.row_of_document()
-    third = placed(without | {"x": 1}, second, seed=3).table
+    placement = placed(without | {"x": 1}, first, seed=2)
+    second = placement.table
+    assert placement.independent and "d0" in second.row_of_document()
+    placement = placed(without | {"x": 1}, second, seed=3)
+    third = placement.table
     assert "d0" not in third.row_of_document(), "all four rows without positions are replaced"
+    assert placement.lost == ("d0",) and not placement.independent
     fourth = placed(full, third, seed=4).table
     assert fourth.row_of_document()["d0"] < fourth.drawn
     check_step(third, fourth)
