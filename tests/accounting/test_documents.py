@@ -261,6 +261,39 @@ def test_a_new_handle_in_each_window_multiplies_the_factor() -> None:
     assert least_ratio(present, absent)[0] == EIGHTH
 
 
+def both(present: Chain, absent: Chain) -> tuple[Fraction, Fraction | None]:
+    """The least and the largest ratio for two worlds that differ in more than the positions of X."""
+    rules = Sampling(HALF, top_k=1)
+    return least_ratio(
+        law(lambda flip: rules.answers(present, flip)), law(lambda flip: rules.answers(absent, flip))
+    )
+
+
+def test_a_document_that_waits_for_a_new_row_shows_the_presence_of_another() -> None:
+    """Both X and A are new, and the window has one new handle: A waits only in the world with X."""
+    asked: Question = {"A0": 1}
+    waits = Window(((0, "X0a"), None), (0, 1), (asked,))
+    present = Window((None, (0, "A0")), (0, 1), (asked,))
+    assert both([waits], [present])[0] == 0
+
+
+def test_a_row_that_is_replaced_because_of_another_document_draws_a_second_bit() -> None:
+    """A is absent in the second window, in which one of two rows is replaced. In the world with X both rows have had a
+    document, so the replaced row may be A's; A then returns under a new handle."""
+    a, asked = (1, "A0"), ({"A0": 1},)
+    absent = [
+        Window((None, a), (0, 1), asked),
+        Window((None, None), (2, 1), ({},)),
+        Window((None, a), (3, 1), asked),
+    ]
+    present = [
+        Window(((0, "X0a"), a), (0, 1), asked),
+        Window((None, None), (0, 2), ({},)),
+        Window((None, a), (0, 3), asked),
+    ]
+    assert both(present, absent)[1] is None
+
+
 # -- pooled listing ----------------------------------------------------------------------------------------------
 
 POOLED = [

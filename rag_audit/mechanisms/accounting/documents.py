@@ -47,7 +47,8 @@ def sampling_factor(keep: int, *, bits: int = 1) -> float:
 
     Theorem: for every transcript S without a text of X, (1 - pi)^c <= P_X(S) / P_0(S) <= 1, for any number of accounts
     and adaptive queries. Assumptions: one Bernoulli bit decides for all positions of a handle, a position of score 0 is
-    returned without text, and the public number of fresh handles does not depend on documents.
+    returned without text, the public number of fresh handles does not depend on documents, and neither do the handles
+    of other documents depend on X: no document waits for a handle, and no row that had a document is replaced.
 
     >>> sampling_factor(1 << 39), sampling_factor(1 << 39, bits=3)
     (2.0001, 8.0001)
