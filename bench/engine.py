@@ -108,7 +108,7 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
 
     def listing() -> list[int]:
         bits = held.before("0", 4, documents, lambda _: ())
-        return select_listed(index, queries[0], rules, kept=kept, held=bits, flips=chance)
+        return select_listed(index, queries[0], rules, sampled=kept, disclosed=bits, flips=chance)
 
     seconds |= {
         "sampled": timed(lambda: select(index, queries[0], silent, WINDOW, TOP_K, kept), 50),

@@ -258,7 +258,9 @@ def listed(
             for side, index in zip(seen, worlds, strict=True):
                 held, first = np.zeros(capacity, np.int8), None
                 for ask, query in enumerate(requested):
-                    positions = select_listed(index, query, rules, kept=kept, held=held, flips=coins[ask])
+                    positions = select_listed(
+                        index, query, rules, sampled=kept, disclosed=held, flips=coins[ask]
+                    )
                     held[positions] = 1
                     if first is None and target.position in positions:
                         first = ask

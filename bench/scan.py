@@ -142,10 +142,20 @@ def measure_mechanisms(
     positions = native.noised_top_k(
         (scores * bits).tobytes(), LO, HI, EXACT_LATTICE, bytes(4 * documents), plain.listed
     )
-    key = replace(plain, gains=(), lattice=EXACT_LATTICE, kept=rows)
+    key = replace(plain, gains=(), lattice=EXACT_LATTICE, sample=rows)
     statement = replace(requested, htopk=topk_commitment(8, positions))
     sampled = RecordInputs(
-        key, statement, None, b"", case.scores, vector, 7, 8, positions, BLINDING_KEY, kept=(kept, blindings)
+        key,
+        statement,
+        None,
+        b"",
+        case.scores,
+        vector,
+        7,
+        8,
+        positions,
+        BLINDING_KEY,
+        sample=(kept, blindings),
     )
     costs["sampled"], proof = measured(job(sampled).run)
     wire = parts(key, proof)

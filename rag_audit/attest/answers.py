@@ -159,7 +159,7 @@ class Answers:
         for query in queries:
             if query.drawn is not None:
                 self._pool.follow(query.slot)
-            query.drawn = query.held = None
+            query.drawn = query.disclosed = None
 
     def _open(self, query: Query) -> None:
         steps.check_opened(query.request, query.question)
@@ -180,7 +180,7 @@ class Answers:
         """Fetch the values that the mechanism needs for the query's slot. The account's next slots are drawn after
         its answer."""
         steps.vector_of(query.question)
-        query.held = self._disclosed.before(query.slot)
+        query.disclosed = self._disclosed.before(query.slot)
         if self._context.serving(query.tenant).draws:
             query.drawn = self._pool.get(query.slot, follow=False)
 
@@ -219,7 +219,7 @@ class Answers:
         self._find_documents(query)
         query.record = steps.query_record(
             query.request, query.question, query.documents, window=self._context.header.window,
-            htopk=query.htopk, held=self._disclosed.after(query.slot, query.request.hq, query.positions),
+            htopk=query.htopk, disclosed_set=self._disclosed.after(query.slot, query.request.hq, query.positions),
         )  # fmt: skip
 
     def _prove(self, query: Query) -> None:

@@ -212,12 +212,12 @@ class DisclosedSets:
 
         :param hq: the record's own hq
         """
-        held = self.before(slot)
-        if held is None:
+        disclosed = self.before(slot)
+        if disclosed is None:
             return None
         return RandomizedResponsePrivate(
-            held=held.tobytes(),
-            before=None if slot.i == 1 else self._secret(slot.ahead(-1), self._record(slot.ahead(-1)).hq),
+            disclosed=disclosed.tobytes(),
+            before=None if slot.i == 1 else self._secret(slot.shifted(-1), self._record(slot.shifted(-1)).hq),
             after=self._secret(slot, hq),
         )
 
@@ -226,10 +226,10 @@ class DisclosedSets:
 
         :param listed: the record's positions
         """
-        held = self.before(slot)
-        if held is None:
+        disclosed = self.before(slot)
+        if disclosed is None:
             return None
-        bits = held.copy()
+        bits = disclosed.copy()
         bits[list(listed)] = 1
         context = self._context
         secret = self._secret(slot, hq)
@@ -239,7 +239,7 @@ class DisclosedSets:
 
     def _secret(self, slot: SlotKey, hq: str) -> bytes:
         """The secret of the commitment after a slot's record."""
-        before = None if slot.i == 1 else self._record(slot.ahead(-1)).disclosed_set
+        before = None if slot.i == 1 else self._record(slot.shifted(-1)).disclosed_set
         return self._context.secrets.disclosed_set_secret(slot, hq, before)
 
     def _record(self, slot: SlotKey) -> QueryRecord:

@@ -170,7 +170,7 @@ class Prover:
     def _grouped(
         self,
         missing: Iterable[tuple[QueryRecord, str]],
-        together: int | None,
+        batch_size: int | None,
         executor: concurrent.futures.Executor | None,
     ) -> Iterator[tuple[list[QueryRecord], str, RecordProofs]]:
         """Group the missing proofs by the job that makes them."""
@@ -182,7 +182,7 @@ class Prover:
             return self._context.system(tenant).batch(
                 name,
                 self._context.public(tenant).constants,
-                1 if together is None and elsewhere else together,
+                1 if batch_size is None and elsewhere else batch_size,
                 low_memory=self.low_memory,
                 at_a_time=executor.workers if isinstance(executor, LocalProcesses) else 1,
             )
@@ -192,7 +192,7 @@ class Prover:
             tenant, slot = record.tenant, SlotKey(record.tenant, record.account, record.i)
             size = batch(tenant, name)
             # A precomputed noise proof belongs to one slot: if the caller chose no batch size, its own record uses it.
-            if size == 1 or (together is None and name == "retrieve" and self._noise_proofs.has(slot)):
+            if size == 1 or (batch_size is None and name == "retrieve" and self._noise_proofs.has(slot)):
                 yield [record], name, self.proofs(tenant, name, 1)
             else:
                 chained = self.proofs(tenant, name, size).chained
@@ -253,8 +253,8 @@ class Prover:
             noise=lambda: context.drawn(slot),
             noise_proof=lambda: self._noise_proofs.get(slot),
             low_memory=self.low_memory,
-            kept=self._samples.opening(record.tenant),
-            listing=self._disclosed.private(slot, record.hq),
+            sample=self._samples.opening(record.tenant),
+            randomized_response=self._disclosed.private(slot, record.hq),
         )
 
     def _public(self, record: QueryRecord) -> RecordPublic:

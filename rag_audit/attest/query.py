@@ -50,7 +50,7 @@ class Query:
     eager: bool = False
     drawn: Drawn | None = field(default=None, repr=False)
     """the draw of its slot, taken from the pool; None if its tenant's mechanism draws no values"""
-    held: Int8Array | None = field(default=None, repr=False)
+    disclosed: Int8Array | None = field(default=None, repr=False)
     """its account's disclosed set before it; None for mechanisms without disclosed sets"""
     positions: tuple[int, ...] = field(default=(), repr=False)
     withheld: frozenset[int] = field(default=frozenset(), repr=False)
@@ -180,7 +180,7 @@ def select_positions(
     :param columns: the columns that the window commits to for the tenant
     :returns: each query's positions, or the error that stopped its selection
     """
-    requested = [Asked(vector_of(query.question), query.drawn, query.held) for query in queries]
+    requested = [Asked(vector_of(query.question), query.drawn, query.disclosed) for query in queries]
     return serving.select(tenant.index, requested, columns)
 
 
@@ -229,12 +229,13 @@ def query_record(
     *,
     window: str,
     htopk: int,
-    held: str | None,
+    disclosed_set: str | None,
 ) -> QueryRecord:
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
     :param htopk: the commitment to the listed positions (`Mechanism.list_elements`)
-    :param held: the commitment to the account's disclosed set after it; None for mechanisms without disclosed sets
+    :param disclosed_set: the commitment to the account's disclosed set after the record; None for mechanisms without
+        disclosed sets
     """
     return QueryRecord(
         type="query",
@@ -249,7 +250,7 @@ def query_record(
         cq=query.cq,
         htopk=to_hex(htopk),
         hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
-        disclosed_set=held,
+        disclosed_set=disclosed_set,
         sig=request.sig,
         proof=None,
     )
@@ -264,8 +265,8 @@ def record_private(
     noise: Callable[[], Drawn],
     noise_proof: Callable[[], NoiseProof | None],
     low_memory: bool,
-    kept: tuple[bytes, bytes] | None = None,
-    listing: RandomizedResponsePrivate | None = None,
+    sample: tuple[bytes, bytes] | None = None,
+    randomized_response: RandomizedResponsePrivate | None = None,
 ) -> RecordPrivate:
     """The private inputs of a record's proofs, which `record_public` complements."""
     salts = query.salts
@@ -284,8 +285,8 @@ def record_private(
         salt_k=salts.top_k,
         positions=positions,
         low_memory=low_memory,
-        kept=kept,
-        listing=listing,
+        sample=sample,
+        randomized_response=randomized_response,
     )
 
 

@@ -31,7 +31,7 @@ class Standing:
 
     :param status: as `Window.status`
     :param waits_for: the next required event, in words
-    :param held: whether a process has the window open
+    :param is_open: whether a process has the window open
     :param records: answered queries
     :param requested: number of accounts with a query
     :param accounts: number of all accounts
@@ -40,7 +40,7 @@ class Standing:
 
     status: str
     waits_for: str
-    held: bool
+    is_open: bool
     records: int
     requested: int
     accounts: int
@@ -116,7 +116,7 @@ class WindowReader:
         else:
             status, waits = "committed", waited_for(header, public, witnesses)
         return Standing(
-            status, waits, self._held(), len(self.records), len({r.account for r in self.records}),
+            status, waits, is_locked(self._layout.lock), len(self.records), len({r.account for r in self.records}),
             len(self._stored.roster) + sum(isinstance(e, Enrolment) for e in self._entries), proved,
         )  # fmt: skip
 
@@ -133,6 +133,3 @@ class WindowReader:
     def _proved(self) -> int:
         names = {path.stem.partition("-")[0] for path in self._layout.proofs.glob("*.json")}
         return sum((r.proof or str(r.seq)) in names for r in self.records)
-
-    def _held(self) -> bool:
-        return is_locked(self._layout.lock)

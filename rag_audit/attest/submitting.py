@@ -184,15 +184,15 @@ class Submitting:
     :param public: the public folder
     :param log_key: the provider's key
     :param known: the keys of all witnesses with counting cosignatures in the folder
-    :param held: the ledger in memory, if available: the object then does not read the growing number of entries in the
-        folder
+    :param ledger: the ledger in memory, if available: the object then does not read the growing number of entries in
+        the folder
     """
 
     def __init__(
-        self, public: Path, log_key: VerifierKey, known: Sequence[VerifierKey], held: FinalLog | None = None
+        self, public: Path, log_key: VerifierKey, known: Sequence[VerifierKey], ledger: FinalLog | None = None
     ) -> None:
         self._public, self._log_key, self._known = PublicFolder(public), log_key, known
-        self._held = held
+        self._ledger = ledger
         self._read: tuple[object, _Log] | None = None
 
     def cosign(self, remote: Remote) -> Path | None:
@@ -279,15 +279,15 @@ class Submitting:
         return self._read[1]
 
     def _read_log(self, path: Path) -> _Log:
-        if self._held is None:
+        if self._ledger is None:
             end = read_ending(path)
             log = _Log(end.checkpoint, end.size, end.tree, end.last, end.query)
         else:
             file, _ = WindowFile.load_after(path, lambda parts: len(parts.entries.tiles))
-            size, entries = file.final_head().size, self._held.entries
+            size, entries = file.final_head().size, self._ledger.entries
             last = entries[min(size, len(entries)) - 1]
             query = next(((e.seq, e.canonical()) for e in entries if isinstance(e, QueryRecord)), None)
-            log = _Log(file.final_checkpoint, size, self._held.tree, last.canonical(), query)
+            log = _Log(file.final_checkpoint, size, self._ledger.tree, last.canonical(), query)
         head = Checkpoint.parse(parse_note(log.checkpoint).text)
         if log.tree.size < head.size or log.tree.root(head.size) != head.root:
             raise EncodingError("the checkpoint does not match the entries", field="window.json", expected=head.size,

@@ -405,8 +405,8 @@ def receipt_check(
     """
     keys = tuple(verifier_key(w, field="--witness") for w in witnesses)
     with client_of(url, verifier_key(provider, field="--provider")) as client:
-        held = client.held(Account(directory), _fetched(client, directory), keys)
-    emit(asdict(held), as_json)
+        result = client.compare_receipts(Account(directory), _fetched(client, directory), keys)
+    emit(asdict(result), as_json)
 
 
 @receipt.command("export")

@@ -249,7 +249,7 @@ def explore(
         list(dict.fromkeys(p.k for p in exploration.points)),
     )
     chosen = requested or bernoulli.default_mechanisms(documents.embedder, sample.index.capacity)
-    listings = {
+    bernoulli_points = {
         count: [
             bernoulli.measure(
                 sample, mechanism, top_k=exploration.top_k, n=count, ks=dict.fromkeys((1, *sizes)),
@@ -262,12 +262,17 @@ def explore(
     if csv_file is not None:
         replace_file(csv_file, render.csv_of(exploration.points))
     if picture is not None:
-        render.draw(exploration, picture, [point for points in listings.values() for point in points])
-    tables = [f"\n{render.bernoulli_table(points, exploration, count)}" for count, points in listings.items()]
+        render.draw(exploration, picture, [point for points in bernoulli_points.values() for point in points])
+    tables = [
+        f"\n{render.bernoulli_table(points, exploration, count)}"
+        for count, points in bernoulli_points.items()
+    ]
     emit(
         {
             **exploration.as_json(),
-            "mechanisms": [{"n": count, **p.as_json()} for count, points in listings.items() for p in points],
+            "mechanisms": [
+                {"n": count, **p.as_json()} for count, points in bernoulli_points.items() for p in points
+            ],
         },
         as_json,
         [*"\n".join([render.table(exploration), *tables, ""]).split("\n"), *exploration.headlines(own)],

@@ -57,7 +57,7 @@ def status(directory: Path, as_json: bool) -> None:
         emit({"status": "prepared", "waits_for": waits}, as_json, ["prepared", f"waits for {waits}"])
         return
     state_of = WindowReader(directory).standing(now_ms())
-    by = "open in a process" if state_of.held else "open in no process"
+    by = "open in a process" if state_of.is_open else "open in no process"
     lines = [
         f"{state_of.status}, {by}",
         f"waits for {state_of.waits_for}",

@@ -1,4 +1,4 @@
-"""Listing by randomized response over a sample: chance lists each position whatever its content.
+"""Randomized response over a sample: chance can list each position, whatever its content.
 
 A position is listed if it scores at least the threshold, is in the sample, and is not yet in the account's disclosed
 set. Every other position is listed with a small probability (docs/accounting.md, "Randomized response"). The ledger

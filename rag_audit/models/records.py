@@ -224,8 +224,8 @@ class SlotKey:
     account: str
     i: int
 
-    def ahead(self, steps: int) -> SlotKey:
-        """The account's slot `steps` queries later."""
+    def shifted(self, steps: int) -> SlotKey:
+        """The slot of the account's query i + `steps`."""
         return SlotKey(self.tenant, self.account, self.i + steps)
 
 

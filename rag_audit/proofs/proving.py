@@ -177,11 +177,11 @@ class Backend(ProofSystem, Protocol):
         """The job that precomputes a slot's noise proof, or the proof of the Bernoulli bits for a tenant with
         randomized response; None if the slot has neither."""
 
-    def commit_disclosed(self, constants: Constants, held: bytes, secret: bytes) -> str:
+    def commit_disclosed(self, constants: Constants, disclosed: bytes, secret: bytes) -> str:
         """The commitment to the disclosed set of an account with randomized response, for its record, 64 hexadecimal
         digits.
 
-        :param held: one byte 0 or 1 for each position
+        :param disclosed: one byte 0 or 1 for each position
         :param secret: 32 secret bytes for only this record, since salt or blindings follow from them
         """
 

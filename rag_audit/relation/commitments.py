@@ -83,15 +83,15 @@ def list_commitment(salt: int, listed: Sequence[bool]) -> int:
     return hash_list(TAG_TOPK, [salt, len(listed), *pack_bits(listed)])
 
 
-def sample_commitment(salt: int, kept: Sequence[bool]) -> int:
+def sample_commitment(salt: int, sampled: Sequence[bool]) -> int:
     """C_kept as a circuit commits to it: HL(12, [salt, packed bits of the sampled positions])."""
-    return hash_list(TAG_SAMPLE, [salt, *pack_bits(kept)])
+    return hash_list(TAG_SAMPLE, [salt, *pack_bits(sampled)])
 
 
-def disclosed_commitment(salt: int, held: Sequence[bool]) -> int:
+def disclosed_commitment(salt: int, disclosed: Sequence[bool]) -> int:
     """Commitment of a circuit to an account's disclosed set: HL(13, [salt, packed bits]). All bits are 0
     before the account's first record."""
-    return hash_list(TAG_DISCLOSED, [salt, *pack_bits(held)])
+    return hash_list(TAG_DISCLOSED, [salt, *pack_bits(disclosed)])
 
 
 def index_commitment(salt: int, rows: Sequence[Sequence[int]]) -> int:

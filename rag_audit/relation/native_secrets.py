@@ -85,6 +85,6 @@ def disclosed_commitment(salt: int, positions: Iterable[int], capacity: int) -> 
     return hash_list(TAG_DISCLOSED, [salt, *packed(positions, capacity)])
 
 
-def sample_commitment(salt: int, kept: Sequence[bool]) -> int:
+def sample_commitment(salt: int, sampled: Sequence[bool]) -> int:
     """C_kept as a circuit commits to it."""
-    return hash_list(TAG_SAMPLE, [salt, *pack_bits(kept)])
+    return hash_list(TAG_SAMPLE, [salt, *pack_bits(sampled)])

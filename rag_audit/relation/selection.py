@@ -18,21 +18,21 @@ def top_k(y: Sequence[int], k: int) -> list[int]:
 
 
 def winners(
-    relevant: Sequence[bool], kept: Sequence[bool], held: Sequence[bool], flips: Sequence[bool]
+    relevant: Sequence[bool], sampled: Sequence[bool], disclosed: Sequence[bool], flips: Sequence[bool]
 ) -> list[bool]:
     """The positions that may be listed: positions drawn by chance, and relevant sampled positions that the account has
     not received yet.
 
     :raises EncodingError: the numbers of positions differ
     """
-    if not len(relevant) == len(kept) == len(held) == len(flips):
+    if not len(relevant) == len(sampled) == len(disclosed) == len(flips):
         raise EncodingError(
             "the numbers of positions differ",
             field="winners",
             expected=len(relevant),
-            actual=[len(kept), len(held), len(flips)],
+            actual=[len(sampled), len(disclosed), len(flips)],
         )
-    return [c or (r and k and not h) for r, k, h, c in zip(relevant, kept, held, flips, strict=True)]
+    return [c or (r and k and not h) for r, k, h, c in zip(relevant, sampled, disclosed, flips, strict=True)]
 
 
 def first_winners(winning: Sequence[bool], maximum: int) -> list[bool]:

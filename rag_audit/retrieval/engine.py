@@ -170,7 +170,7 @@ class TenantIndex:
     def _passes(self) -> dict[tuple[ScoreWindow, int], tuple[Int8Array | None, Passes]]:
         return {}
 
-    def passes(self, window: ScoreWindow, k: int, kept: Int8Array | None) -> Passes:
+    def passes(self, window: ScoreWindow, k: int, sampled: Int8Array | None) -> Passes:
         """Selections in common passes over the rows: reading the rows takes longer than scoring them for one query.
 
         Queries share a pass if window, k and sampled positions are the same. All queries of one tenant in a window
@@ -178,15 +178,15 @@ class TenantIndex:
         """
         key = (window, k)
         known = self._passes.get(key)
-        if known is None or known[0] is not kept or (kept is not None and kept.flags.writeable):
-            bits = None if kept is None else kept.tobytes()
+        if known is None or known[0] is not sampled or (sampled is not None and sampled.flags.writeable):
+            bits = None if sampled is None else sampled.tobytes()
 
             def work(requested: Sequence[tuple[bytes, bytes | None]]) -> list[list[int]]:
                 return _native.top_k(
                     self.packed, list(requested), window.lo, window.hi, window.lattice, k, bits
                 )
 
-            known = self._passes[key] = (kept, SharedPasses(work))
+            known = self._passes[key] = (sampled, SharedPasses(work))
         return known[1]
 
     def scores(self, query: Int8Array) -> Int32Array:
@@ -304,17 +304,17 @@ def select(
     noise: Int32Array,
     window: ScoreWindow,
     k: int,
-    kept: Int8Array | None = None,
+    sampled: Int8Array | None = None,
 ) -> list[int]:
     """The first k positions of u + z among the sampled positions, ordered by larger value, then by smaller position.
 
     :param query: shape (d,), int8 in -7..7
     :param noise: the slot's noise, shape (capacity,), int32
-    :param kept: 1 for each sampled position, else 0, shape (capacity,); None samples all
-    :raises EncodingError: query, noise or `kept` has another shape or type
+    :param sampled: 1 for each sampled position, else 0, shape (capacity,); None samples all
+    :raises EncodingError: query, noise or `sampled` has another shape or type
     :raises PolicyError: k is not in 1..capacity
     """
-    (result,) = select_all(index, [(query, noise)], window, k, kept)
+    (result,) = select_all(index, [(query, noise)], window, k, sampled)
     if isinstance(result, Exception):
         raise result
     return result
@@ -325,21 +325,21 @@ def select_all(
     requested: Sequence[tuple[Int8Array, Drawn]],
     window: ScoreWindow,
     k: int,
-    kept: Int8Array | None = None,
+    sampled: Int8Array | None = None,
 ) -> list[list[int] | Exception]:
     """`select` for several queries with their noise, which share passes over the index.
 
     :returns: for each query its positions, or the exception that `select` would raise
-    :raises EncodingError: query, noise or `kept` has another shape or type
+    :raises EncodingError: query, noise or `sampled` has another shape or type
     :raises PolicyError: k is not in 1..capacity
     """
     items: list[tuple[bytes, bytes | None]] = []
     for query, noise in requested:
-        _check_selection(index, noise, k, kept)
+        _check_selection(index, noise, k, sampled)
         _check_query(index, query)
         silent = noise.strides == (0,) and not noise[0]  # as `no_noise` makes it
         items.append((query.tobytes(), None if silent else noise.tobytes()))
-    return index.passes(window, k, kept).do_all(items)
+    return index.passes(window, k, sampled).do_all(items)
 
 
 def reference_select(
@@ -348,26 +348,28 @@ def reference_select(
     noise: Int32Array,
     window: ScoreWindow,
     k: int,
-    kept: Int8Array | None = None,
+    sampled: Int8Array | None = None,
 ) -> list[int]:
     """The same selection as `select`, in exact Python integers."""
-    _check_selection(index, noise, k, kept)
+    _check_selection(index, noise, k, sampled)
     q = query.tolist()
     lattice = [window.quantise(dot(q, row)) for row in index.rows.tolist()]
-    if kept is not None:
-        lattice = [u * bit for u, bit in zip(lattice, kept.tolist(), strict=True)]
+    if sampled is not None:
+        lattice = [u * bit for u, bit in zip(lattice, sampled.tolist(), strict=True)]
     return top_k([u + z for u, z in zip(lattice, noise.tolist(), strict=True)], k)
 
 
-def _check_selection(index: TenantIndex, noise: Drawn, k: int, kept: Int8Array | None) -> None:
-    if kept is not None and (
-        kept.shape != (index.capacity,) or kept.dtype != np.int8 or int(kept.view(np.uint8).max()) > 1
+def _check_selection(index: TenantIndex, noise: Drawn, k: int, sampled: Int8Array | None) -> None:
+    if sampled is not None and (
+        sampled.shape != (index.capacity,)
+        or sampled.dtype != np.int8
+        or int(sampled.view(np.uint8).max()) > 1
     ):
         raise EncodingError(
-            "the kept positions are not a bit for each position",
+            "the sampled positions are not a bit for each position",
             field="sample",
             expected=f"int8 ({index.capacity},), 0 or 1",
-            actual=f"{kept.dtype} {kept.shape}",
+            actual=f"{sampled.dtype} {sampled.shape}",
         )
     if noise.dtype != np.int32 or noise.shape != (index.capacity,):
         raise EncodingError(

@@ -138,7 +138,7 @@ class NoisePool(Closing):
 
     def _plan(self, slot: SlotKey, steps: range) -> None:
         for step in steps:
-            later = slot.ahead(step)
+            later = slot.shifted(step)
             known = later in self._planned or later in self._ready or later == self._drawing
             if later.i <= self._limit and not known and not self._closed:
                 self._planned[later] = None
@@ -158,7 +158,7 @@ class NoisePool(Closing):
             try:
                 noise = self._draw(slot)
             except Exception:  # `get` draws the slot a second time and raises the error to its caller
-                log.exception("drawing noise ahead failed")
+                log.exception("the noise of a later slot could not be drawn")
             with self._changed:
                 self._drawing = None
                 if noise is not None and not self._closed:

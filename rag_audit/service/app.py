@@ -121,7 +121,9 @@ class WindowApplication(Application):
         places = self.queries.places
         yield gauge("rag_audit_requests_in_service", "Requests that wait or are answered.", places.taken)
         yield gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", places.maximum)
-        yield gauge("rag_audit_bodies_bytes", "Bytes of bodies that are received or wait.", self.bodies.held)
+        yield gauge(
+            "rag_audit_bodies_bytes", "Bytes of bodies that are received or wait.", self.bodies.bytes_now
+        )
         window = self._windows.newest
         status = GaugeMetricFamily("rag_audit_window_status", "1 for the window's status.", labels=["status"])
         result = "none" if window is None else window.status

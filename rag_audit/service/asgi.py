@@ -54,7 +54,7 @@ class Bodies:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self.held = 0
+        self.bytes_now = 0
 
     @asynccontextmanager
     async def taken(
@@ -68,17 +68,17 @@ class Bodies:
         :raises Left: the client ended the connection
         """
         parts: list[bytes] = []
-        held = 0
+        size = 0
         try:
             try:
                 await self._receive(request, maximum, parts, kind)
             finally:
-                held = sum(map(len, parts))
+                size = sum(map(len, parts))
             body = b"".join(parts)
             parts.clear()
             yield body
         finally:
-            self.held -= held
+            self.bytes_now -= size
 
     async def read(self, request: Request, maximum: int, *, kind: str | None = "application/json") -> bytes:
         """The body of a request. It counts against the memory limit only while it is received (`taken`)."""
@@ -106,8 +106,8 @@ class Bodies:
                     if size > maximum:
                         continue
                     parts.append(part)
-                    self.held += len(part)
-                    if self.held > self._limits.bodies_bytes:
+                    self.bytes_now += len(part)
+                    if self.bytes_now > self._limits.bodies_bytes:
                         raise Unreadable(429, "too many requests are being received")
         except TimeoutError:
             raise Unreadable(

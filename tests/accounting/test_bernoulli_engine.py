@@ -52,7 +52,7 @@ def listed(index: TenantIndex, random: Random, *, forgets: bool = False) -> Tran
     lists = []
     for question in QUESTIONS:
         chance = draw_bernoulli_bits(random.randrange(MODULUS), N, CHANCE)
-        lists.append(tuple(select_listed(index, question, rules, kept=kept, held=held, flips=chance)))
+        lists.append(tuple(select_listed(index, question, rules, sampled=kept, disclosed=held, flips=chance)))
         if not forgets:
             held[list(lists[-1])] = 1
     return tuple(lists)

@@ -195,7 +195,7 @@ def test_listing_through_the_engine() -> None:
         kept = draw_bernoulli_bits(number, capacity, keep)
         for i in range(queries):
             drawn = draw_bernoulli_bits(10**6 * (i + 1) + number, capacity, flip_probability)
-            held[select_listed(index, QUERY, rules, kept=kept, held=held, flips=drawn)] = 1
+            held[select_listed(index, QUERY, rules, sampled=kept, disclosed=held, flips=drawn)] = 1
             if held[place[0]]:
                 break
         missing += not held[place[0]]

@@ -107,7 +107,7 @@ class RandomizedResponseCase:
                     **private_part(
                         self.index_salt, self.rows, requested.q, requested.salt_c, requested.salt_k
                     ),
-                    kept=(bytes(map(int, self.kept)), self.kept_salt),
+                    sample=(bytes(map(int, self.kept)), self.kept_salt),
                     before=(bytes(map(int, held)), salt),
                     after_salt=after,
                 )

@@ -58,7 +58,7 @@ class SampledCase(Case):
             s1=self.s1 if noisy else None,
             **private_part(self.index_salt, self.rows, self.q, self.salt_c, self.salt_k),
             positions=self.positions,
-            kept=(bytes(map(int, self.kept)), self.kept_salt) if self.kind.sampled else None,
+            sample=(bytes(map(int, self.kept)), self.kept_salt) if self.kind.sampled else None,
         )
 
     def job(self) -> RecordsJob:

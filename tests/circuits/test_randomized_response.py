@@ -208,7 +208,7 @@ def test_private_inputs_that_do_not_fit() -> None:
     (record,) = randomized_response_case(TINY, 67).records()
     for field, change in (
         ("rows", {"rows": b""}),
-        ("kept", {"kept": (bytes(7), 1)}),
+        ("sample", {"sample": (bytes(7), 1)}),
         ("before", {"before": (bytes(9), 1)}),
         ("vector", {"vector": b""}),
     ):

@@ -159,8 +159,8 @@ def test_parameters_that_no_circuit_fits(change: dict[str, Any]) -> None:
 def test_private_inputs_that_do_not_fit() -> None:
     record = sampled_case(SAMPLED, 11).record()
     for field, change in (
-        ("kept", {"kept": None}),
-        ("kept", {"kept": (bytes(7), 1)}),
+        ("sample", {"sample": None}),
+        ("sample", {"sample": (bytes(7), 1)}),
         ("seed", {"s0": 1, "s1": 2}),
     ):
         with pytest.raises(WitnessError) as caught:
@@ -176,8 +176,8 @@ def test_misfit_names_what_does_not_fit() -> None:
     record = case.record()
     assert record.misfit() is None
     assert sampled_case(EXACT, 12).record().misfit() is None
-    kept, salt = record.kept or (b"", 0)
-    assert replace(record, kept=(kept, salt + 1)).misfit() == ".c_kept"
+    kept, salt = record.sample or (b"", 0)
+    assert replace(record, sample=(kept, salt + 1)).misfit() == ".c_kept"
     assert replace(record, s0=1).misfit() == ".c_seed"
     others = [not bit for bit in case.kept]
     flipped = replace(case, kept=others)
@@ -220,11 +220,11 @@ def test_records_of_several_samples_cannot_share_a_proof(pair: list[SampledCase]
             ManyStatement.of(records, 2)
         assert caught.value.field == "records[1].c_kept"
     jobs = [case.record() for case in pair]
-    kept, salt = jobs[1].kept or (b"", 0)
-    apart = replace(jobs[1], kept=(kept, salt + 1))
+    kept, salt = jobs[1].sample or (b"", 0)
+    apart = replace(jobs[1], sample=(kept, salt + 1))
     with pytest.raises(WitnessError) as caught_job:
         RecordsJob(PAIR, (jobs[0], apart)).inputs()
-    assert caught_job.value.field == "records[1].kept"
+    assert caught_job.value.field == "records[1].sample"
 
 
 # -- the proof system ----------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_a_record_of_the_sample_is_proved(
     own = case.record()
     private = RecordPrivate(
         case.s0, case.s1, case.index_salt, lambda: own.rows, bytes, bytes, lambda: None, (), own.vector, 0,
-        case.salt_c, case.salt_k, case.positions, kept=(bytes(map(int, case.kept)), result.opening)
+        case.salt_c, case.salt_k, case.positions, sample=(bytes(map(int, case.kept)), result.opening)
     )  # fmt: skip
     steps = SYSTEM.steps("retrieve", record.tenant)
     statement = steps.statement(record)
@@ -364,7 +364,7 @@ def test_a_record_of_the_sample_is_proved(
         changed = replace(statement, **{name: getattr(statement, name) ^ 1})
         assert isinstance(failures(key, [proof], [changed])[0], InvalidProof), name
     with pytest.raises(WitnessError):
-        steps.job({"record": (record, replace(private, kept=None))})
+        steps.job({"record": (record, replace(private, sample=None))})
     with pytest.raises(SchemaError):
         steps.statement(replace(record, tenant=tenant(case)))
 

@@ -35,13 +35,13 @@ def test_a_window_is_read_while_a_process_has_it_open(service: Service) -> None:
     with service.open() as window:
         service.ask(window, "law-1", QUESTIONS["law"][0])
         result = json.loads(run("provider", "status", window.directory, "--json").stdout)
-        assert (result["status"], result["held"], result["records"]) == ("active", True, 1)
+        assert (result["status"], result["is_open"], result["records"]) == ("active", True, 1)
         assert "open in a process" in run("provider", "status", window.directory).stdout
         estimated = run("provider", "estimate", "window", window.directory)
         assert estimated.exit_code == 0 and "records 1" in estimated.stdout
         for command in (["provider", "close", window.directory], ["provider", "clean", window.directory]):
             assert run(*command).exit_code == 2
-    assert not json.loads(run("provider", "status", window.directory, "--json").stdout)["held"]
+    assert not json.loads(run("provider", "status", window.directory, "--json").stdout)["is_open"]
 
 
 def test_the_commands_take_over_a_window_that_a_program_opened(service: Service, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_document_is_found_as_often_as_it_is_kept() -> None:
     assert measured(SampledTopK(Sampling(NEVER))).in_list.recall == 0
     result = measured(SampledTopK(Sampling(HALF)), repeats=50)
     assert abs(result.in_list.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
-    assert result.held is None and result.by_chance is None
+    assert result.disclosed is None and result.by_chance is None
     assert all(math.isinf(eps) for eps in result.eps.values())
 
 
@@ -64,9 +64,9 @@ def test_what_is_not_kept_in_a_window_is_missing_from_all_its_lists() -> None:
 def test_an_account_that_keeps_its_lists_finds_what_it_held() -> None:
     minimum = min(self_scores())
     certain = measured(listing(ALWAYS, NEVER, minimum))
-    assert certain.held is not None and certain.held.recall == 1
+    assert certain.disclosed is not None and certain.disclosed.recall == 1
     kept = measured(listing(HALF, NEVER, minimum), repeats=50)
-    assert kept.held is not None and abs(kept.held.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
+    assert kept.disclosed is not None and abs(kept.disclosed.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
     assert kept.by_chance is not None and kept.by_chance.recall == 0
 
 
@@ -75,7 +75,7 @@ def test_a_repeated_question_is_answered_by_what_is_held() -> None:
     threshold = min(self_scores())
     again = type(sample)(sample.index, np.concatenate([sample.queries] * 2), [*sample.relevant] * 2)
     one = measure(again, listing(ALWAYS, NEVER, threshold), top_k=5, n=40, ks=(1,), repeats=1)
-    assert one.held is not None and one.held.recall == 1
+    assert one.disclosed is not None and one.disclosed.recall == 1
     assert one.in_list.recall <= 0.5
     forgotten = measure(again, listing(ALWAYS, NEVER, threshold), top_k=5, n=1, ks=(1,), repeats=1)
     assert forgotten.in_list.recall == 1

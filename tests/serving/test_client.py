@@ -20,7 +20,7 @@ from rag_audit._internal.http import too_large
 from rag_audit.account.account import Account, embedder_of
 from rag_audit.account.client import AsyncClient, Client, Patience
 from rag_audit.account.client.attempts import Attempts, Wait
-from rag_audit.account.client.reading import SavedAnswer, held, published
+from rag_audit.account.client.reading import ComparedReceipts, compared, published
 from rag_audit.account.prepared import Questions
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
@@ -123,8 +123,10 @@ def test_a_question_is_asked_and_its_receipt_kept_and_found_in_the_log(served: S
     served.service.app.public._log(served.window)._signed = None  # as after `CHECKPOINT_S`
     keys = tuple(w.vkey for w in served.parties.witnesses.values())
     for _ in range(2):  # and the second time against the checkpoint of the first
-        result = both.run(url, _key(served), lambda client: client.held(account, window, keys))
-        assert result == SavedAnswer(served.window.state.tree.size, checked=len(kept), later=0, cosigned=0)
+        result = both.run(url, _key(served), lambda client: client.compare_receipts(account, window, keys))
+        assert result == ComparedReceipts(
+            served.window.state.tree.size, checked=len(kept), later=0, cosigned=0
+        )
 
 
 def test_lost_and_refused_requests_are_repeated_as_they_are(served: Served, both: Both) -> None:
@@ -294,12 +296,12 @@ def test_a_log_that_contradicts_a_receipt_is_found_out(served: Served, files: di
     (account.directory / f"checkpoint-{window.header_digest()[:16]}.txt").unlink(missing_ok=True)
     own = account.receipts(window)
     leaves = _leaves(served)
-    assert _driven(held(account, window, key), files).checked == len(own)
+    assert _driven(compared(account, window, key), files).checked == len(own)
     other = [*leaves[:-1], b"\x01" * 32]
     for changed in (other, [*leaves[:2], b"\x01" * 32, *leaves[3:]]):
         (account.directory / f"checkpoint-{window.header_digest()[:16]}.txt").unlink(missing_ok=True)
         with pytest.raises(InvalidProof, match="receipt"):
-            _driven(held(account, window, key), _forged(files, served, changed))
+            _driven(compared(account, window, key), _forged(files, served, changed))
 
 
 def test_a_log_that_shrinks_or_changes_between_two_looks_is_found_out(
@@ -307,12 +309,12 @@ def test_a_log_that_shrinks_or_changes_between_two_looks_is_found_out(
 ) -> None:
     stranger = Account.create(tmp_path / "stranger", "stranger", "law")  # without receipts
     window, key, leaves = served.publication, _key(served), _leaves(served)
-    assert _driven(held(stranger, window, key), files).checked == 0
+    assert _driven(compared(stranger, window, key), files).checked == 0
     for changed in (leaves[:-1], [*leaves[:-1], b"\x01" * 32], [*leaves[:-1], b"\x01" * 32, b"\x02" * 32]):
         with pytest.raises(InvalidProof, match="lost or changed"):
-            _driven(held(stranger, window, key), _forged(files, served, changed))
+            _driven(compared(stranger, window, key), _forged(files, served, changed))
     longer = _forged(files, served, [*leaves, b"\x02" * 32])
-    assert _driven(held(stranger, window, key), longer).size == len(leaves) + 1
+    assert _driven(compared(stranger, window, key), longer).size == len(leaves) + 1
 
 
 def test_receipts_of_a_longer_log_than_the_checkpoint_wait(
@@ -320,7 +322,7 @@ def test_receipts_of_a_longer_log_than_the_checkpoint_wait(
 ) -> None:
     account, window, leaves = served.parties.accounts["law-2"], served.publication, _leaves(served)
     (account.directory / f"checkpoint-{window.header_digest()[:16]}.txt").unlink(missing_ok=True)
-    result = _driven(held(account, window, _key(served)), _forged(files, served, leaves[:-1]))
+    result = _driven(compared(account, window, _key(served)), _forged(files, served, leaves[:-1]))
     assert result.later == 1 and result.checked == len(account.receipts(window)) - 1
 
 
@@ -328,14 +330,14 @@ def test_tiles_that_are_not_the_checkpoint_s_are_refused(served: Served, files: 
     account, window, key = served.parties.accounts["law-2"], served.publication, _key(served)
     tile = f"/windows/w-1/tile/0/000.p/{len(_leaves(served))}"
     with pytest.raises(InvalidProof, match="tiles"):
-        _driven(held(account, window, key), {**files, tile: files[tile][32:] + bytes(32)})
+        _driven(compared(account, window, key), {**files, tile: files[tile][32:] + bytes(32)})
     with pytest.raises(EncodingError, match="wrong size"):
-        _driven(held(account, window, key), {**files, tile: files[tile][1:]})
+        _driven(compared(account, window, key), {**files, tile: files[tile][1:]})
     with pytest.raises(SignatureError):
-        _driven(held(account, window, SigningKey.generate(key.name).verifier), files)
+        _driven(compared(account, window, SigningKey.generate(key.name).verifier), files)
     huge = Checkpoint(window.parsed_header().log, 1 << 40, bytes(32)).sign(served.parties.key)
     with pytest.raises(EncodingError, match="too long"):
-        _driven(held(account, window, key), {**files, "/windows/w-1/checkpoint": str(huge).encode()})
+        _driven(compared(account, window, key), {**files, "/windows/w-1/checkpoint": str(huge).encode()})
 
 
 def test_a_publication_is_its_provider_s(served: Served, files: dict[str, bytes]) -> None:

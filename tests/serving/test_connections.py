@@ -59,7 +59,7 @@ def test_bodies_together_are_bounded(opened: tuple[Service, Window]) -> None:
     with serving(*opened, limits=Limits(bodies_bytes=10)) as served:
         reply = served.post("/v1/query", b"{" + b" " * 20 + b"}")
         assert (reply.status, served.refusal(reply).reason) == (429, "unavailable")
-        assert served.service.app.bodies.held == 0
+        assert served.service.app.bodies.bytes_now == 0
 
 
 def test_an_endless_header_ends_its_connection(served: Served) -> None:

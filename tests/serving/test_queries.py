@@ -250,12 +250,12 @@ def test_what_waits_for_an_answer_counts_among_the_bodies(
         batch = b"[" + served.signed("law-1", "What is a contract?", 64).canonical() + b"]"
         thread, result = _in_thread(lambda: served.post("/v1/queries", batch))
         assert held.entered.acquire(timeout=60)
-        assert bodies.held == len(batch)
+        assert bodies.bytes_now == len(batch)
         reply = served.post("/v1/query", b"{" + b" " * 1998 + b"}")
         assert (reply.status, served.refusal(reply).reason) == (429, "unavailable")
         held.go.set()
         thread.join()
-        assert (result[0].status, bodies.held) == (200, 0)
+        assert (result[0].status, bodies.bytes_now) == (200, 0)
 
 
 def test_a_flood_of_one_account_keeps_no_other_out(

@@ -236,14 +236,14 @@ class Answerer(Forge):
     def _private(self, e: dict[str, Any], policy: Policy) -> Any:
         name, secrets = e["tenant"], self.finished.commitment.secrets
         rules, tenant = policy.mechanism_of(name), self._committed(name)
-        kept = None
+        sample = None
         if rules.keep is not None:
             bits = column_bits(secrets, self._sampled(name, policy))
-            kept = bits.tobytes(), self._kept[name].opening
+            sample = bits.tobytes(), self._kept[name].opening
         return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,
-            noise=lambda: self._drawn(e, policy), noise_proof=lambda: None, low_memory=False, kept=kept,
-            listing=None if not rules.remembers else self._holding(e, tenant.index.capacity),
+            noise=lambda: self._drawn(e, policy), noise_proof=lambda: None, low_memory=False, sample=sample,
+            randomized_response=None if not rules.remembers else self._holding(e, tenant.index.capacity),
         )  # fmt: skip
 
     def _holding(self, e: dict[str, Any], capacity: int) -> RandomizedResponsePrivate:

@@ -348,7 +348,7 @@ def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
             window.precompute_noise_proofs(1)
             window.prove()
             assert window.noise_proofs.get(SLOT) is None
-            assert window.noise_proofs.get(SLOT.ahead(1)) is not None
+            assert window.noise_proofs.get(SLOT.shifted(1)) is not None
         assert not list((directory / "noise-proofs").glob(".*"))
         if status == 0:
             break

@@ -59,7 +59,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def records_that_hold(window: Window) -> list[QueryRecord]:
     """The records of accounts that held a position when they asked."""
     later = [r for r in window.records if r.tenant == "law" and r.i > 1]
-    return [r for r in later if any(getattr(window.prover.private(r).listing, "held", b""))]
+    return [r for r in later if any(getattr(window.prover.private(r).randomized_response, "disclosed", b""))]
 
 
 @pytest.fixture(scope="session")
@@ -123,7 +123,9 @@ def test_answers_are_the_first_winners_and_are_handed_out_once(listed: Finished)
             held, chance = window.prover._disclosed.before(slot), window.context.drawn(slot)
             vector = retained.opened(window.context.embedder).vector
             index = window.commitment.tenants["law"].index
-            expected = reference_listed(index, vector, mechanism.rules, kept=kept, held=held, flips=chance)
+            expected = reference_listed(
+                index, vector, mechanism.rules, sampled=kept, disclosed=held, flips=chance
+            )
             assert list(retained.positions) == expected
             salt = retained.opened(window.context.embedder).salts.top_k
             assert int(record.htopk, 16) == listed_commitment(salt, retained.positions, 8)
@@ -248,17 +250,17 @@ def test_what_an_account_holds_cannot_be_forgotten(listed: Finished, tmp_path: P
     with resumed(listed) as window:
         record = records_that_hold(window)[0]
         honest = window.prover.private(record)
-        assert honest.listing is not None
-        nothing = bytes(len(honest.listing.held))
+        assert honest.randomized_response is not None
+        nothing = bytes(len(honest.randomized_response.disclosed))
 
         def job(lie: RandomizedResponsePrivate) -> Any:
             private = copy.copy(honest)
-            object.__setattr__(private, "listing", lie)
+            object.__setattr__(private, "randomized_response", lie)
             return window.prover.proofs("law", "retrieve", 1).prove(
                 {"record": window.prover._public(record)}, [private]
             )
 
-        after, before = honest.listing.after, honest.listing.before
+        after, before = honest.randomized_response.after, honest.randomized_response.before
         for lie in (
             RandomizedResponsePrivate(nothing, before, after),
             RandomizedResponsePrivate(nothing, None, after),

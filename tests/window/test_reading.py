@@ -50,7 +50,7 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
 
     def waits() -> str:
         result = WindowReader(folder).standing(now())
-        assert result.held and result.status == window.status
+        assert result.is_open and result.status == window.status
         return result.waits_for
 
     with window:
@@ -77,7 +77,7 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
         window.prove()
         assert waits() == "nothing: every record has its proofs"
     result = WindowReader(folder).standing(now())
-    assert (result.status, result.held, result.proved) == ("final", False, 1)
+    assert (result.status, result.is_open, result.proved) == ("final", False, 1)
 
 
 def test_an_open_window_is_estimated(service: Service) -> None:

@@ -299,20 +299,20 @@ def test_an_answer_that_ignores_the_sample_has_no_proof(sampled: Finished) -> No
     with resumed(sampled) as window:
         for record in window.records:
             private, public = window.prover.private(record), window.samples.public(record.tenant)
-            assert private.kept is not None
-            bits, opening = private.kept
+            assert private.sample is not None
+            bits, opening = private.sample
             listed = [p for p in private.positions if bits[p]]
             if not listed:
                 continue
             flipped = bytearray(bits)
             flipped[listed[0]] ^= 1
             forged = copy.copy(private)
-            object.__setattr__(forged, "kept", (bytes(flipped), opening))
+            object.__setattr__(forged, "sample", (bytes(flipped), opening))
             proofs = window.prover.proofs(record.tenant, "retrieve", 1)
             job = proofs.prove({"record": window.prover._public(record)}, [forged])
             with pytest.raises(WitnessError):
                 job.run()
-            assert public.kept is not None
+            assert public.sample is not None
             return
     pytest.fail("no record lists a kept position")
 

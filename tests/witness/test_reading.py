@@ -268,7 +268,7 @@ def test_a_provider_reads_no_entries_back(provider: Provider) -> None:
     entries = [Kept(entry) for entry in provider.ledger.entries]
     tree = MerkleTree(provider.ledger.tree.leaf(n) for n in range(200))
     key = provider.ledger.key.verifier
-    requested = Submitting(provider.public, key, [provider.witness.vkey], held=Memory(entries, tree))
+    requested = Submitting(provider.public, key, [provider.witness.vkey], ledger=Memory(entries, tree))
     log = requested._log()
     assert log is not None and (log.size, log.last) == (200, provider.ledger.entries[-1])
     assert log.tree.consistency_path(150, log.size) == provider.ledger.consistency(150)
@@ -277,7 +277,7 @@ def test_a_provider_reads_no_entries_back(provider: Provider) -> None:
         Memory(entries, MerkleTree([bytes(32)] * 200)),
     ):
         with pytest.raises(EncodingError, match="the checkpoint does not match the entries"):
-            Submitting(provider.public, key, [provider.witness.vkey], held=wrong)._log()
+            Submitting(provider.public, key, [provider.witness.vkey], ledger=wrong)._log()
 
 
 @dataclass(frozen=True)

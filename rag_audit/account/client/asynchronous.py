@@ -19,7 +19,14 @@ from rag_audit._internal.http import body_of_async, error_in_words
 from rag_audit.account.account import Account
 from rag_audit.account.client.attempts import Attempts, Patience, Wait
 from rag_audit.account.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
-from rag_audit.account.client.reading import Reading, Recorded, SavedAnswer, held, published, recorded
+from rag_audit.account.client.reading import (
+    ComparedReceipts,
+    Reading,
+    Recorded,
+    compared,
+    published,
+    recorded,
+)
 from rag_audit.account.client.threads import ask_in_a_thread
 from rag_audit.account.client.web import (
     HEADERS,
@@ -76,11 +83,11 @@ class AsyncClient(AsyncClosing):
         self._window = await self._read(published(self.provider))
         return self._window
 
-    async def held(
+    async def compare_receipts(
         self, account: Account, window: Publication, witnesses: tuple[VerifierKey, ...] = ()
-    ) -> SavedAnswer:
-        """Check the account's receipts against the window's log (`reading.held`)."""
-        return await self._read(held(account, window, self.provider, witnesses))
+    ) -> ComparedReceipts:
+        """Check the account's receipts against the window's log (`reading.compared`)."""
+        return await self._read(compared(account, window, self.provider, witnesses))
 
     async def recorded(self, account: str, window: Publication) -> Recorded:
         """Read the log for the records of one account (`reading.recorded`)."""

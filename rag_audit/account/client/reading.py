@@ -110,7 +110,7 @@ def _check_size(size: int) -> None:
 
 
 @dataclass(frozen=True)
-class SavedAnswer:
+class ComparedReceipts:
     """The result of comparing an account's receipts with the log.
 
     :param size: entries under the checkpoint that was read
@@ -125,9 +125,9 @@ class SavedAnswer:
     cosigned: int
 
 
-def held(
+def compared(
     account: Account, window: Publication, provider: VerifierKey, witnesses: tuple[VerifierKey, ...] = ()
-) -> Reading[SavedAnswer]:
+) -> Reading[ComparedReceipts]:
     """Check an account's receipts against the window's log. Each record must be at the place that its receipt states.
     Each checkpoint that the account has seen, in receipts or in an earlier call, must be a prefix of the log.
 
@@ -162,7 +162,7 @@ def held(
         _contained(receipt.record, receipt.checkpoint, tree, f"receipt {kept.i}")
         checked += 1
     replace_file(seen, note, mode=0o600)
-    return SavedAnswer(tree.size, checked, later, len(signed.cosignatures))
+    return ComparedReceipts(tree.size, checked, later, len(signed.cosignatures))
 
 
 def _contained(record: QueryRecord, seen: Checkpoint, tree: HashTree, field: str) -> None:

@@ -16,7 +16,14 @@ from rag_audit._internal.http import body_of, error_in_words
 from rag_audit.account.account import Account
 from rag_audit.account.client.attempts import Attempts, Patience, Wait
 from rag_audit.account.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
-from rag_audit.account.client.reading import Reading, Recorded, SavedAnswer, held, published, recorded
+from rag_audit.account.client.reading import (
+    ComparedReceipts,
+    Reading,
+    Recorded,
+    compared,
+    published,
+    recorded,
+)
 from rag_audit.account.client.web import (
     HEADERS,
     LIMITS,
@@ -72,11 +79,11 @@ class Client(Closing):
         self._window = self._read(published(self.provider))
         return self._window
 
-    def held(
+    def compare_receipts(
         self, account: Account, window: Publication, witnesses: tuple[VerifierKey, ...] = ()
-    ) -> SavedAnswer:
-        """Check the account's receipts against the window's log (`reading.held`)."""
-        return self._read(held(account, window, self.provider, witnesses))
+    ) -> ComparedReceipts:
+        """Check the account's receipts against the window's log (`reading.compared`)."""
+        return self._read(compared(account, window, self.provider, witnesses))
 
     def recorded(self, account: str, window: Publication) -> Recorded:
         """Read the log for the records of one account (`reading.recorded`)."""

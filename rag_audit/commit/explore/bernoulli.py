@@ -44,7 +44,7 @@ class BernoulliPointJson(TypedDict):
 
     mechanism: str
     in_list: dict[str, Json]
-    held: dict[str, Json] | None
+    disclosed: dict[str, Json] | None
     by_chance: dict[str, Json] | None
     texts: str
     eps: dict[str, str]
@@ -56,7 +56,7 @@ class Account:
     """The positions listed to an account in a window, and the positions that chance without relevance would have
     listed."""
 
-    held: Bits
+    disclosed: Bits
     by_chance: Bits
 
     @classmethod
@@ -86,15 +86,15 @@ class SampledTopK:
         """Every capacity fits."""
 
     def answer(
-        self, scores: Scores, kept: Bits, account: Account, random: np.random.Generator, top_k: int
+        self, scores: Scores, sampled: Bits, account: Account, random: np.random.Generator, top_k: int
     ) -> dict[str, Positions]:
         """The positions, with their texts, in which an account can find a passage, by counting method
         (`BernoulliPoint`).
 
         :param scores: the raw score of every position
-        :param kept: the sampled positions of the window
+        :param sampled: the sampled positions of the window
         """
-        return {"in_list": _best(scores, kept, top_k)}
+        return {"in_list": _best(scores, sampled, top_k)}
 
 
 @dataclass(frozen=True)
@@ -133,18 +133,18 @@ class RandomizedList:
                               expected=f"at most {capacity}", actual=self.maximum)  # fmt: skip
 
     def answer(
-        self, scores: Scores, kept: Bits, account: Account, random: np.random.Generator, top_k: int
+        self, scores: Scores, sampled: Bits, account: Account, random: np.random.Generator, top_k: int
     ) -> dict[str, Positions]:
         """See `SampledTopK.answer`."""
         flips = random.random(len(scores)) < self.sampling.flip_probability / PROBABILITY_RANGE
-        relevant = (scores >= self.threshold) & kept
-        listed = np.flatnonzero(flips | relevant & ~account.held)[: self.maximum]
-        account.held[listed] = True
+        relevant = (scores >= self.threshold) & sampled
+        listed = np.flatnonzero(flips | relevant & ~account.disclosed)[: self.maximum]
+        account.disclosed[listed] = True
         account.by_chance[np.flatnonzero(flips)[: self.maximum]] = True
         return {
-            "in_list": listed[kept[listed]],
-            "held": _best(scores, account.held & kept, top_k),
-            "by_chance": _best(scores, account.by_chance & kept, top_k),
+            "in_list": listed[sampled[listed]],
+            "disclosed": _best(scores, account.disclosed & sampled, top_k),
+            "by_chance": _best(scores, account.by_chance & sampled, top_k),
         }
 
 
@@ -156,7 +156,7 @@ class BernoulliPoint:
     """The retrieval results and the guarantee of one mechanism.
 
     :param in_list: a question's passages in the list that answers it
-    :param held: a question's passages among the best K of all documents listed to the account so far; None for
+    :param disclosed: a question's passages among the best K of all documents listed to the account so far; None for
         mechanisms that may list a document to an account more than once
     :param by_chance: the same for lists drawn by chance without relevance
     :param texts: documents in a list, on average
@@ -167,7 +167,7 @@ class BernoulliPoint:
 
     mechanism: BernoulliMechanism
     in_list: Recall
-    held: Recall | None
+    disclosed: Recall | None
     by_chance: Recall | None
     texts: float
     eps: dict[int, float]
@@ -176,14 +176,14 @@ class BernoulliPoint:
     @property
     def recall(self) -> Recall:
         """The recall of an account that stores its listed documents."""
-        return self.held or self.in_list
+        return self.disclosed or self.in_list
 
     def as_json(self) -> BernoulliPointJson:
         """JSON form, reals as decimal strings."""
         return {
             "mechanism": self.mechanism.label,
             "in_list": self.in_list.as_json(),
-            "held": None if self.held is None else self.held.as_json(),
+            "disclosed": None if self.disclosed is None else self.disclosed.as_json(),
             "by_chance": None if self.by_chance is None else self.by_chance.as_json(),
             "texts": f"{self.texts:.2f}",
             "eps": {str(k): text(eps) for k, eps in self.eps.items()},
@@ -259,13 +259,13 @@ def measure(
     result, filled = _Found.of(len(sample.queries)), frozenset(sample.index.positions)
     for repeat in range(repeats):
         random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, repeat])))
-        kept = random.random(capacity) < mechanism.sampling.keep / PROBABILITY_RANGE
+        sampled = random.random(capacity) < mechanism.sampling.keep / PROBABILITY_RANGE
         account = Account.new(capacity)
         for place, number in enumerate(random.permutation(len(sample.queries))):
             if place % n == 0:
                 account = Account.new(capacity)
             scores, wanted = sample.index.scores(sample.queries[number]), sample.relevant[number]
-            answer = mechanism.answer(scores, kept, account, random, top_k)
+            answer = mechanism.answer(scores, sampled, account, random, top_k)
             for name, positions in answer.items():
                 result.note(number, name, positions, wanted)
             result.texts += len(filled.intersection(answer["in_list"].tolist()))
@@ -274,7 +274,7 @@ def measure(
     return BernoulliPoint(
         mechanism=mechanism,
         in_list=result.recall("in_list", repeats),
-        held=result.recall("held", repeats) if mechanism.remembers else None,
+        disclosed=result.recall("disclosed", repeats) if mechanism.remembers else None,
         by_chance=result.recall("by_chance", repeats) if mechanism.remembers else None,
         texts=result.texts / (repeats * len(sample.queries)),
         eps={k: mechanism.epsilon(k) for k in sizes},
@@ -292,7 +292,7 @@ class _Found:
 
     @classmethod
     def of(cls, questions: int) -> _Found:
-        names = ("in_list", "held", "by_chance")
+        names = ("in_list", "disclosed", "by_chance")
         return cls({k: np.zeros(questions) for k in names}, {k: np.zeros(questions) for k in names})
 
     def note(self, number: int, name: str, positions: Positions, wanted: frozenset[int]) -> None:

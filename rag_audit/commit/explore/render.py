@@ -53,7 +53,7 @@ def bernoulli_table(points: Sequence[BernoulliPoint], exploration: Exploration, 
     for point in points:
         recalls = [
             "-".rjust(13) if recall is None else _percent(recall)
-            for recall in (point.in_list, point.held, point.by_chance)
+            for recall in (point.in_list, point.disclosed, point.by_chance)
         ]
         figures = "".join(f"{text(eps):>9}" for eps in point.eps.values())
         figures += "".join(f"{text(odds):>10}" for odds in point.exclusion_factor.values())

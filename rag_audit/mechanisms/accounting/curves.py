@@ -57,9 +57,9 @@ def auc(sampling: Sampling) -> float:
     return min(1.0, round_up(1 - float(sampling.dropped**2) / 2 + BERNOULLI_BIAS))
 
 
-def epsilon_of_adding(listing: RandomizedResponse, accounts: int) -> float:
-    """`Listing.epsilon` where the position is empty in one of the two worlds: the larger of ln(pi q^-k + 1 - pi), for a
-    document added, and ln(1/(1 - pi)), for one removed; rounded up.
+def epsilon_of_adding(mechanism: RandomizedResponse, accounts: int) -> float:
+    """`RandomizedResponse.epsilon` where the position is empty in one of the two worlds: the larger of
+    ln(pi q^-k + 1 - pi), for a document added, and ln(1/(1 - pi)), for one removed; rounded up.
 
     >>> epsilon_of_adding(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2)
     13.17
@@ -67,10 +67,10 @@ def epsilon_of_adding(listing: RandomizedResponse, accounts: int) -> float:
     :raises PolicyError: accounts is not a positive integer
     """
     k = count(accounts, "k")
-    return round_up(max(listing.log_most(k), -listing.log_dropped) + (k + 1) * BERNOULLI_BIAS)
+    return round_up(max(mechanism.log_most(k), -mechanism.log_dropped) + (k + 1) * BERNOULLI_BIAS)
 
 
-def tradeoff(listing: RandomizedResponse, accounts: int) -> list[tuple[float, float]]:
+def tradeoff(mechanism: RandomizedResponse, accounts: int) -> list[tuple[float, float]]:
     """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts: its
     ends and its two corners.
 
@@ -85,8 +85,8 @@ def tradeoff(listing: RandomizedResponse, accounts: int) -> list[tuple[float, fl
     :raises PolicyError: accounts is not a positive integer
     """
     k = count(accounts, "k")
-    a, t = float(listing.dropped), math.exp(k * listing.log_flip)
-    rest = -math.expm1(k * listing.log_flip)  # 1 - t, with its digits where t is near 1
+    a, t = float(mechanism.dropped), math.exp(k * mechanism.log_flip)
+    rest = -math.expm1(k * mechanism.log_flip)  # 1 - t, with its digits where t is near 1
     low = (a * t, 1 - a + a * t)  # b q^k = pi + (1 - pi) q^k
     if t <= 0.5:
         return [(0.0, 0.0), low, (a * rest, 1 - a * t), (1.0, 1.0)]
@@ -94,7 +94,7 @@ def tradeoff(listing: RandomizedResponse, accounts: int) -> list[tuple[float, fl
     return [(0.0, 0.0), (a * rest, b * rest), (1 - b * rest, 1 - a * rest), (1.0, 1.0)]
 
 
-def tpr(listing: RandomizedResponse, accounts: int, fpr: Real) -> float:
+def tpr(mechanism: RandomizedResponse, accounts: int, fpr: Real) -> float:
     """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
 
     >>> tpr(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2, fpr="0.01")
@@ -103,7 +103,7 @@ def tpr(listing: RandomizedResponse, accounts: int, fpr: Real) -> float:
     :raises PolicyError: fpr is not strictly between 0 and 1, or accounts is not a positive integer
     """
     rate = probability(fpr, "fpr")
-    corners = tradeoff(listing, accounts)
+    corners = tradeoff(mechanism, accounts)
     for (x0, y0), (x1, y1) in pairwise(corners):
         if x0 <= rate <= x1 and x1 > x0:
             result = y0 + (y1 - y0) * (rate - x0) / (x1 - x0)
@@ -111,7 +111,7 @@ def tpr(listing: RandomizedResponse, accounts: int, fpr: Real) -> float:
     return 1.0
 
 
-def auc_for(listing: RandomizedResponse, accounts: int) -> float:
+def auc_for(mechanism: RandomizedResponse, accounts: int) -> float:
     """The area under `tradeoff`, rounded up.
 
     >>> auc_for(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2)
@@ -119,7 +119,7 @@ def auc_for(listing: RandomizedResponse, accounts: int) -> float:
 
     :raises PolicyError: accounts is not a positive integer
     """
-    corners = tradeoff(listing, accounts)
+    corners = tradeoff(mechanism, accounts)
     area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(corners))
     return min(1.0, round_up(area * math.exp((accounts + 1) * BERNOULLI_BIAS)))
 

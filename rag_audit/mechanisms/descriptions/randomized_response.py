@@ -1,4 +1,4 @@
-"""Listing: its sentences, and its curves in closed form."""
+"""Randomized response: its sentences, and its curves in closed form."""
 
 from __future__ import annotations
 
@@ -122,8 +122,13 @@ class RandomizedResponseDescription(Description):
         from rag_audit.mechanisms.accounting import bernoulli, curves
 
         flip_probability = math.floor(default_randomized_response(sizes.capacity)[0] * PROBABILITY_RANGE)
-        listing = bernoulli.RandomizedResponse(curves.probability_over_range(KEEP, "keep"), flip_probability)
-        eps, odds = text(listing.epsilon(sizes.k_max)), text(listing.exclusion_factor(sizes.n * sizes.k_max))
+        mechanism = bernoulli.RandomizedResponse(
+            curves.probability_over_range(KEEP, "keep"), flip_probability
+        )
+        eps, odds = (
+            text(mechanism.epsilon(sizes.k_max)),
+            text(mechanism.exclusion_factor(sizes.n * sizes.k_max)),
+        )
         return [
             f"  --mechanism randomized-response:{KEEP}   {FOUND:>2}  eps {eps} over all lists, for any number of"
             f" queries;"

@@ -32,8 +32,9 @@ class RecordPrivate:
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
     :param low_memory: see `SlotProofJob`; for systems that have this choice
-    :param kept: for a tenant with a sample, one byte 0 or 1 for each position, and the opening of their commitment
-    :param listing: for a tenant with randomized response; `noise_proof` is then the proof of the slot's Bernoulli bits
+    :param sample: for a tenant with a sample, one byte 0 or 1 for each position, and the opening of their commitment
+    :param randomized_response: the further inputs of a tenant with randomized response, for which `noise_proof` is the
+        proof of the slot's Bernoulli bits; None for other tenants
     """
 
     s0: int = field(repr=False)
@@ -50,20 +51,20 @@ class RecordPrivate:
     salt_k: int = field(repr=False)
     positions: Sequence[int] = field(repr=False)
     low_memory: bool = False
-    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
-    listing: RandomizedResponsePrivate | None = field(repr=False, default=None)
+    sample: tuple[bytes, bytes] | None = field(repr=False, default=None)
+    randomized_response: RandomizedResponsePrivate | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True)
 class RandomizedResponsePrivate:
     """The additional private inputs for a record of a tenant with randomized response, which `repr` omits.
 
-    :param held: the account's disclosed set before the record, one byte 0 or 1 for each position
-    :param before: the secret of its commitment (`Backend.hold`); None before the account's first record
+    :param disclosed: the account's disclosed set before the record, one byte 0 or 1 for each position
+    :param before: the secret of its commitment (`Backend.commit_disclosed`); None before the account's first record
     :param after: the secret of the commitment to its disclosed set after the record
     """
 
-    held: bytes = field(repr=False)
+    disclosed: bytes = field(repr=False)
     before: bytes | None = field(repr=False)
     after: bytes = field(repr=False)
 
@@ -105,7 +106,7 @@ class CommittedColumn:
 
     :param commitment: the commitment; the ledger gets its digest
     :param proof: the proof as files carry it
-    :param header: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
+    :param opening: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
         names one commitment, and no other has this opening
     """
 

@@ -100,10 +100,10 @@ class RecordPublic(SlotPublic):
         values = (self.ctx, self.c_seed, self.beacon, self.slot, c_idx, self.cq, self.htopk)
         if not self.tenant.constants.sampled:
             return Statement(*values)
-        if self.tenant.kept is None:
+        if self.tenant.sample is None:
             raise SchemaError("the ledger does not name the sampled positions", field="sample",
                               expected=f"an entry for {self.tenant.tenant}")  # fmt: skip
-        c_kept = int(self.tenant.kept.digest, 16)
+        c_kept = int(self.tenant.sample.digest, 16)
         if self.disclosed_set is None:
             return SampledStatement(*values, c_kept)
         return ListedStatement(*values, c_kept, self.disclosed_set.before, self.disclosed_set.after)
@@ -130,12 +130,12 @@ def record_public(
     :param before: for a tenant with randomized response, the account's previous record, i - 1; None before its first
     :raises SchemaError: a record with randomized response, or the previous one, has no commitment to the disclosed set
     """
-    held = None
+    disclosed = None
     if tenant.constants.uses_randomized_response:
         if (before is None) != (record.i == 1) or (before is not None and before.i != record.i - 1):
             raise SchemaError("the account's record before this one is missing", field=f"record {record.seq}",
                               expected=f"i = {record.i - 1}", actual=before and before.i)  # fmt: skip
-        held = DisclosedBits(None if before is None else _held(before), _held(record))
+        disclosed = DisclosedBits(None if before is None else _disclosed_set(before), _disclosed_set(record))
     return RecordPublic(
         tenant=tenant,
         ctx=digest_to_field(record.context(tenant.header)),
@@ -145,11 +145,11 @@ def record_public(
         hq=int(record.hq, 16),
         cq=int(record.cq, 16),
         htopk=int(record.htopk, 16),
-        disclosed_set=held,
+        disclosed_set=disclosed,
     )
 
 
-def _held(record: QueryRecord) -> str:
+def _disclosed_set(record: QueryRecord) -> str:
     if record.disclosed_set is None:
         raise SchemaError(
             "the record does not say its account's disclosed set", field=f"record {record.seq}.disclosed_set"

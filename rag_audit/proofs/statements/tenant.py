@@ -64,7 +64,7 @@ class TenantPublic:
     columns: Mapping[str, ColumnCommitment] = field(default_factory=dict)
 
     @property
-    def kept(self) -> ColumnCommitment | None:
+    def sample(self) -> ColumnCommitment | None:
         """The commitment to the sampled positions, once the ledger has it; None if every position is sampled."""
         return self.columns.get(SAMPLE)
 

@@ -25,13 +25,13 @@ class Asked:
 
     :param vector: the question's vector, shape (d,), int8 in -7..7
     :param drawn: the slot's draw (`Serving.draw`); None if the mechanism draws no values
-    :param held: the account's disclosed set before the record, shape (capacity,), 0 or 1; None for mechanisms without
-        disclosed sets
+    :param disclosed: the account's disclosed set before the record, shape (capacity,), 0 or 1; None for mechanisms
+        without disclosed sets
     """
 
     vector: Int8Array
     drawn: Drawn | None = None
-    held: Int8Array | None = None
+    disclosed: Int8Array | None = None
 
 
 class Serving(ABC):
@@ -85,10 +85,10 @@ class Serving(ABC):
         :param columns: as for `select`; without a sample an answer returns every text
         :param documents: the positions that have a document
         """
-        kept = columns.get(SAMPLE)
-        if kept is None:
+        sampled = columns.get(SAMPLE)
+        if sampled is None:
             return frozenset()
-        return frozenset(p for p in positions if not (kept[p] and p in documents))
+        return frozenset(p for p in positions if not (sampled[p] and p in documents))
 
 
 class Ranking(Serving):

@@ -63,22 +63,22 @@ def select_listed(
     query: Int8Array,
     rules: ListRules,
     *,
-    kept: Int8Array,
-    held: Int8Array,
+    sampled: Int8Array,
+    disclosed: Int8Array,
     flips: Drawn,
 ) -> list[int]:
     """The positions that an answer lists, ascending: the first M that chance lists, or that are relevant, sampled and
     not yet in the account's disclosed set.
 
     :param query: shape (d,), int8 in -7..7
-    :param kept: 1 for each sampled position, else 0, shape (capacity,); `held` and `flips` have the same shape
+    :param sampled: 1 for each sampled position, else 0, shape (capacity,); `disclosed` and `flips` have the same shape
     :raises EncodingError: an array has another shape or type
     :raises PolicyError: M is not in 1..capacity
     """
-    _check(index, rules, kept, held, flips)
+    _check(index, rules, sampled, disclosed, flips)
     relevant = index.scores(query) >= rules.threshold
     # Every comparison runs for every position, so that the time does not depend on the result.
-    winning = flips.view(np.bool_) | (relevant & kept.view(np.bool_) & ~held.view(np.bool_))
+    winning = flips.view(np.bool_) | (relevant & sampled.view(np.bool_) & ~disclosed.view(np.bool_))
     return [int(p) for p in np.flatnonzero(winning)[: rules.maximum]]
 
 
@@ -87,21 +87,21 @@ def reference_listed(
     query: Int8Array,
     rules: ListRules,
     *,
-    kept: Int8Array,
-    held: Int8Array,
+    sampled: Int8Array,
+    disclosed: Int8Array,
     flips: Drawn,
 ) -> list[int]:
     """The same as `select_listed`, by the relation's own functions in exact Python integers."""
-    _check(index, rules, kept, held, flips)
+    _check(index, rules, sampled, disclosed, flips)
     q = query.tolist()
     relevant = [dot(q, row) >= rules.threshold for row in index.rows.tolist()]
-    bits = [[bool(bit) for bit in column.tolist()] for column in (kept, held, flips)]
+    bits = [[bool(bit) for bit in column.tolist()] for column in (sampled, disclosed, flips)]
     listed = first_winners(winners(relevant, *bits), rules.maximum)
     return [p for p, bit in enumerate(listed) if bit]
 
 
 def _check(index: TenantIndex, rules: ListRules, *columns: Drawn) -> None:
-    for name, column in zip(("kept", "held", "flips"), columns, strict=True):
+    for name, column in zip(("sampled", "disclosed", "flips"), columns, strict=True):
         if (
             column.dtype != np.int8
             or column.shape != (index.capacity,)
@@ -144,10 +144,14 @@ class RandomizedResponseServing(Serving):
         """See `Serving.select`: the positions are ascending."""
         return [self._listed(index, one, columns[SAMPLE]) for one in requested]
 
-    def _listed(self, index: TenantIndex, one: Asked, kept: Int8Array) -> list[int] | Exception:
-        assert one.held is not None and one.drawn is not None  # as for every tenant with randomized response
+    def _listed(self, index: TenantIndex, one: Asked, sampled: Int8Array) -> list[int] | Exception:
+        assert (
+            one.disclosed is not None and one.drawn is not None
+        )  # as for every tenant with randomized response
         try:
-            return select_listed(index, one.vector, self.rules, kept=kept, held=one.held, flips=one.drawn)
+            return select_listed(
+                index, one.vector, self.rules, sampled=sampled, disclosed=one.disclosed, flips=one.drawn
+            )
         except Exception as exc:
             return exc
 

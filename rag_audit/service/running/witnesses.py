@@ -280,7 +280,7 @@ class Submissions:
 
     def _both(self, window: Window, remote: Remote) -> None:
         public = window.context.layout.public.folder
-        requested = Submitting(public, self._key.verifier, window.witnesses, held=window.state)
+        requested = Submitting(public, self._key.verifier, window.witnesses, ledger=window.state)
         if requested.cosign(remote) is None:
             requested.reveal(remote, len(window.witnesses))
 

@@ -144,7 +144,7 @@ class Ranked(Attacked):
 
     def select(self, window: Window, scores: Ints, account: int, read: Ints) -> Selected:
         """See `Attacked.select`."""
-        scores = scores * window.kept
+        scores = scores * window.sampled
         hidden = window.hidden(scores)
         return window.without(first(scores, window.wanted(hidden)), hidden)
 
@@ -176,20 +176,20 @@ class Ranking:
 class Window:
     """One window: its draws, in the order of its queries.
 
-    :param kept: the sampled positions
-    :param held: the disclosed set of each account
+    :param sampled: the sampled positions
+    :param disclosed: the disclosed set of each account
     """
 
     ranking: Ranking
     random: np.random.Generator
-    kept: Bits = field(init=False)
-    held: dict[int, Bits] = field(default_factory=dict)
+    sampled: Bits = field(init=False)
+    disclosed: dict[int, Bits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         capacity, mechanism = self.ranking.capacity, self.ranking.attacked.mechanism
-        self.kept = np.ones(capacity, np.bool_)
+        self.sampled = np.ones(capacity, np.bool_)
         if mechanism.sampled:
-            self.kept = self.random.random(capacity) < mechanism.sampled_share / PROBABILITY_RANGE
+            self.sampled = self.random.random(capacity) < mechanism.sampled_share / PROBABILITY_RANGE
 
     def select(self, scores: Ints, account: int, read: Ints | None = None) -> Selected:
         """The positions that answer one query of an account.

@@ -25,12 +25,12 @@ class AttackedRandomizedResponse(Attacked):
         assert (
             m.flip_probability is not None and m.threshold is not None
         )  # as for every mechanism with randomized response
-        held = window.held.setdefault(account, np.zeros(capacity, np.bool_))
+        disclosed = window.disclosed.setdefault(account, np.zeros(capacity, np.bool_))
         chance = window.random.random(capacity) < m.flip_probability / PROBABILITY_RANGE
-        listed = np.flatnonzero(chance | ((scores >= m.threshold) & window.kept & ~held))[: m.longest]
-        held[listed] = True
+        listed = np.flatnonzero(chance | ((scores >= m.threshold) & window.sampled & ~disclosed))[: m.longest]
+        disclosed[listed] = True
         # An account stores the documents of earlier answers, and ranks them itself.
-        mine = np.flatnonzero(held)
+        mine = np.flatnonzero(disclosed)
         best = mine[np.argsort(-read[mine], kind="stable")[: window.ranking.top_k]]
         return Selected(tuple(best.tolist()))
 

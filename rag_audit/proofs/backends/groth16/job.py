@@ -29,7 +29,7 @@ from rag_audit.relation.native_secrets import noise_key, sample_commitment
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
-_SHARED = ("s0", "s1", "index_salt", "rows", "kept")
+_SHARED = ("s0", "s1", "index_salt", "rows", "sample")
 """The private inputs that the records of a proof have in common."""
 _OWN = ("salt_c", "query", "salt_k", "position")
 """The signals that have a value for each record."""
@@ -64,7 +64,7 @@ class RecordInputs:
     :param vector: the query vector, dimension int8
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
-    :param kept: for a tenant with a sample, one byte 0 or 1 for each position, and the salt of c_kept
+    :param sample: for a tenant with a sample, one byte 0 or 1 for each position, and the salt of c_kept
     """
 
     instance: RetrieveInstance | RandomizedResponseInstance
@@ -76,7 +76,7 @@ class RecordInputs:
     vector: bytes = field(repr=False)
     salt_c: int = field(repr=False)
     salt_k: int = field(repr=False)
-    kept: tuple[bytes, int] | None = field(repr=False, default=None)
+    sample: tuple[bytes, int] | None = field(repr=False, default=None)
 
     def sizes(self) -> Mapping[str, tuple[int, int]]:
         """The sizes of the private inputs, and the sizes that the circuit expects."""
@@ -84,7 +84,10 @@ class RecordInputs:
         return {
             "rows": (len(self.rows), instance.capacity * instance.dimension),
             "vector": (len(self.vector), instance.dimension),
-            "kept": (len(self.kept[0]) if self.kept else 0, instance.capacity if instance.sampled else 0),
+            "sample": (
+                len(self.sample[0]) if self.sample else 0,
+                instance.capacity if instance.sampled else 0,
+            ),
             "seed": ((self.s0 is not None) + (self.s1 is not None), 2 if instance.seeded else 0),
         }
 
@@ -98,12 +101,12 @@ class RecordInputs:
             if actual != expected:
                 raise WitnessError("does not fit the circuit", field=name, expected=expected, actual=actual)
         seed = {} if self.s0 is None or self.s1 is None else {"s0": self.s0, "s1": self.s1}
-        kept: Inputs = {}
-        if self.kept is not None:
-            kept = {"kept": _bits(self.kept[0]), "kept_salt": self.kept[1]}
+        sample: Inputs = {}
+        if self.sample is not None:
+            sample = {"kept": _bits(self.sample[0]), "kept_salt": self.sample[1]}
         return {
             **seed,
-            **kept,
+            **sample,
             "index_salt": self.index_salt,
             "index": pack_nibbles(memoryview(self.rows).cast("b")),
             "salt_c": self.salt_c,
@@ -158,19 +161,21 @@ class RetrieveInputs(RecordInputs):
             "cq": commitments.vector_commitment(self.salt_c, vector),
             "htopk": commitments.topk_commitment(self.salt_k, self.positions),
         }
-        kept, z = [True] * instance.capacity, [0] * instance.capacity
+        sampled, z = [True] * instance.capacity, [0] * instance.capacity
         if self.s0 is not None and self.s1 is not None:
             given["c_seed"] = commitments.seed_commitment(self.s0, self.s1)
             kappa = commitments.noise_key(self.s0, self.s1, self.statement.beacon, self.statement.slot)
             z = draws.draw(kappa, instance.capacity, instance.gains)
-        if self.kept is not None:
-            kept = [bool(bit) for bit in self.kept[0]]
-            given["c_kept"] = commitments.sample_commitment(self.kept[1], kept)
+        if self.sample is not None:
+            sampled = [bool(bit) for bit in self.sample[0]]
+            given["c_kept"] = commitments.sample_commitment(self.sample[1], sampled)
         for name, value in given.items():
             if getattr(self.statement, name) != value:
                 return f".{name}"
         window = ScoreWindow(instance.lo, instance.hi, instance.lattice)
-        y = [bit * window.quantise(dot(vector, row)) + n for bit, row, n in zip(kept, rows, z, strict=True)]
+        y = [
+            bit * window.quantise(dot(vector, row)) + n for bit, row, n in zip(sampled, rows, z, strict=True)
+        ]
         return None if top_k(y, instance.top_k) == list(self.positions) else ".positions"
 
 
@@ -194,10 +199,10 @@ class RandomizedResponseInputs(RecordInputs):
 
     def private(self) -> Inputs:
         """See `RecordInputs.private`."""
-        held, salt = self.before
+        disclosed, salt = self.before
         return {
             **super().private(),
-            "before": _bits(held),
+            "before": _bits(disclosed),
             "before_salt": salt,
             "after_salt": self.after_salt,
         }
@@ -317,8 +322,8 @@ def sampled_positions(
     :param keep: Pi, in 1..2^40 - 1
     :param salt: the commitment's salt
     """
-    kept = _native.draw_bernoulli_bits(to_bytes(noise_key(s0, s1, beacon, slot)), capacity, keep)
-    return kept, sample_commitment(salt, [bool(bit) for bit in kept])
+    sampled = _native.draw_bernoulli_bits(to_bytes(noise_key(s0, s1, beacon, slot)), capacity, keep)
+    return sampled, sample_commitment(salt, [bool(bit) for bit in sampled])
 
 
 @dataclass(frozen=True)

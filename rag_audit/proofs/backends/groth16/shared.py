@@ -78,7 +78,9 @@ def randomized_response_statement(record: RecordPublic) -> RandomizedResponseSta
     # true for every tenant with randomized response
     assert isinstance(one, ListedStatement) and c.flip_probability is not None and c.threshold is not None
     before = (
-        disclosed_commitment(0, (), c.capacity) if one.before is None else from_hex(one.before, field="held")
+        disclosed_commitment(0, (), c.capacity)
+        if one.before is None
+        else from_hex(one.before, field="disclosed_set")
     )
     return RandomizedResponseStatement(
         ctx=(one.ctx,),
@@ -90,7 +92,7 @@ def randomized_response_statement(record: RecordPublic) -> RandomizedResponseSta
         htopk=(one.htopk,),
         c_kept=one.c_kept,
         held_before=before,
-        held_after=from_hex(one.after, field="held"),
+        held_after=from_hex(one.after, field="disclosed_set"),
         chance=c.flip_probability,
         threshold=c.threshold,
         most=c.top_k,
@@ -112,16 +114,16 @@ def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
     :raises WitnessError: the sample, or the disclosed set of an account with randomized response, is missing
     """
     instance = record_instance(record.tenant.constants)
-    kept = None
+    sample = None
     if instance.sampled:
-        if private.kept is None:
-            raise WitnessError("the sampled positions of the tenant are missing", field="kept")
-        bits, opening = private.kept
-        kept = (bits, int.from_bytes(opening, "big"))
+        if private.sample is None:
+            raise WitnessError("the sampled positions of the tenant are missing", field="sample")
+        bits, opening = private.sample
+        sample = (bits, int.from_bytes(opening, "big"))
     if isinstance(instance, RandomizedResponseInstance):
-        if private.listing is None:
+        if private.randomized_response is None:
             raise WitnessError("the account's disclosed set is missing", field="record")
-        before = private.listing.before
+        before = private.randomized_response.before
         return RandomizedResponseInputs(
             instance=instance,
             statement=randomized_response_statement(record),
@@ -132,9 +134,9 @@ def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
             vector=private.vector,
             salt_c=private.salt_c,
             salt_k=private.salt_k,
-            kept=kept,
-            before=(private.listing.held, 0 if before is None else digest_to_field(before)),
-            after_salt=digest_to_field(private.listing.after),
+            sample=sample,
+            before=(private.randomized_response.disclosed, 0 if before is None else digest_to_field(before)),
+            after_salt=digest_to_field(private.randomized_response.after),
         )
     return RetrieveInputs(
         instance=instance,
@@ -147,7 +149,7 @@ def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
         vector=private.vector,
         salt_c=private.salt_c,
         salt_k=private.salt_k,
-        kept=kept,
+        sample=sample,
         positions=private.positions,
     )
 

@@ -114,9 +114,9 @@ class Groth16:
     def slot_proof_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
         """See `Backend.slot_proof_job`: Groth16 has none."""
 
-    def commit_disclosed(self, constants: Constants, held: bytes, secret: bytes) -> str:
+    def commit_disclosed(self, constants: Constants, disclosed: bytes, secret: bytes) -> str:
         """See `Backend.hold`."""
-        positions = [p for p, bit in enumerate(held) if bit]
+        positions = [p for p, bit in enumerate(disclosed) if bit]
         return to_hex(disclosed_commitment(digest_to_field(secret), positions, constants.capacity))
 
     def column(self, name: str) -> ColumnProofs:

@@ -80,7 +80,7 @@ def _read(run: str, proof: bytes) -> Reader:
     return Reader(Transcript(run), proof)
 
 
-def _held(sessions: Sequence[Session]) -> bool:
+def _all_hold(sessions: Sequence[Session]) -> bool:
     return all([session.holds() for session in sessions])
 
 
@@ -102,7 +102,7 @@ def records(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
     proof."""
     key.check()
     index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
-    kept = None if key.kept is None else _rows(key.kept, key.capacity)
+    kept = None if key.sample is None else _rows(key.sample, key.capacity)
 
     def check(item: tuple[list[bytes], bytes, bytes]) -> bool:
         statements, noise_proof, proof = item
@@ -112,10 +112,10 @@ def records(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
         count = len(statements).to_bytes(8, "big")
         slots = b"".join(statement[: 4 * 32] for statement in statements)
         domain = b"rag-audit/scan/v1/records"
-        context = _digest(domain, key.window, count, slots, _digest(noise_proof), key.kept or b"")
+        context = _digest(domain, key.window, count, slots, _digest(noise_proof), key.sample or b"")
         known = [(cq, htopk) for *_, cq, htopk in values]
         claim = query.Asked(context, index, key.gains, window, key.listed, rows, kept, known)
-        return _held([*sessions, query.read(claim, _read(query.RUN, proof))])
+        return _all_hold([*sessions, query.read(claim, _read(query.RUN, proof))])
 
     return Batch(check)
 
@@ -127,7 +127,10 @@ def _window(key: ScanKey) -> ScoreWindow:
 def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
     """Records of a tenant with randomized response: public values, the proof of the Bernoulli bits, the commitments
     to the disclosed set before and after, proof."""
-    index, kept = Index.decode(key.points, key.dimension, key.capacity), _rows(key.kept or b"", key.capacity)
+    index, kept = (
+        Index.decode(key.points, key.dimension, key.capacity),
+        _rows(key.sample or b"", key.capacity),
+    )
 
     def check(record: tuple[bytes, bytes, bytes, bytes, bytes]) -> bool:
         statement, noise_proof, before, after, proof = record
@@ -141,7 +144,7 @@ def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         claim = randomized_response.Listed(
             context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk
         )
-        return _held([session, randomized_response.read(claim, _read(randomized_response.RUN, proof))])
+        return _all_hold([session, randomized_response.read(claim, _read(randomized_response.RUN, proof))])
 
     return Batch(check)
 
@@ -197,7 +200,7 @@ def verify_coalition(statement: CoalitionStatement, room: int, records: bytes, r
         ]
     except RagAuditError as exc:
         raise ValueError(str(exc)) from exc
-    if not _held([session, *others]):
+    if not _all_hold([session, *others]):
         raise ValueError(FALSE)
 
 

@@ -62,7 +62,7 @@ class ScanKey:
     :param lo: lower end of the score window
     :param hi: upper end of the score window
     :param lattice: R
-    :param kept: commitments to the rows of a tenant's sampled positions, 32 bytes each; None if it samples all
+    :param sample: commitments to the rows of a tenant's sampled positions, 32 bytes each; None if it samples all
         positions
     :param flip_probability: for a tenant with randomized response, Q over 2^40; `hi` is then the threshold, and
         `listed` the longest list
@@ -77,7 +77,7 @@ class ScanKey:
     lo: int
     hi: int
     lattice: int
-    kept: bytes | None = None
+    sample: bytes | None = None
     flip_probability: int | None = None
 
     @cached_property
@@ -122,7 +122,7 @@ class ScanKey:
         self.check()
         try:
             return _native.ScanParameters(
-                self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.kept
+                self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.sample
             )
         except (ValueError, OverflowError) as exc:
             raise EncodingError(
@@ -150,11 +150,11 @@ class ScanKey:
         try:
             flip_probability = (self.bernoulli_context, self.probability)
             return _native.ScanRandomizedResponse(
-                self.window, self.kept or b"", self.hi, self.listed, flip_probability
+                self.window, self.sample or b"", self.hi, self.listed, flip_probability
             )
         except (ValueError, OverflowError) as exc:
             raise EncodingError(
-                "the policy's constants are refused", field="listing", actual=str(exc)
+                "the policy's constants are refused", field="randomized_response", actual=str(exc)
             ) from exc
 
     @cached_property

@@ -38,7 +38,7 @@ class ListJob:
     """The job that proves one record. It is picklable. It contains secrets, which `repr` omits.
 
     :param noise_proof: the proof of the slot's Bernoulli bits, or the job that makes it
-    :param flips: the slot's Bernoulli bits, one byte 0 or 1 for each position; `kept` and `held` (before the
+    :param flips: the slot's Bernoulli bits, one byte 0 or 1 for each position; `sampled` and `disclosed` (before the
         record) have the same form
     :param sample_opening: blindings of the commitment to the sampled positions
     :param before: the secret of the commitment before the record, None before the account's first
@@ -50,9 +50,9 @@ class ListJob:
     statement: ListedStatement
     noise_proof: NoiseProof | SlotProofJob
     flips: bytes = field(repr=False)
-    kept: bytes = field(repr=False)
+    sampled: bytes = field(repr=False)
     sample_opening: bytes = field(repr=False)
-    held: bytes = field(repr=False)
+    disclosed: bytes = field(repr=False)
     before: bytes | None = field(repr=False)
     after: bytes = field(repr=False)
     scores: bytes = field(repr=False)
@@ -78,7 +78,7 @@ class ListJob:
         if isinstance(noise_proof, SlotProofJob):
             noise_proof = noise_proof.run()
         capacity = self.key.capacity
-        rows, blindings = disclosed_rows(capacity, self.held, self.before)
+        rows, blindings = disclosed_rows(capacity, self.disclosed, self.before)
         statement = bound_to(self.statement, noise_proof.proof)
         try:
             proof, after = _native.scan_list_prove(
@@ -86,8 +86,8 @@ class ListJob:
                 self.key.randomized_response,
                 statement.encode(RECORD),
                 (noise_proof.commitments, self.flips, noise_proof.blindings),
-                (self.kept, self.sample_opening),
-                (rows, self.held, blindings),
+                (self.sampled, self.sample_opening),
+                (rows, self.disclosed, blindings),
                 disclosed_blindings(capacity, self.after),
                 self.scores,
                 (self.vector, to_bytes(self.salt_c)),
@@ -107,18 +107,18 @@ def bound_to(statement: ListedStatement, noise_proof: bytes) -> ListedStatement:
     return replace(statement, ctx=digest_to_field(ctx))
 
 
-def disclosed_rows(capacity: int, held: bytes, secret: bytes | None) -> tuple[bytes, bytes]:
+def disclosed_rows(capacity: int, disclosed: bytes, secret: bytes | None) -> tuple[bytes, bytes]:
     """The commitments to an account's disclosed set, and their blindings; for the empty set before its first record, a
     public constant.
 
-    :param held: one byte 0 or 1 for each position
+    :param disclosed: one byte 0 or 1 for each position
     :param secret: the record's own 32 bytes; None before the account's first record
     """
     if secret is None:
         rows = _native.scan_disclosed_empty(capacity)
         return rows, to_bytes(1) * (len(rows) // 32)
     blindings = disclosed_blindings(capacity, secret)
-    return _native.scan_disclosed_rows(capacity, held, blindings), blindings
+    return _native.scan_disclosed_rows(capacity, disclosed, blindings), blindings
 
 
 def disclosed_blindings(capacity: int, secret: bytes) -> bytes:
@@ -168,7 +168,7 @@ class ListProofs(IndexProofs):
             ):
                 if (actual := disclosed_digest(key.capacity, rows)) != expected:
                     raise InvalidProof(
-                        "the account holds something else by the ledger",
+                        "the commitment to the disclosed set differs from the digest in the ledger",
                         field=name,
                         expected=expected,
                         actual=actual,
@@ -188,9 +188,15 @@ def list_job(key: ScanKey, record: RecordPublic, private: RecordPrivate) -> List
     :raises WitnessError: the account's disclosed set, or the sample, is missing
     """
     statement = retrieve_statement(record)
-    if private.listing is None or private.kept is None or not isinstance(statement, ListedStatement):
-        raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
-    kept, sample_opening = private.kept
+    if (
+        private.randomized_response is None
+        or private.sample is None
+        or not isinstance(statement, ListedStatement)
+    ):
+        raise WitnessError(
+            "the disclosed set of the account or the sample of the tenant is missing", field="record"
+        )
+    sampled, sample_opening = private.sample
     low = private.low_memory
     return ListJob(
         key=key,
@@ -198,11 +204,11 @@ def list_job(key: ScanKey, record: RecordPublic, private: RecordPrivate) -> List
         noise_proof=private.noise_proof()
         or SlotProofJob.of(key, record, private.s0, private.s1, low_memory=low),
         flips=private.noise(),
-        kept=kept,
+        sampled=sampled,
         sample_opening=sample_opening,
-        held=private.listing.held,
-        before=private.listing.before,
-        after=private.listing.after,
+        disclosed=private.randomized_response.disclosed,
+        before=private.randomized_response.before,
+        after=private.randomized_response.after,
         scores=private.scores(),
         vector=private.vector,
         salt_c=private.salt_c,

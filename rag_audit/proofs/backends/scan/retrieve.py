@@ -50,7 +50,7 @@ class RecordInputs:
     :param positions: the listed positions in rank order
     :param blinding_key: the key that determines the index commitment's blindings
     :param low_memory: as for `SlotProofJob`
-    :param kept: for a tenant with a sample, one byte 0 or 1 per position, and the blindings of their commitment
+    :param sample: for a tenant with a sample, one byte 0 or 1 per position, and the blindings of their commitment
     """
 
     key: ScanKey
@@ -64,7 +64,7 @@ class RecordInputs:
     positions: Sequence[int] = field(repr=False)
     blinding_key: bytes = field(repr=False)
     low_memory: bool = False
-    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
+    sample: tuple[bytes, bytes] | None = field(repr=False, default=None)
 
     @classmethod
     def of(cls, key: ScanKey, record: RecordPublic, private: RecordPrivate) -> RecordInputs:
@@ -87,7 +87,7 @@ class RecordInputs:
             positions=private.positions,
             blinding_key=to_bytes(private.index_salt),
             low_memory=private.low_memory,
-            kept=private.kept,
+            sample=private.sample,
         )
 
     def encoded(self) -> tuple[bytes, bytes, bytes, tuple[bytes, bytes], tuple[bytes, bytes]]:
@@ -126,7 +126,7 @@ class RecordsJob:
         for name, record in zip(self.names, self.records, strict=True):
             if (record.key, record.blinding_key) != (key, first.blinding_key):
                 raise WitnessError("a record is of another tenant or window than the rest", field=name)
-            single = record.kept is not None or isinstance(record.noise_proof, NoiseProof)
+            single = record.sample is not None or isinstance(record.noise_proof, NoiseProof)
             if single and len(self.records) > 1:
                 raise WitnessError("the record cannot be proved with others", field=name)
         memory.require_batch(key.capacity, key.gains, len(self.records), low_memory=first.low_memory)
@@ -139,7 +139,7 @@ class RecordsJob:
                 noise_proof,
                 first.blinding_key,
                 first.low_memory,
-                first.kept,
+                first.sample,
             )
         except (ValueError, OverflowError) as exc:
             if len(self.records) > 1:
@@ -226,13 +226,13 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
     """The tenant's verification key. The function rebuilds all of its parts except the points from window header and
     policy."""
     c = tenant.constants
-    if c.sampled and tenant.kept is None:
-        raise SchemaError("the ledger does not say which positions are kept", field="sample",
+    if c.sampled and tenant.sample is None:
+        raise SchemaError("the ledger names no commitment to the sampled positions", field="sample",
                           expected=f"an entry for {tenant.tenant}")  # fmt: skip
     protocol = protocol_for(c)
     named: Json = {"header": tenant.header, "protocol": protocol, "tenant": tenant.tenant}
     window = sha256(b"rag-audit/scan/window/v1" + jcs(named))
-    kept = tenant.kept.points if c.sampled and tenant.kept is not None else None
+    sample = tenant.sample.points if c.sampled and tenant.sample is not None else None
     return ScanKey(
         tenant.points,
         c.dimension,
@@ -243,7 +243,7 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
         c.lo,
         c.hi,
         c.lattice,
-        kept,
+        sample,
         c.flip_probability,
     )
 

@@ -115,9 +115,9 @@ class Scan:
             return Records(ListProofs(tenant))
         return Records(RetrieveProofs(tenant, self.batch(name, tenant.constants, places)))
 
-    def commit_disclosed(self, constants: Constants, held: bytes, secret: bytes) -> str:
+    def commit_disclosed(self, constants: Constants, disclosed: bytes, secret: bytes) -> str:
         """See `Backend.hold`."""
-        rows, _ = disclosed_rows(constants.capacity, held, secret)
+        rows, _ = disclosed_rows(constants.capacity, disclosed, secret)
         return disclosed_digest(constants.capacity, rows)
 
     def slot_proof_job(

@@ -65,7 +65,7 @@ function show() {
 function look() {
   const [window] = withRole(dropped, "window"), count = (role) => withRole(dropped, role).length;
   const complaint = missing(dropped) || tooLarge(window);
-  by("ahead").textContent = complaint || `Ready: ${count("receipt")} receipts, ${count("previous")} earlier windows, ${count("challenge")} challenges of your own.${size(window)}`;
+  by("readiness").textContent = complaint || `Ready: ${count("receipt")} receipts, ${count("previous")} earlier windows, ${count("challenge")} challenges of your own.${size(window)}`;
   by("verify").disabled = busy || Boolean(complaint);
 }
 
@@ -199,7 +199,7 @@ async function take(work) {
   try {
     await work();
   } catch (error) {
-    by("ahead").textContent = `A file cannot be read: ${error.message}`;
+    by("readiness").textContent = `A file cannot be read: ${error.message}`;
     return;
   }
   show();
@@ -225,7 +225,7 @@ for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
 document.addEventListener("drop", (event) => {
   const area = areaOf(event);
   if (!area) {
-    by("ahead").textContent = "No file was added: drop files on area 1 or on area 2.";
+    by("readiness").textContent = "No file was added: drop files on area 1 or on area 2.";
     return;
   }
   const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);

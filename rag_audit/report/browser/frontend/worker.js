@@ -97,9 +97,9 @@ function clear(path) {
 
 function verify({ files, options }) {
   python.FS.chdir("/");
-  clear("/desk");
-  for (const { path, bytes } of files) write(`/desk/${path}`, bytes);
-  python.FS.chdir("/desk");
+  clear("/files");
+  for (const { path, bytes } of files) write(`/files/${path}`, bytes);
+  python.FS.chdir("/files");
   const names = python.toPy(options);
   const run = python.pyimport("rag_audit.cli.in_page").run;
   const count = (done) => self.postMessage({ kind: "progress", done });
