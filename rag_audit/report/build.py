@@ -127,6 +127,8 @@ def report_of(
     )
 
 
+ABSENT_LIMIT = "trust.toml lacks the limit, and no window meets an absent limit"
+"""The honest cause of an unmet limit that no check reports for a limit in trust.toml."""
 NOT_ESTABLISHED = "not established"
 """In the place of a level or of a sentence that rests on checks that did not pass."""
 
@@ -191,8 +193,11 @@ def _line(
 def _explained(check: Check, base: str) -> model.Explanation | None:
     """The explanation of a check. For a limit that trust.toml omits, it asks the reader to set the limit."""
     explanation = explanations().get(base)
-    if explanation is None or not check.expected.startswith(ABSENT):
-        return explanation
+    if explanation is None:
+        return None
+    if not check.expected.startswith(ABSENT):
+        present = [cause for cause in explanation.honest_causes if cause != ABSENT_LIMIT]
+        return explanation.model_copy(update={"honest_causes": present})
     name = base.partition(".")[2]
     return explanation.model_copy(
         update={
@@ -308,7 +313,7 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
                 f"The file of {window} is not the ledger that the provider signed: {false}. Fetch the file a second"
                 " time first."
             )
-        return f"The {window} is false: {false}."
+        return f"At least one statement of {window} is false: {false}."
     if verdict.exit_code is ExitCode.MALFORMED:
         return (
             f"The {window} could not be judged: {counted(len(deciding), 'check')} of {total} could not be decided"

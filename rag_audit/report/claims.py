@@ -308,7 +308,8 @@ def _questions(w: Window) -> str | None:
 def _questions_again(w: Window) -> str | None:
     if not w.figures.query_embedding.startswith("re-executed"):
         return None
-    return f"This verifier recomputed the vectors of the disclosed questions ({w.figures.query_embedding})."
+    share = w.figures.query_embedding.partition("(")[2].rstrip(")").replace("/", " of ")
+    return f"This verifier recomputed the vectors of disclosed questions, for {share} records."
 
 
 def _chain(w: Window) -> str | None:
@@ -328,14 +329,14 @@ def _next(w: Window) -> str | None:
     after = w.chain.after
     if after is None:
         return None
-    return f"The next window has to name header {after.header[:16]}.., root {after.root[:16]}.."
+    return f"The next window has to name this header, {after.header[:16]}.., and this final root, {after.root[:16]}.."
 
 
 def _cumulative(w: Window) -> str | None:
     c = w.figures.cumulative
     if c is None:
         return None
-    return f"{c.windows} windows over one index in total: eps {c.eps} at delta {c.delta}; {c.condition}."
+    return f"The eps of {c.windows} windows over one index is {c.eps} in total, at delta {c.delta}; {c.condition}."
 
 
 _WORDS: Mapping[str, Callable[[Window], str | None]] = {

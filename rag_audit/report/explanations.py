@@ -57,11 +57,23 @@ def explained(check: str) -> Explanation:
     return explanation
 
 
+_NO_CAUSE = "no honest cause is known"
 _PINS = frozenset({"proof.key", "proof.embed.key", "coalition.key", "trust.noise_table", "trust.embedder",
                    "trust.manifest"})  # fmt: skip
 """The checks that compare a value of the window with a value that trust.toml pins."""
 _FILE = frozenset({"ledger.root", "ledger.size"})
 """The checks that a damaged or incomplete copy of the window file fails."""
+
+
+def evidence(check: CheckLine) -> str:
+    """The value that the verifier read and the value that it expected, in words."""
+    return f"Read by the verifier: {check.actual}. Expected: {check.expected}."
+
+
+def causes(explanation: Explanation) -> str:
+    """The honest causes of a failure, in one sentence."""
+    listed = "; ".join(explanation.honest_causes)
+    return f"N{listed[1:]}." if listed.startswith(_NO_CAUSE) else f"Possible honest causes: {listed}."
 
 
 class Cause(StrEnum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+from rag_audit.report.explanations import causes, evidence
 from rag_audit.report.model import CheckLine, Report, ShortReport
 from rag_audit.report.sarif import utc
 from rag_audit.report.strength import protection_words
@@ -46,7 +47,7 @@ def render(report: Report | ShortReport) -> str:
             report.line,
             report.sentence,
             protection_words(report.protection),
-            *(["this shows:", *(c.words for c in report.claims)] if report.claims else []),
+            *(["This shows:", *(c.words for c in report.claims)] if report.claims else []),
             *report.notes,
             *(["this does not prove:", *report.does_not_prove] if report.does_not_prove else []),
         ]
@@ -72,16 +73,17 @@ def _case(suite: ET.Element, check: CheckLine) -> None:
     case = ET.SubElement(suite, "testcase", {"name": check.id, "classname": f"rag_audit.{group}"})
     if check.outcome == "pass":
         return
-    message = {"message": f"actual {check.actual}", "type": check.outcome}
+    message = {"message": evidence(check), "type": check.outcome}
     element = ET.SubElement(case, _ELEMENTS[check.outcome], message)
-    lines = [f"actual {check.actual}", f"expected {check.expected}"]
+    lines = [evidence(check)]
     if check.at is not None:
-        lines.append(f"at {check.at}")
+        lines.append(f"Place: {check.at}.")
     if (e := check.explanation) is not None:
         lines += [
+            f"The check passes if {e.means}.",
             e.failed,
-            *(f"honest cause: {cause}" for cause in e.honest_causes),
-            f"next step: {e.ask}",
-            f"read: {e.section}",
+            causes(e),
+            f"Next step: {e.ask}.",
+            f"More: {e.section}",
         ]
     element.text = "\n".join(lines)

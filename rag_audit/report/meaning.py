@@ -34,10 +34,10 @@ def factor(eps: float) -> str:
 
 
 STRENGTHS = {
-    "strong": "strong: at most 1",
-    "moderate": "moderate: between 1 and 10, where guarantees are usually called reasonable",
-    "weak": "weak: above 10, where the number promises little by itself; read it with the next figure",
-    "none": "none: no number bounds the information in answers",
+    "strong": "strong, because it is at most 1",
+    "moderate": "moderate, because it is between 1 and 10, where guarantees are usually called reasonable",
+    "weak": "weak, because it is above 10, where epsilon promises little; the next line states what it promises",
+    "none": "none, because no number bounds the information in answers",
 }
 """Each tier of epsilon in words."""
 
@@ -51,30 +51,34 @@ def privacy_words(report: Report) -> list[str]:
     """The meaning of epsilon, its strength, and two related figures."""
     f = report.figures
     if f.standing == "not-established":
-        return ["not established: a window that did not pass its checks has no figure"]
+        return ["not established: a window has no privacy figure unless its checks passed"]
     if f.eps is None:
-        return ["no figure could be computed"]
+        return ["no check could compute a privacy figure"]
     who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
     lines = []
     if report.outcome.startswith("PASS-INTEGRITY") or not all(
         named(t.mechanism).protects for t in report.tenants
     ):
         bare = [t.tenant for t in report.tenants if not named(t.mechanism).protects]
-        lines.append(f"none for {listed(bare)}: answers are exact, and the window only proves integrity")
+        lines.append(
+            f"no privacy for {listed(bare)}: answers are exact, and the window only proves integrity"
+        )
     eps = float(f.eps)
     if math.isfinite(eps):
-        lines.append(f"{f.name} {f.eps} for {who}; it is {strength(eps)}")
+        lines.append(f"{f.name} is {f.eps} for {who}; this protection is {strength(eps)}")
         slack = f", plus an additive slack in probability of at most {one_in(float(f.delta))} (delta)"
         lines.append(
             "the lists of these accounts change the odds that one given document is in the index by at most"
             f" {factor(eps)} (e^eps){slack if any(named(t.mechanism).uses_delta for t in report.tenants) else ''}"
         )
     elif any(named(t.mechanism).limit == "max_exclusion_factor" for t in report.tenants):
-        lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
+        lines.append(
+            f"{f.name} is infinite for {who}: a mechanism of this window has no epsilon over all outcomes"
+        )
     for tenant in report.tenants:
         own = float(tenant.eps or "inf")
         if math.isfinite(own) and (not math.isfinite(eps) or tenant.eps != f.eps):
-            lines.append(f"{tenant.tenant}: eps {tenant.eps}, {strength(own).partition(':')[0]}: odds change by at most"
+            lines.append(f"eps of tenant {tenant.tenant} is {tenant.eps} ({tier(own)}): the odds change by at most"
                          f" {factor(own)}")  # fmt: skip
     by_exclusion_factor: dict[tuple[str, str | None], list[str]] = {}
     for tenant in report.tenants:
@@ -94,15 +98,15 @@ def privacy_words(report: Report) -> list[str]:
             f"a test that wrongly suspects 1 in 100 absent documents recognises at most"
             f" {one_in(float(f.tpr_at_fpr_1pct))} present ones (guessing: 1 in 100)"
         )
-    others = [f"one account {f.eps_one_account}"]
+    others = [f"{f.eps_one_account} for one account"]
     if f.eps_all_accounts is not None:
-        others.append(f"all {f.accounts_max} accounts of a tenant {f.eps_all_accounts}")
+        others.append(f"{f.eps_all_accounts} for all {f.accounts_max} accounts of a tenant")
     if f.eps_realised is not None:
-        others.append(f"the actual queries {f.eps_realised}")
-    lines.append(f"eps for other groups: {', '.join(others)}")
+        others.append(f"{f.eps_realised} for the queries that accounts sent")
+    lines.append(f"eps of other groups is {listed(others)}")
     if f.realised_above:
         lines.append(
-            f"the figure for the actual queries is above {f.name}, which is no contradiction: accounts choose"
+            f"the figure for the sent queries is above {f.name}, which is no contradiction: accounts choose"
             " the number of their queries when they know earlier answers, and the correction for this choice"
             f" costs more here than the unused queries would; {f.name} is the bound"
         )
@@ -123,7 +127,10 @@ def vouched_words(report: Report) -> list[str]:
     v = report.vouching
     both = [w.name for w in v.witnesses if w.header and w.end]
     all_of = listed(both) if both else "no witness"
-    words = f"{all_of} cosigned header and end (quorum {v.quorum} of {len(v.witnesses)})"
+    words = (
+        f"{all_of} cosigned both the window header and the end of the ledger (trust.toml requires {v.quorum} of"
+        f" {counted(len(v.witnesses), 'witness', 'witnesses')})"
+    )
     for part, names in (
         ("header", [w.name for w in v.witnesses if w.header and not w.end]),
         ("end", [w.name for w in v.witnesses if w.end and not w.header]),
@@ -131,21 +138,21 @@ def vouched_words(report: Report) -> list[str]:
         if names:
             words += f"; {listed(names)} cosigned only the {part}"
     beacon = (
-        f"drand round {v.beacon.round}"
+        f"the beacon is drand round {v.beacon.round}"
         if v.beacon.source == "drand"
-        else f"nonces of {listed(v.beacon.witnesses)}"
+        else f"the beacon consists of nonces of {listed(v.beacon.witnesses)}"
     )
     if not report.shows("randomness") and not _bare(report):
-        beacon = "not established"
+        beacon = "the beacon is not established"
     key = f"{v.provider.name}+{v.provider.key_id or 'malformed'}"
-    signed = f"provider key {key}"
+    signed = f"the provider signed with key {key}"
     if not report.shows("provider"):
         signed = (
             f"this report draws no conclusion from signatures of provider key {key} (see the checks below)"
             if _silent(report)
             else f"no signature of provider key {key} counts"
         )
-    return [f"{words}; beacon: {beacon}; {signed}"]
+    return [f"{words}; {beacon}; {signed}"]
 
 
 def _silent(report: Report) -> bool:
@@ -161,20 +168,22 @@ def _bare(report: Report) -> bool:
 def counted_words(report: Report) -> list[str]:
     """How many records, proofs and receipts."""
     c = report.counts
-    proved = "no draw counts" if c.requested is None else f"{c.proved:,} proved, {c.requested:,} required"
+    proved = (
+        "no draw counts" if c.requested is None else f"{c.proved:,} proved, {c.requested:,} require a proof"
+    )
     if not report.shows("answers") and not report.shows("answers-drawn"):
         proved = "this report does not establish that they are proved"
     files = report.filing.receipts.files
     twice = f" (in {files:,} files)" if files > c.receipts_handed_in > 0 else ""
-    supplied = f"{counted(c.receipts_handed_in, 'receipt')}{twice} supplied"
+    supplied = f"the reader supplied {counted(c.receipts_handed_in, 'receipt')}{twice}"
     if c.receipts_handed_in:
         agree = f"{c.receipts_agreeing:,} in agreement with the ledger" if report.shows("receipts") else None
-        named = f"{c.receipts_independent:,} of accounts that trust.toml lists"
+        named = f"{c.receipts_independent:,} from accounts that trust.toml lists"
         shown = [agree, named if report.shows("receipts-independent") else None]
         supplied += ": " + (
-            ", ".join(part for part in shown if part) or "this report draws no conclusion from them"
+            ", ".join(part for part in shown if part) or "this report draws no conclusion from receipts"
         )
-    asking = f"by {counted(c.accounts_asking, 'account')} of {c.accounts:,}"
+    asking = f"sent by {c.accounts_asking:,} of {counted(c.accounts, 'account')}"
     if not c.records:
         return [f"no record: none of {counted(c.accounts, 'account')} sent a query; {supplied}"]
     return [f"{counted(c.records, 'record')} ({proved}) {asking}; {supplied}"]
@@ -182,7 +191,7 @@ def counted_words(report: Report) -> list[str]:
 
 def _near(r: Requirement) -> str:
     scope = "" if r.scope is None else f" ({r.scope})"
-    return f"{r.name} {r.actual} of {r.kind.replace('-', ' ')} {r.limit}{scope}"
+    return f"{r.name} is {r.actual} ({r.kind.replace('-', ' ')} {r.limit}){scope}"
 
 
 def nearest_words(report: Report) -> list[str]:
@@ -192,30 +201,35 @@ def nearest_words(report: Report) -> list[str]:
     missed = [r for r in report.requirements if r.outcome != "pass"]
     if missed:
         named = "; ".join(
-            f"{r.name} {r.actual} ({'absent from trust.toml' if r.limit is None else _wanted(r)})"
+            f"{r.name} is {r.actual} ({'trust.toml has no limit' if r.limit is None else _wanted(r)})"
             for r in missed
         )
-        return [f"{len(missed)} of {len(report.requirements)} requirements not met: {named}"]
+        return [f"the window does not meet {len(missed)} of {len(report.requirements)} requirements: {named}"]
     ranked = nearest(report.requirements)
     at = [r for r in ranked if Decimal(r.used or "0") >= 1]
     rest = [r for r in ranked if Decimal(r.used or "0") < 1]
     parts = []
     if at:
         more = f" and {len(at) - _SHOWN} more" if len(at) > _SHOWN else ""
-        parts.append(f"met exactly: {', '.join(_near(r) for r in at[:_SHOWN])}{more}")
+        parts.append(
+            f"the window meets these limits without a margin: {', '.join(map(_near, at[:_SHOWN]))}{more}"
+        )
     if rest:
         share = f"{100 * float(rest[0].used or 0):.3g} %"
-        parts.append(f"{'next' if at else 'closest'}: {_near(rest[0])} ({share} used)")
-    return ["; ".join(parts) or "no requirement has a number"]
+        closest = "the closest other limit" if at else "the closest limit"
+        parts.append(f"{closest}: {_near(rest[0])}, of which the window uses {share}")
+    return ["; ".join(parts) or "trust.toml has no limit with a number"]
 
 
 def _wanted(r: Requirement) -> str:
-    return f"wanted {'' if r.kind == 'level' else r.kind.replace('-', ' ') + ' '}{r.limit}"
+    return f"required: {'' if r.kind == 'level' else r.kind.replace('-', ' ') + ' '}{r.limit}"
 
 
 def weaker_words(report: Report) -> list[str]:
     """The weaker aspects of the verification: set-up, D1, sampled mode, coalition and others."""
-    return [f"{w.id}: {w.words}" for w in report.weaker] or ["this release knows no improvement"]
+    return [f"{w.id}: {w.words}" for w in report.weaker] or [
+        "this release knows no aspect that could be stronger"
+    ]
 
 
 def retrieval_words(report: Report) -> list[str]:
@@ -236,13 +250,11 @@ def _measured(report: Report) -> list[str]:
             by_setting[m.setting].append(m)
     if not by_setting:
         return []
-    shares = ", ".join(
-        f"{_range([m.actual for m in ms])} % with {setting}" for setting, ms in by_setting.items()
-    )
+    shares = [f"{_range([m.actual for m in ms])} % with {setting}" for setting, ms in by_setting.items()]
     exact = _range([m.exact for ms in by_setting.values() for m in ms])
     return [
-        f"measured on public collections (docs/study.md), questions that find their passage among five: {shares};"
-        f" {exact} % without a mechanism"
+        "on public collections (docs/study.md), the share of questions that find their passage among five results is"
+        f" {listed([*shares, f'{exact} % without a mechanism'])}"
     ]
 
 
@@ -261,9 +273,9 @@ def outside_words(report: Report) -> list[str]:
     """The risks that the figures do not cover, in one sentence; the full list follows the report."""
     noisy = [t for t in report.tenants if named(t.mechanism).uses_delta]
     lines = [
-        "the content of a returned passage (its account reads it), the text that a model writes from it, coalitions"
-        f" above {counted(report.figures.k_max, 'account')}, answers outside of the ledger:"
-        f" {len(report.does_not_prove)} points at the end"
+        "the figures do not cover the content of a returned passage (its account reads it), the text that a model"
+        f" writes from it, coalitions above {counted(report.figures.k_max, 'account')}, and answers outside of the"
+        f" ledger; the end of this report lists {len(report.does_not_prove)} such points"
     ]
     if noisy and report.figures.standing != "not-established":
         tenant = max(noisy, key=lambda t: t.longest / max(t.capacity, 1))
@@ -285,9 +297,9 @@ def chain_words(report: Report) -> list[str]:
             ]
         return ["the previous window is not established"]
     words = (
-        f"the origin's first window ({chain.words})"
+        f"this window is the first of its origin ({chain.words})"
         if chain.before is None
-        else f"previous window: {chain.words}"
+        else f"the previous window: {chain.words}"
     )
     if chain.before is not None and chain.before.abandoned:
         words += f"; {counted(chain.before.abandoned, 'window')} abandoned since the last complete one"
@@ -296,12 +308,13 @@ def chain_words(report: Report) -> list[str]:
     lines = [words]
     if chain.after is not None:
         lines.append(
-            f"the next window has to name header {chain.after.header[:16]}.., root {chain.after.root[:16]}.."
+            f"the next window has to name this header, {chain.after.header[:16]}.., and this final root,"
+            f" {chain.after.root[:16]}.."
         )
     if report.figures.cumulative is not None:
         c = report.figures.cumulative
         lines.append(
-            f"{c.windows} windows over one index in total: eps {c.eps} at delta {c.delta}; {c.condition}"
+            f"the eps of {c.windows} windows over one index is {c.eps} in total, at delta {c.delta}; {c.condition}"
         )
     elif chain.before is not None:
         lines.append(

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.words import instant
-from rag_audit.report.explanations import explanations
+from rag_audit.report.explanations import causes, evidence, explanations
 from rag_audit.report.model import CheckLine, Report, ShortReport
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -58,7 +58,7 @@ def value(report: Report | ShortReport, places: Mapping[str, str] | None = None)
     notifications: list[Json] = [
         {
             "level": "error",
-            "message": {"text": f"{c.id} could not be decided: actual {c.actual}, expected {c.expected}"},
+            "message": {"text": f"{c.id} could not be decided. {evidence(c)}"},
             "associatedRule": {"id": c.base, "index": numbers[c.base]},
         }
         for c in failed
@@ -119,8 +119,8 @@ def _rule(base: str, lines: Sequence[CheckLine]) -> Json:
     means = f"the check {base} of rag-audit verify" if e is None else e.means
     failed = "rag-audit verify could not establish this." if e is None else e.failed
     steps = (
-        f"Read: {base}" if e is None
-        else f"Honest causes: {'; '.join(e.honest_causes)}. Next step: {e.ask}. Read: {e.section}"
+        f"More: {base}" if e is None
+        else f"{causes(e)} Next step: {e.ask}. More: {e.section}"
     )  # fmt: skip
     return {
         "id": base,
@@ -155,7 +155,7 @@ def _result(
         "ruleIndex": numbers[check.base],
         "kind": kind,
         "level": level,
-        "message": {"text": f"{check.id}: actual {check.actual}, expected {check.expected}"},
+        "message": {"text": _message(check)},
         "locations": [where],
         "partialFingerprints": {
             "check/v1": f"{'none' if report.window is None else report.window.header}/{check.id}"
@@ -167,6 +167,14 @@ def _result(
             "tenant": check.tenant,
         },
     }
+
+
+def _message(check: CheckLine) -> str:
+    """The check with its condition, the values that decided it, and the next step."""
+    e = check.explanation
+    if e is None:
+        return f"{check.id}: {evidence(check)}"
+    return f"{check.id} passes if {e.means}. {evidence(check)} {e.failed} Next step: {e.ask}."
 
 
 def _names_trust(check: CheckLine, report: Report | ShortReport) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import textwrap
 
 from rag_audit._internal.words import counted, instant
-from rag_audit.report.explanations import CAVEAT, Cause, cause_of
+from rag_audit.report.explanations import CAVEAT, Cause, cause_of, causes
 from rag_audit.report.meaning import (
     chain_words,
     counted_words,
@@ -93,7 +93,7 @@ def _short(report: ShortReport, paint: _Paint) -> str:
     lines = [f"{paint.outcome(word)} {rest}", "", *wrapped(report.sentence)]
     lines.append(f"  Made {instant(report.filing.verified_at)} by rag-audit {report.filing.version}.")
     if (malformed := report.malformed) is not None:
-        pairs = [("at", malformed.object), ("expected", malformed.expected), ("actual", malformed.actual)]
+        pairs = [("object", malformed.object), ("read", malformed.actual), ("expected", malformed.expected)]
         lines += ["", paint.bold("unusable input")]
         lines += [f"  {label:9} {shortened(text, 200)}" for label, text in pairs if text is not None]
     lines += ["", *_row("now", report.next_steps, paint)]
@@ -137,15 +137,15 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
     for check in deciding[:_SHOWN]:
         place = "" if check.at is None else f", at {check.at}"
         lines.append(f"  {check.outcome} {check.id}{shortened(place, 200)}")
-        lines.append(f"    actual    {shortened(check.actual, 200)}")
+        lines.append(f"    read      {shortened(check.actual, 200)}")
         lines.append(f"    expected  {shortened(check.expected, 200)}")
         if check.explanation is not None:
             lines += wrapped(check.explanation.failed, "    ")
-            lines += wrapped(f"Honest causes: {'; '.join(check.explanation.honest_causes)}.", "    ")
+            lines += wrapped(causes(check.explanation), "    ")
             lines += wrapped(f"Next step: {check.explanation.ask}.", "    ")
-            lines.append(f"    Read: {check.explanation.section}")
+            lines.append(f"    More: {check.explanation.section}")
     for check in deciding[_SHOWN:]:
-        lines.append(f"  {check.outcome} {check.id}: actual {shortened(check.actual)}")
+        lines += wrapped(f"{check.outcome} {check.id}: read {shortened(check.actual)}", "  ", "      ")
     if cause_of(report.checks) is Cause.FILE and len(failed) > 1:
         lines += wrapped(CAVEAT)
     if others := len(failed) - len(deciding):

@@ -30,12 +30,13 @@ DOES_NOT_PROVE = (
     "the generation channel: the text that a model writes from the documents",
     "documents of several positions: each figure is for a document of one position. A document of s positions loses up"
     " to s times epsilon, and the factor for the likelihood of its absence is at least the s-th power",
-    "a true coalition above k_max",
+    "a coalition of more than k_max accounts",
     "in sampled mode, records without a required proof",
     "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
     " word for word, and a checked estimate covers no other accounts",
-    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text; if an endpoint"
-    " computes the vectors, no party can recompute them, and an account cannot recompute the vectors of its queries",
+    "vectors below the level `proved` (query_embedding, A1, and document_embedding, D1): that a query vector, or a"
+    " committed vector, is the embedding of its text; if an endpoint computes the vectors, no party can recompute them,"
+    " and an account cannot recompute the vectors of its queries",
     "answers outside of the ledger and without a receipt",
     "selective refusal and stalling: the provider knows scores and noise",
     "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",

@@ -42,15 +42,13 @@ def weaknesses_of(
     if figures.query_embedding != "proved":
         weak(
             "query_embedding",
-            f"the origin of query vectors is {figures.query_embedding}: epsilon is conditional on vectors that do not"
-            " depend on the"
-            " index",
+            f"{_origin(figures.query_embedding)}; epsilon holds only if no query vector depends on the index",
             "an embedder with proofs of query vectors (A1 proved)",
         )
     if figures.document_embedding != "proved":
         weak(
             "document_embedding",
-            f"the origin of committed vectors from the documents' texts is {figures.document_embedding}",
+            "only the provider's word shows that the committed vectors are computed from the documents' texts",
             "no release proves this origin yet",
         )
     if figures.mode == "sampled":
@@ -66,21 +64,31 @@ def weaknesses_of(
         weak("challenge", "the provider published the draw and may have chosen one of several draws",
              "a draw of the verifier's own (rag-audit verifier challenge, verify --challenge)")  # fmt: skip
     if figures.coalition != "checked":
-        weak("coalition", "the number of accounts that repeat a question almost word for word is unknown or only the"
-                          " provider's word",
+        weak("coalition", "no proof shows how many accounts repeated a question almost word for word",
              "a coalition proof (rag-audit provider policy new --coalition-proof)")  # fmt: skip
     if 2 * vouching.quorum <= len(vouching.witnesses):
         weak("quorum", "the quorum is at most half of the witnesses: two ledgers could each have a quorum",
              "a quorum of more than half")  # fmt: skip
     missing = counts.records - counts.receipts_independent
     if missing > 0:
-        weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} without a receipt of an account that"
+        have = "has" if missing == 1 else "have"
+        weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} {have} no receipt of an account that"
              " trust.toml lists", "receipts of more independent accounts")  # fmt: skip
     chained, given = previous
     if chained and not given:
         weak("chain", "the previous windows were not supplied: their count depends on the witnesses",
              "verify --previous with the previous windows")  # fmt: skip
     return weaknesses
+
+
+def _origin(level: str) -> str:
+    """The evidence for the origin of query vectors."""
+    name, _, share = level.rstrip(")").partition("(")
+    if name == "re-executed":
+        return f"this verifier recomputed the query vectors of {share.replace('/', ' of ')} records, and no others"
+    if name == "proved":
+        return "query vectors are proved from an embedder's table that trust.toml does not pin"
+    return "only the provider's word shows how query vectors were computed"
 
 
 def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:

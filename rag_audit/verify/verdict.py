@@ -28,7 +28,7 @@ OutcomeName: TypeAlias = Literal[
     "UNPROVEN",
     "UNMET",
 ]
-CONDITIONAL = "eps_audit is conditional on query vectors that do not depend on the index"
+CONDITIONAL = "epsilon holds only if no query vector depends on the index"
 """The meaning of the level of A1 for epsilon; a window without a figure has no such note."""
 WITHHELD = "no figure is shown: the figures of this window are not established"
 QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_exclusion_factor"})

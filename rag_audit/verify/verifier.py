@@ -246,7 +246,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     if case.figures.get("query_embedding") != "proved":
         notes = [
             *notes,
-            f"A1 is {case.figures.get('query_embedding')}: {CONDITIONAL}",
+            f"query_embedding (A1) is {case.figures.get('query_embedding')}: {CONDITIONAL}",
         ]
     if case.figures.get("challenge") == "published":
         notes = [

@@ -170,7 +170,9 @@ def test_windows_handed_in_before_are_added_up() -> None:
     assert cumulative is not None and report.chain.reached == 1
     assert (cumulative.windows, cumulative.eps, cumulative.delta) == (2, batch["eps"], batch["delta"])
     assert float(cumulative.eps) > float(report.figures.eps or "inf")
-    assert f"2 windows over one index in total: eps {cumulative.eps}" in " ".join(render(report).split())
+    assert f"the eps of 2 windows over one index is {cumulative.eps} in total" in " ".join(
+        render(report).split()
+    )
     condition = "the figure is valid only if the other window verifies, and this run did not verify it"
     assert cumulative.condition == condition
     formats = {

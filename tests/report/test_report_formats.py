@@ -13,6 +13,7 @@ import pytest
 
 from rag_audit.log.signing import SigningKey
 from rag_audit.report import render_report
+from rag_audit.report.explanations import explanations
 from rag_audit.report.model import Report
 from rag_audit.report.vsa import EXTENSION, PAYLOAD_TYPE, encoded
 from tests.report.conftest import OUTCOMES
@@ -44,7 +45,7 @@ def of_text(text: str) -> Said:
     line = text.split("\n")[0]
     rows = re.findall(r"^(pass|fail|undecided|unproven|unmet) +([a-z0-9]\S+) ", text, re.MULTILINE)
     shown = re.findall(
-        r"^  (?:fail|undecided|unproven|unmet) ([a-z0-9_.A-Z-]+?)(?:, at .*|: actual .*)?$",
+        r"^  (?:fail|undecided|unproven|unmet) ([a-z0-9_.A-Z-]+?)(?:, at .*|: read .*)?$",
         text,
         re.MULTILINE,
     )
@@ -124,6 +125,35 @@ def test_a_face_ends_with_a_line_break_and_has_one_face_of_text(
     for kind in ("text", "json", "sarif", "junit", "vsa"):
         text = render_report(reports[name], kind)
         assert text.endswith("\n") and not text.endswith("\n\n"), kind
+
+
+@pytest.mark.parametrize("name", ["FAIL", "UNDECIDED", "UNPROVEN", "UNMET"])
+def test_a_failure_states_its_condition_its_values_and_the_next_step(
+    name: str, reports: dict[str, Report]
+) -> None:
+    report = reports[name]
+    (run,) = json.loads(render_report(report, "sarif"))["runs"]
+    results = {r["properties"]["id"]: r["message"]["text"] for r in run["results"]}
+    cases = ET.fromstring(render_report(report, "junit")).iter("testcase")
+    failed = {str(case.get("name")): case[0].text or "" for case in cases if len(case)}
+    for check in (c for c in report.checks if c.outcome != "pass"):
+        assert check.explanation is not None
+        for said in (results[check.id], failed[check.id]):
+            assert f"passes if {check.explanation.means}." in said
+            assert f"Read by the verifier: {check.actual}. Expected: {check.expected}." in said
+            assert f"Next step: {check.explanation.ask}." in said
+
+
+def test_a_limit_in_the_trust_file_is_not_called_absent(reports: dict[str, Report]) -> None:
+    explained = {c.id: c.explanation for c in reports["UNMET"].checks if c.explanation is not None}
+    cause = "trust.toml lacks the limit, and no window meets an absent limit"
+    assert cause in explanations()["trust.max_epsilon"].honest_causes
+    assert cause not in explained["trust.max_epsilon"].honest_causes
+    assert (
+        explained["trust.max_theta"].failed
+        == "trust.toml lacks max_theta, and an absent limit counts as not met."
+    )
+    assert all(explanation.honest_causes for explanation in explained.values())
 
 
 def _walk(value: Any) -> list[dict[str, Any]]:

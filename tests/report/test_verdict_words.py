@@ -98,7 +98,7 @@ def test_a_limit_that_is_absent_is_to_be_set() -> None:
 def test_a_receipt_in_two_files_counts_once() -> None:
     report, text, _ = said("one-receipt-under-two-names")
     assert (report.counts.receipts_handed_in, report.counts.receipts_agreeing) == (1, 1)
-    assert "1 receipt (in 2 files) supplied: 1 in agreement" in text
+    assert "the reader supplied 1 receipt (in 2 files): 1 in agreement" in text
 
 
 def test_advice_names_what_is_missing() -> None:
@@ -111,4 +111,7 @@ def test_advice_names_what_is_missing() -> None:
 def test_every_tenant_s_epsilon_is_on_the_first_screen() -> None:
     report, text, _ = said("randomized-response")
     law = next(t for t in report.tenants if t.tenant == "law")
-    assert law.eps != report.figures.eps and f"law: eps {law.eps}, " in text.partition("signed by")[0]
+    assert (
+        law.eps != report.figures.eps
+        and f"eps of tenant law is {law.eps} (" in text.partition("signed by")[0]
+    )

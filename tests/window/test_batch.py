@@ -69,7 +69,7 @@ def test_shared_proofs_verify_beside_eager_ones(paired: Finished) -> None:
     assert len(retrieve(forge, ("law-1", 1))["records"]) == 1
     assert set(paired.file.verification_keys) == {PAIR.digest(), ONE.digest()}
     lines = [(c.id, c.actual) for c in verdict.checks if c.id == "proof.valid.law"]
-    assert lines == [("proof.valid.law", "1 valid"), ("proof.valid.law", "2 valid")]
+    assert lines == [("proof.valid.law", "1 valid proof"), ("proof.valid.law", "2 valid proofs")]
 
 
 def test_another_verifier_agrees(paired: Finished) -> None:
@@ -158,9 +158,7 @@ def test_a_copy_of_the_proof_is_missing(paired: Finished, tmp_path: Path) -> Non
     forge = Forge(paired)
     forge.proofs.pop(FIRST)
     verdict = forge.verify(tmp_path)
-    assert complaints(verdict) == {
-        "proof.present": f"record {forge.record(*FIRST)['seq']} has no retrieve proof"
-    }
+    assert complaints(verdict) == {"proof.present": f"record {forge.record(*FIRST)['seq']}, retrieve"}
     assert verdict.exit_code is UNDECIDED and verdict.figures["proved"] == 5
 
 

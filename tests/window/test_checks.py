@@ -1334,7 +1334,7 @@ def test_a_challenged_record_without_proof_is_named(finished: Finished) -> None:
     assert verdict.deciding is not None
     assert (verdict.deciding.id, verdict.deciding.at) == (
         "proof.present",
-        f"record {missing} has no retrieve proof",
+        f"record {missing}, retrieve",
     )
 
 

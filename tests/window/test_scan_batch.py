@@ -35,7 +35,7 @@ def test_pairs_verify_beside_eager_proofs(paired: Finished) -> None:
     assert verdict.passed, verdict.deciding
     assert verdict.figures["proved"] == 6 and "proofs=scan setup=transparent" in verdict.line
     lines = [c.actual for c in verdict.checks if c.id == "proof.valid.law"]
-    assert lines == ["1 valid", "2 valid"]
+    assert lines == ["1 valid proof", "2 valid proofs"]
     forge = Forge(paired)
     carried, named = retrieve(forge, FIRST), retrieve(forge, SECOND)
     assert carried["protocol"] == named["protocol"] == PROTOCOL

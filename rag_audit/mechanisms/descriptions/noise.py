@@ -191,7 +191,10 @@ class NoiseDescription(Description):
 
     @classmethod
     def cost(cls, facts: Facts) -> str:
-        noise = f"every score has noise of {facts.sigma_over_delta} times the maximum change by one document"
+        noise = (
+            f"every score has noise with a standard deviation of {facts.sigma_over_delta} times the maximum change by"
+            " one document (sigma/Delta)"
+        )
         missed = missed_words(facts.keep)
         return noise if not missed else f"{noise}, and {missed} in this window"
 

@@ -25,6 +25,12 @@ MAX_PASSED, MAX_OTHERS = 60_000, 90_000
 """Maximum letters of markup for the rows of the table of checks, because a window with many tenants can have any
 number."""
 MAX_FILES = 30
+SETUPS = {
+    "unsafe": "made by one party",
+    "ceremony": "made by several parties",
+    "transparent": "not needed",
+}
+"""The set-ups of keys in words."""
 
 
 def fitting(checks: Sequence[CheckLine], row: Callable[[CheckLine], str]) -> list[str]:
@@ -123,8 +129,8 @@ def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     yield (
         "Correctness of the implementation",
         (
-            f"integer arithmetic and a published noise table; proofs: {f.proofs}; keys: {f.setup}; query"
-            f" vectors: {f.query_embedding}; document vectors: {f.document_embedding}"
+            f"integer arithmetic and a published noise table; proofs: {f.proofs}; keys: {SETUPS.get(f.setup, f.setup)};"
+            f" query vectors: {f.query_embedding}; document vectors: {f.document_embedding}"
         ),
     )
     yield (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms.descriptions import ALL, Description
-from rag_audit.report.explanations import SENTENCES, Cause, cause_of
+from rag_audit.report.explanations import SENTENCES, Cause, cause_of, evidence
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import protections
 from rag_audit.report.model import CheckLine, Report, ShortReport
@@ -39,7 +39,7 @@ OUTCOMES = {
     ),
     "UNMET": (
         "unmet",
-        "The window's statements are true, and they do not meet every requirement of the reader's trust file.",
+        "The window's statements are true, and the window does not meet every requirement of the reader's trust file.",
     ),
 }
 """By outcome: its colour, and its meaning in a sentence."""
@@ -81,7 +81,7 @@ def decided(report: Report) -> Decided:
 def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
     """The lines about a check that did not pass."""
     e = check.explanation if explained else None
-    lines = [("expected", check.expected), ("actual", check.actual), ("at", check.at)]
+    lines = [("read by the verifier", check.actual), ("expected", check.expected), ("place", check.at)]
     if e is not None:
         lines = [
             ("passes if", e.means),
@@ -102,7 +102,7 @@ def unused(report: ShortReport) -> list[tuple[str, str]]:
     lines = [
         ("Object", result.object),
         ("Expected", result.expected),
-        ("Actual", result.actual),
+        ("Read by the verifier", result.actual),
         ("Next step", result.next_step),
     ]
     return [(name, text) for name, text in lines if text is not None]
@@ -110,11 +110,7 @@ def unused(report: ShortReport) -> list[tuple[str, str]]:
 
 def not_passed(report: ShortReport) -> list[tuple[str, str]]:
     """The checks of a short report that did not pass."""
-    return [
-        (c.id, f"{c.outcome}: actual {c.actual}, expected {c.expected}")
-        for c in report.checks
-        if c.outcome != "pass"
-    ]
+    return [(c.id, f"{c.outcome}. {evidence(c)}") for c in report.checks if c.outcome != "pass"]
 
 
 def files(report: ShortReport) -> list[tuple[str, str]]:

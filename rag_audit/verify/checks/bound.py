@@ -24,10 +24,10 @@ def check(case: Case) -> None:
     with case.guarding("bound.computed"):
         figures = policy.figures()
         eps = figures["eps_audit"]
-        result = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
+        result = f"epsilon {eps} at delta {policy.delta_policy} (bound: {figures['eps_audit_by']})"
         # If no epsilon bounds every outcome of a tenant, the policy states so; trust.toml decides.
         finite = Decimal(eps).is_finite() or figures["eps_audit_by"] == accounting.NO_BOUND
-        case.report("bound.computed", finite, "a finite bound, or tenants without one", result)
+        case.report("bound.computed", finite, "a finite epsilon, or a mechanism without one", result)
         case.figures = {**case.figures, **figures}
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for q in case.queries:

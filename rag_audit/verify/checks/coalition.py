@@ -39,7 +39,7 @@ def check(case: Case) -> None:
         case.figures["coalition"] = "checked"
     by = "proved" if case.figures["coalition"] == "checked" else "declared, not proved"
     case.report("coalition.cap", c <= policy.k_max, f"c at most k_max = {policy.k_max}",
-                f"c = {c}, in one tenant {c_tenant} ({by})")  # fmt: skip
+                f"c = {c}, and {c_tenant} in one tenant ({by})")  # fmt: skip
 
 
 def _parameters(theta: list[int], tau: int, unit: str) -> str:
@@ -72,7 +72,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     digest = digest_hex(present)
     if digest != named:
         return case.report(
-            "coalition.proof", False, f"the proof that the window trailer names, {named}", digest
+            "coalition.proof", False, f"the proof with the digest in the window trailer, {named}", digest
         )
     with case.guarding("coalition.circuit"):
         p, q = case.policy.estimator.theta
@@ -104,6 +104,6 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
                     capacity=required.records,
                 )
                 key.verify(statement, present)
-                proved = f"c = {declared.c}, in one tenant {declared.c_tenant}"
+                proved = f"c = {declared.c}, and {declared.c_tenant} in one tenant"
                 return case.report("coalition.proof", True, f"a proof of {proved}", "a valid proof")
     return False

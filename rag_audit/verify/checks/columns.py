@@ -28,18 +28,20 @@ def check(case: Case) -> dict[str, dict[str, ColumnCommitment]]:
 def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
     check_id, entry = f"proof.{name}.{owner}", case.columns.get((owner, name))
     if entry is None:
-        case.record(check_id, Status.UNDECIDED, "a commitment in the ledger", "no commitment")
+        case.record(check_id, Status.UNDECIDED, f"a {name} entry in the ledger", f"no {name} entry")
         return None
     place = f"proofs.{entry.seq}.{name}"
     value = case.proofs_of(str(entry.seq))
     if not isinstance(value, dict) or set(value) != {name}:
-        result = "no proof" if value is None else "another value"
+        result = "the file has no such proof" if value is None else "the file has another value"
         case.record(check_id, Status.UNDECIDED, f"a proof of the {name} positions", result, place)
         return None
     part, beacon = case.policy.tenant(owner), case.beacons().get(0)
     assert part is not None
     if owner not in case.tenants or beacon is None:
-        case.record(check_id, Status.UNDECIDED, "the tenant and the window's beacon", "missing", place)
+        case.record(
+            check_id, Status.UNDECIDED, f"tenant {owner} and a beacon", "one of them is missing", place
+        )
         return None
     try:
         system = proof_system(part.system)

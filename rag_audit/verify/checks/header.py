@@ -55,7 +55,7 @@ def _signature(case: Case) -> None:
         at = signed.quorum_time(case.trust.quorum) * 1000
         opens = case.header.opens_at
         case.report(
-            "header.published", at < opens, f"quorum before {instant(opens)}", f"quorum at {instant(at)}"
+            "header.published", at < opens, f"a quorum before {instant(opens)}", f"a quorum at {instant(at)}"
         )
 
 
@@ -76,12 +76,10 @@ def _complete(case: Case) -> None:
     ]  # fmt: skip
     wrong = next(((name, a, b) for name, a, b in pairs if a != b), None)
     if wrong is None:
-        case.report(
-            "header.complete", True, "the published documents open every commitment", f"{len(pairs)} agree"
-        )
+        case.report("header.complete", True, "values that open every commitment", f"{len(pairs)} agree")
     else:
         name, committed, result = wrong
-        case.report("header.complete", False, f"{name} = {committed}", result, f"header.{name}")
+        case.report("header.complete", False, f"{name} = {committed}", f"{name} = {result}", f"header.{name}")
 
 
 def _indices(case: Case) -> None:
@@ -116,9 +114,8 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
         signed = open_trusted(case, text, field=f"entries[{entry.seq}].checkpoint")
         head = signed.checkpoint
         if not (of < head.size <= entry.seq and case.tree.root(head.size) == head.root):
-            case.report(
-                check_id, False, f"a checkpoint of this ledger that contains entry {of}", f"size {head.size}"
-            )
+            case.report(check_id, False, f"a checkpoint of this ledger that contains entry {of}",
+                        f"a checkpoint of size {head.size}, of another tree or without the entry")  # fmt: skip
             return
         try:
             quorum_at = signed.quorum_time(case.trust.quorum)

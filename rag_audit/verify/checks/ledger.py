@@ -72,7 +72,7 @@ def _checkpoint(case: Case) -> None:
     path = case.tree.consistency_path(m, n)
     consistent = n >= m and verify_consistency(m, n, path, case.tree.root(m), root)
     case.report("ledger.consistency", consistent, "the final tree extends the tree of the window header",
-                "the final tree extends it" if consistent else "the final tree does not extend it")  # fmt: skip
+                f"the final tree {'extends' if consistent else 'does not extend'} the header's tree")  # fmt: skip
 
 
 def _sequence(case: Case) -> None:
@@ -80,11 +80,11 @@ def _sequence(case: Case) -> None:
         for index, entry in enumerate(case.entries):
             if isinstance(entry, WindowHeader):
                 if index:
-                    yield f"a second window header at index {index}"
+                    yield f"entry {index} is a second window header"
             elif entry.seq != index:
-                yield f"entry {index} has seq {entry.seq}"
+                yield f"entry {index} has the number {entry.seq} (seq)"
             if isinstance(entry, WindowTrailer) and index != len(case.entries) - 1:
-                yield f"the window trailer at index {index} is not the last entry"
+                yield f"entry {index} is the window trailer and not the last entry"
             if (
                 isinstance(entry, QueryRecord | ColumnEntry | WindowTrailer)
                 and entry.window != case.header.window
@@ -94,8 +94,8 @@ def _sequence(case: Case) -> None:
     case.report(
         "ledger.sequence",
         (bad := first(wrong())) is None,
-        "seq 0, 1, 2, ..",
-        bad or "in order",
+        "entries with the numbers 0, 1, 2, .. (seq)",
+        bad or "the entries are in order",
         bad and "entries",
     )
 
@@ -110,8 +110,8 @@ def _closing(case: Case) -> None:
     enrolments = len(case.enrolments)
     result = f"{counted(trailer.queries, 'query', 'queries')}, {counted(trailer.enrolments, 'enrolment')}"
     expected = f"{counted(len(case.queries), 'query', 'queries')}, {counted(enrolments, 'enrolment')}"
-    case.report("ledger.trailer", result == expected and not trailer.abandoned, expected,
-                result + (", abandoned" if trailer.abandoned else ""))  # fmt: skip
+    case.report("ledger.trailer", result == expected and not trailer.abandoned, f"{expected} in the trailer",
+                f"the trailer has {result}" + (", and abandons the window" if trailer.abandoned else ""))  # fmt: skip
     case.figures["enrolments"] = enrolments
 
 
@@ -123,19 +123,19 @@ def _timestamps(case: Case) -> None:
         for entry in case.entries:
             if isinstance(entry, QueryRecord | Enrolment):
                 if not opens <= entry.ts <= closes:
-                    yield f"entry {entry.seq} at {instant(entry.ts)}"
+                    yield f"entry {entry.seq} has the time {instant(entry.ts)}, outside the window's interval"
                 if entry.ts < last:
-                    yield f"entry {entry.seq} is earlier than the previous entry"
+                    yield f"entry {entry.seq} has an earlier time than the entry before it"
                 last = max(last, entry.ts)
             if isinstance(entry, WindowTrailer) and entry.ts < last:
-                yield f"window trailer at {instant(entry.ts)}"
+                yield f"the window trailer has the time {instant(entry.ts)}, before an earlier entry's time"
 
     bad = first(wrong())
     case.report(
         "ledger.timestamps",
         bad is None,
-        f"ascending from {instant(opens)} to {instant(closes)}",
-        bad or "ascending",
+        f"times that ascend from {instant(opens)} to {instant(closes)}",
+        bad or "the times ascend",
         bad and "entries",
     )
 
@@ -167,15 +167,15 @@ def _clock(case: Case) -> None:
     def wrong() -> Iterator[str]:
         for earlier, later in pairwise(stands):
             if later.at < earlier.at - leeway:
-                yield f"{later.name} cosigned at {instant(later.at)}, {earlier.name} at {instant(earlier.at)}"
+                yield f"the quorum cosigned {later.name} at {instant(later.at)}, before {earlier.name}"
         for stand in stands:
             if (ts := latest[min(stand.size, len(latest)) - 1]) > stand.at + leeway:
                 when = f"has the time {instant(ts)}, and the quorum cosigned it at {instant(stand.at)}"
                 yield f"an entry of {stand.name} {when}"
             entry = following[stand.before]
             if entry is not None and entry.ts < stand.at - leeway:
-                yield (f"entry {entry.seq} at {instant(entry.ts)}, after a beacon over {stand.name} at"
-                       f" {instant(stand.at)}")  # fmt: skip
+                yield (f"entry {entry.seq} has the time {instant(entry.ts)}, and the quorum cosigned {stand.name},"
+                       f" which an earlier beacon is over, at {instant(stand.at)}")  # fmt: skip
 
     bad = first(wrong())
     case.report(
@@ -202,7 +202,7 @@ def _witnessed(case: Case) -> list[_Witnessed]:
     end = len(case.entries)
     texts = [("the window header", case.file.header_checkpoint, min(2, end))]
     texts += [
-        (f"size {e.entry + 1}", e.checkpoint, place + 1)
+        (f"the first {e.entry + 1} entries", e.checkpoint, place + 1)
         for place, e in enumerate(case.entries)
         if isinstance(e, BeaconEntry) and e.entry
     ]
@@ -224,23 +224,24 @@ def _accounts(case: Case) -> None:
 
     def wrong() -> Iterator[str]:
         for attribute in ("account", "key"):
-            yield from (f"{attribute} {v} twice" for v in repeated(getattr(r, attribute) for r in everyone))
+            values = repeated(getattr(r, attribute) for r in everyone)
+            yield from (f"two roster lines have the {attribute} {v}" for v in values)
         counts = Counter(r.tenant for r in everyone)
         for tenant in case.policy.tenants:
             if (count := counts[tenant.tenant]) > tenant.accounts_max:
-                yield f"{count} accounts of {tenant.tenant}, maximum {tenant.accounts_max}"
+                yield f"tenant {tenant.tenant} has {count} accounts, and its maximum is {tenant.accounts_max}"
         known = {r.account: r.tenant for r in case.roster}
         for entry in case.entries:
             if isinstance(entry, Enrolment):
                 known[entry.account] = entry.tenant
                 if case.policy.tenant(entry.tenant) is None:
-                    yield f"enrolment {entry.seq} names tenant {entry.tenant}"
+                    yield f"enrolment {entry.seq} names the unknown tenant {entry.tenant}"
             if isinstance(entry, QueryRecord) and known.get(entry.account) != entry.tenant:
-                where = known.get(entry.account, "no earlier roster line")
-                yield f"record {entry.seq}: {entry.account} of {entry.tenant} ({where})"
+                where = known.get(entry.account, "no tenant, as the account joined later or never")
+                yield f"record {entry.seq} names tenant {entry.tenant} for {entry.account}; the roster names {where}"
 
     bad = first(wrong())
-    case.report("ledger.accounts", bad is None, "every account on the roster, with its tenant",
+    case.report("ledger.accounts", bad is None, "every account is on the roster, with its tenant",
                 bad or f"{len(everyone)} accounts", bad and "entries")  # fmt: skip
     _enrolment_beacons(case)
     own = sum(r.custody == "account" for r in everyone)
@@ -267,7 +268,7 @@ def _enrolment_beacons(case: Case) -> None:
         "ledger.beacons",
         not extra,
         "one beacon for each window header or enrolment",
-        extra or counted(entries.total(), "beacon"),
+        f"entry {extra[0]} has two beacons or needs none" if extra else counted(entries.total(), "beacon"),
     )
 
 
@@ -281,15 +282,15 @@ def _column(case: Case, name: str) -> None:
     first_queries = {q.tenant: q.seq for q in reversed(case.queries)}
 
     def wrong() -> Iterator[str]:
-        yield from (f"{tenant} has two entries" for tenant in repeated(e.tenant for e in entries))
-        yield from (f"{tenant} has no entry" for tenant in sampled if (tenant, name) not in case.columns)
+        yield from (f"tenant {t} has two {name} entries" for t in repeated(e.tenant for e in entries))
+        yield from (f"tenant {t} has no {name} entry" for t in sampled if (t, name) not in case.columns)
         for entry in entries:
             if entry.tenant not in sampled:
-                yield f"entry {entry.seq}: {entry.tenant} has no sample"
+                yield f"entry {entry.seq} names tenant {entry.tenant}, whose mechanism has no {name}"
             if entry.seq < 2:
                 yield f"entry {entry.seq} comes before the beacon"
             if (query := first_queries.get(entry.tenant)) is not None and query < entry.seq:
-                yield f"entry {entry.seq} comes after {entry.tenant}'s record {query}"
+                yield f"entry {entry.seq} comes after record {query} of tenant {entry.tenant}"
 
     bad = first(wrong())
     case.report(f"ledger.{name}", bad is None, "one entry for each sampled tenant, before its first query",
@@ -302,7 +303,7 @@ def _disclosed_set(case: Case) -> None:
     if not tenants and not any(q.disclosed_set is not None for q in case.queries):
         return
     wrong = (
-        f"record {q.seq} of {q.tenant}"
+        f"record {q.seq} of tenant {q.tenant} has {'no' if q.disclosed_set is None else 'a'} disclosed set"
         for q in case.queries
         if (q.disclosed_set is not None) != (q.tenant in tenants)
     )
@@ -320,14 +321,14 @@ def _requests(case: Case) -> None:
             account = accounts.get(q.account)
             message = request_message(case.header.origin, case.header_digest, q.tenant, q.account, q.i, q.hq)
             if account is None or not verifies(bytes.fromhex(account.key), message, q.sig):
-                yield f"record {q.seq}"
+                yield f"record {q.seq} has no valid signature of its account"
 
     bad = first(wrong())
     case.report(
         "ledger.requests",
         bad is None,
-        "signed by the account's key",
-        bad or f"{len(case.queries)} signed",
+        "every request is signed by its account's key",
+        bad or f"{len(case.queries)} signed requests",
         bad,
     )
 
@@ -338,15 +339,14 @@ def _slots(case: Case) -> None:
     for q in case.queries:
         counts[q.account] += 1
         if q.i != counts[q.account]:
-            order.append(f"record {q.seq}: {q.account} has i {q.i}, expected {counts[q.account]}")
+            order.append(f"record {q.seq} is query {q.i} of {q.account}, whose next is {counts[q.account]}")
     case.report(
         "ledger.slots",
         not order,
-        "the queries of each account have i = 1, 2, ..",
+        "the queries of each account have the numbers 1, 2, .. (i)",
         order[0] if order else "no gap and no repetition",
     )
     maximum = max(counts.values(), default=0)
-    case.report(
-        "ledger.limit", maximum <= case.policy.n, f"at most {case.policy.n} queries of each account", maximum
-    )
+    case.report("ledger.limit", maximum <= case.policy.n, f"at most {case.policy.n} queries of each account",
+                f"at most {counted(maximum, 'query', 'queries')} of each account")  # fmt: skip
     case.figures["counts"] = dict(sorted(counts.items()))

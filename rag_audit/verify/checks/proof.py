@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import ExitCode, RagAuditError
+from rag_audit._internal.words import counted
 from rag_audit.models.constants import STATEMENTS
 from rag_audit.models.manifest import PUBLISHED, manifest_digest
 from rag_audit.models.records import QueryRecord
@@ -36,7 +37,7 @@ def check(case: Case) -> None:
     strangers = unknown + _unknown_entries(case, given)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
                 "only proofs of query records, for their tenants' statements",
-                ", ".join(strangers[:3]) or "each proof has its record")  # fmt: skip
+                f"other proofs: {', '.join(strangers[:3])}" if strangers else "each proof has its record")  # fmt: skip
     _eager(case, unpinned)
     _chains(case)
     accepted = columns.check(case)
@@ -94,8 +95,8 @@ def _present(case: Case, requested: Set[int], given: Given) -> None:
         "proof.present",
         Status.UNDECIDED if missing else Status.PASS,
         f"proofs of every statement for each of {len(requested)} records",
-        f"{len(requested) - len(short)} of {len(requested)}",
-        f"record {missing[0][0]} has no {missing[0][1]} proof" if missing else None,
+        f"{len(requested) - len(short)} of {len(requested)} records have all proofs",
+        f"record {missing[0][0]}, {missing[0][1]}" if missing else None,
     )
 
 
@@ -109,7 +110,7 @@ def _chains(case: Case) -> None:
     whole = case.trust.require.mode == "full"
     case.record("proof.chain", Status.PASS if whole else Status.UNDECIDED,
                 "full mode for tenants with randomized response",
-                "full mode" if whole else f"sampled mode, {', '.join(requested)}")  # fmt: skip
+                "full mode" if whole else f"sampled mode for {', '.join(requested)}")  # fmt: skip
 
 
 def _statements(case: Case, tenant: str) -> list[str]:
@@ -151,7 +152,7 @@ def known_manifest(case: Case) -> bool:
 def _eager(case: Case, wrong: Sequence[int]) -> None:
     pinned = sum(q.proof is not None for q in case.queries)
     case.report("proof.pinned", not wrong, "each early proof has the digest in its record",
-                f"record {wrong[0]} names other proofs" if wrong else f"early proofs: {pinned}")  # fmt: skip
+                f"record {wrong[0]} has another digest" if wrong else counted(pinned, "early proof"))  # fmt: skip
 
 
 def _valid(
@@ -166,8 +167,8 @@ def _valid(
         if not given.get(record.seq):
             continue
         if _system(case, record.tenant) is None or record.tenant not in case.tenants:
-            case.record("proof.system", Status.UNDECIDED, ", ".join(SYSTEMS), "unknown tenant or proof system",
-                        f"record {record.seq}")  # fmt: skip
+            case.record("proof.system", Status.UNDECIDED, f"a known tenant with {' or '.join(SYSTEMS)}",
+                        "an unknown tenant or proof system", f"record {record.seq}")  # fmt: skip
             continue
         groups[record.tenant].append(record)
     valid: set[tuple[int, str]] = set()
@@ -267,15 +268,16 @@ def _verify_kind(
                     Lazy(len(every), lambda i: public(every[i])),
                     check=case.checking,
                 )
-            result, at, status = f"{len(proved)} valid", None, Status.PASS
+            right = counted(len(proved), "valid proof")
+            result, at, status = right, None, Status.PASS
             if bad:
                 first, reason = _refusal(bad)
-                result = f"{len(bad)} invalid: {refusal(reason)}"
+                result = f"{counted(len(bad), 'invalid proof')}; the first: {refusal(reason)}"
                 at = f"record {proved[first].seq}"
                 if reason.field is not None and reason.field.startswith("proofs."):
                     at += f", {reason.field}"
                 status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
-            case.record(f"{prefix}.valid.{tenant.tenant}", status, f"{len(proved)} valid proofs", result, at)
+            case.record(f"{prefix}.valid.{tenant.tenant}", status, right, result, at)
             return {r.seq for i, r in enumerate(proved) if i not in bad}
     return set()
 

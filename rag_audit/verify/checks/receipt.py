@@ -37,7 +37,7 @@ def check(case: Case, reembed: Reembed | None) -> None:
     case.record(
         "receipt.accepted",
         Status.UNDECIDED if rejected else Status.PASS,
-        "signatures of provider and account, for this window",
+        "receipts for this window with signatures of provider and account",
         _first_of(rejected) if rejected else counted(len(opened), "receipt"),
     )
     result = [(item, text) for item, receipt in opened for text in _disagreements(case, receipt)]
@@ -54,15 +54,15 @@ def check(case: Case, reembed: Reembed | None) -> None:
     )
     case.tallies["disclosed"] = len({r.record.seq for i, r in opened if i.receipt.disclosed is not None})
     case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
-                wrong[0] if wrong else f"{len(opened)} agree")  # fmt: skip
+                wrong[0] if wrong else counted(len(opened), "receipt agrees", "receipts agree"))  # fmt: skip
     named = {receipt.record.seq: _independent(case, item) for item, receipt in opened}
     independent = sum(named.values())
     case.figures["receipts"] = independent
     case.figures["receipts_other"] = len(named) - independent
     minimum = case.trust.require.min_receipts
-    wanted = "min_receipts (absent)" if minimum is None else minimum
+    wanted = "min_receipts (absent) receipts" if minimum is None else counted(minimum, "receipt")
     case.require("receipt.independent", minimum is not None and independent >= minimum,
-                 f"at least {wanted} from accounts in trust.toml", independent)  # fmt: skip
+                 f"at least {wanted} of accounts in trust.toml", independent)  # fmt: skip
     _re_execute(case, opened, reembed)
 
 
@@ -102,14 +102,14 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
 def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
     """The contradictions between the provider's signed data and the ledger."""
     tenant = case.tenants.get(receipt.record.tenant)
-    wrong = ["unknown tenant"] if tenant is None else contradictions(receipt, tenant, case.policy)
+    wrong = ["the tenant is unknown"] if tenant is None else contradictions(receipt, tenant, case.policy)
     size = receipt.checkpoint.size
     if size > case.tree.size:
         if case.partial:  # the entries end before the unreadable ones
             return wrong
         wrong.append(f"the provider signed a ledger of {size} entries and published {case.tree.size}")
     elif case.tree.root(size) != receipt.checkpoint.root:
-        wrong.append(f"split view: the receipt has another root at size {size}")
+        wrong.append(f"split view: the provider signed another ledger of {size} entries in the receipt")
     record = receipt.record
     if case.partial and record.seq >= len(case.entries):
         return wrong
@@ -149,13 +149,13 @@ def _re_execute(case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], ree
                 raise SetupError("the disclosed query does not open hq", field=item.name,
                                  expected="a text and a salt that open hq")  # fmt: skip
             if again.cq != receipt.record.cq:
-                wrong.append(f"record {receipt.record.seq}")
+                wrong.append(f"the commitment in record {receipt.record.seq} is to another vector")
             done.add(receipt.record.seq)
             if _independent(case, item):
                 vouched.add(receipt.record.seq)
-    case.report("proof.query_embedding", not wrong, "cq is the pinned embedder's vector of the query",
-                wrong[0] if wrong else f"{len(done)} of {total} re-executed, {len(vouched)} of them for accounts"
-                " that trust.toml names")  # fmt: skip
+    case.report("proof.query_embedding", not wrong, "cq of the pinned embedder's vector of the query",
+                wrong[0] if wrong else f"{len(done)} of {total} records re-executed, {len(vouched)} of them for"
+                " accounts that trust.toml names")  # fmt: skip
     # Proofs are stronger evidence than the verifier's own execution, and they cover every record. The provider chooses
     # what its own accounts disclose, so their disclosures are no evidence about the others.
     case.figures.setdefault(

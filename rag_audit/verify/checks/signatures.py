@@ -45,8 +45,8 @@ def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -
         )
         return None
     case.signed[signature_id] = signed
-    case.report(signature_id, True, f"signed for {origin}", f"size {signed.checkpoint.size}")
-    names = ", ".join(sorted(k.name for k in signed.cosignatures)) or "none"
+    case.report(signature_id, True, f"signed for {origin}", f"signed with size {signed.checkpoint.size}")
+    names = ", ".join(sorted(k.name for k in signed.cosignatures)) or "no witness of trust.toml"
     try:
         signed.quorum_time(case.trust.quorum)
     except SignatureError:

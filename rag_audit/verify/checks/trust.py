@@ -30,7 +30,9 @@ def check(case: Case) -> None:
     """Run the group, after all others, since it reads their figures."""
     check_policy(case)
     check_setup(case, case.setups)
-    case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
+    case.require(
+        "trust.records", bool(case.queries), "at least 1 record", counted(len(case.queries), "record")
+    )
     case.figures["records"] = len(case.queries)
     check_embedder(case, case.manifest["embedder"])
 
@@ -40,7 +42,7 @@ def check_policy(case: Findings) -> None:
     require, policy = case.trust.require, case.policy
     table = case.trust.pins.noise_table
     if table is None:
-        case.record("trust.noise_table", Status.UNDECIDED, "a pinned noise table", "no pin in trust.toml")
+        case.record("trust.noise_table", Status.UNDECIDED, "a pin in trust.toml", "no pin in trust.toml")
     else:
         case.report(
             "trust.noise_table",
@@ -181,7 +183,7 @@ def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
     result = embedder["artefacts"]
     pins = case.trust.pins.embedder
     if not pins:
-        case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
+        case.record("trust.embedder", Status.UNDECIDED, "pins in trust.toml", "no pin in trust.toml")
         return
     rest = result
     if isinstance(result, dict) and not result.keys() <= pins.keys():
