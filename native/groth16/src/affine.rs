@@ -9,7 +9,7 @@ use crate::field::Group;
 /// Additions that share an inversion; an inversion costs about 300 multiplications.
 pub const BATCH: usize = 2048;
 
-/// What has to be inverted for p + q; one where nothing has.
+/// The denominator of the slope for p + q; one if the sum needs no inversion.
 #[inline]
 fn denominator<P: Group>(p: &Affine<P>, q: &Affine<P>) -> P::BaseField {
     if p.is_zero() || q.is_zero() {

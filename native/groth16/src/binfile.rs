@@ -62,7 +62,9 @@ impl Sections<File> {
 }
 
 impl<R: ReadAt> Sections<R> {
-    /// Read the table of sections. `name` is how errors call the input.
+    /// Read the table of sections.
+    ///
+    /// `name` is the name of the input in errors.
     pub fn scan(source: R, name: &Path, magic: &[u8; 4], max_version: u32) -> Result<Self> {
         let total = source.size().map_err(io(name))?;
         let place = name.display().to_string();
@@ -132,7 +134,7 @@ impl<R: ReadAt> Sections<R> {
         })
     }
 
-    /// The input as errors call it.
+    /// The name of the input in errors.
     pub fn name(&self) -> String {
         self.name.display().to_string()
     }
@@ -180,7 +182,7 @@ impl<R: ReadAt> Sections<R> {
     }
 }
 
-/// A cursor over bytes in memory that answers an error instead of running over the end.
+/// A cursor over bytes in memory; a read beyond the end returns an error.
 pub struct Cursor<'a> {
     data: &'a [u8],
     place: String,
@@ -231,8 +233,8 @@ pub fn le32(b: &[u8]) -> u32 {
         .fold(0, |acc, &byte| acc << 8 | u32::from(byte))
 }
 
-/// Writes a container beside its final name and renames it when it is complete and on disk, so that a
-/// crash or a full disk never leaves half a key under the name that others read.
+/// Writes a container under a temporary name, and renames it once it is complete and on disk. A crash or a full disk
+/// therefore never leaves an incomplete key under the final name.
 pub struct Writer {
     out: Option<BufWriter<File>>,
     partial: PathBuf,
@@ -285,7 +287,7 @@ impl Writer {
         Ok(())
     }
 
-    /// End the section; returns where it lies.
+    /// End the section, and return its place in the file.
     pub fn end(&mut self) -> Result<Section> {
         let section = Section {
             offset: self.section_start,
@@ -302,7 +304,7 @@ impl Writer {
         Ok(section)
     }
 
-    /// Read back what was written.
+    /// Read bytes that were written earlier.
     pub fn read_back(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         let target = self.target.clone();
         let inner = self.inner();

@@ -1,8 +1,8 @@
 //! Checks of both phases of a ceremony (Bowe, Gabizon, Miers 2017) on snarkjs's files: every contributor knew its
-//! secret, and the points are the ones that the contributions give. Sums of points are compared by random linear
-//! combinations with weights of 128 bits, so a false one passes with probability below 2^-120.
+//! secret, and the points follow from the contributions. The checks compare points by random linear combinations with
+//! weights of 128 bits, so a false file passes with probability below 2^-120.
 //!
-//! What is false is `Error::Mismatch`; what cannot be read is `Error::Malformed`.
+//! A false file gives `Error::Mismatch`, and an unreadable file gives `Error::Malformed`.
 use std::path::Path;
 
 use ark_bn254::{g1, g2, Bn254, Fr, G1Affine, G2Affine};
@@ -23,7 +23,7 @@ use crate::transcript::{
 };
 use crate::zkey::{finite, Key};
 
-/// Points in memory together.
+/// Points that are in memory at the same time.
 const POINTS: usize = 1 << 17;
 const WEIGHT: usize = 16;
 /// The names of tau, alpha and beta, in the order of their proofs of knowledge.
@@ -46,16 +46,17 @@ fn same_ratio(a: &G1Affine, b: &G1Affine, c: &G2Affine, d: &G2Affine) -> bool {
     Bn254::multi_pairing([*a, -*b], [*d, *c]).is_zero()
 }
 
-/// sum w_i P_i with weights drawn here, for two lists at once.
+/// sum w_i P_i for two lists, with the same weights, which the function draws.
 fn combined<P: Group>(a: &[Affine<P>], b: &[Affine<P>]) -> Result<(Projective<P>, Projective<P>)> {
     let weights = random_weights(a.len(), WEIGHT)?;
     Ok((msm(a, &weights), msm(b, &weights)))
 }
 
-/// Check a key: it is the initial key of `r1cs` under `ptau` but for delta, delta is the product of the recorded
-/// contributions, each of which proves that its secret was known, and C and H are divided by this delta.
+/// Check a key. Except for delta, the key equals the initial key of `r1cs` under `ptau`. Delta is the product of the
+/// recorded contributions, each contribution proves that its contributor knew the secret, and C and H are divided by
+/// this delta.
 ///
-/// That the powers themselves are sound is `verify_powers`.
+/// [`verify_powers`] checks the powers of tau themselves.
 pub fn verify_key(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
     let key = Key::read(zkey)?;
     let initial = Key::initial(&R1cs::read(r1cs)?, &PowersOfTau::open(ptau)?)?;
@@ -106,8 +107,8 @@ pub fn verify_key(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Delta is what the contributions make of the generator, each of them knew its factor, and none of them leads back to
-/// where the product has been: the secrets in between would not count.
+/// Check that delta is the generator times the factors of all contributions, that each contributor knew its factor, and
+/// that no product repeats an earlier product: the secrets between two equal products would cancel.
 fn verify_contributions(key: &Key) -> Result<()> {
     let mut delta = G1Affine::generator();
     let mut been = Been::default();
@@ -155,13 +156,13 @@ fn verify_contributions(key: &Key) -> Result<()> {
     )
 }
 
-/// The values of one product of secrets, in G1, that later contributions must not come back to.
+/// The earlier values of a product of secrets, in G1. No later contribution may return to one of them.
 #[derive(Default)]
 struct Been(Vec<G1Affine>);
 
 impl Been {
-    /// `before` and all values before it are neither `after` nor its negative, whose factors anyone knows; otherwise
-    /// which of them is.
+    /// Add `before`, and check that `after` is no earlier value and no negative of one: anybody knows the factor between
+    /// equal or opposite values. The error names the repeated value.
     fn leads_on(&mut self, before: &G1Affine, after: &G1Affine) -> std::result::Result<(), String> {
         self.0.push(*before);
         match self.0.iter().position(|p| p.x == after.x) {
@@ -172,7 +173,7 @@ impl Been {
     }
 }
 
-/// One phase-1 contribution: the points after it, its proofs of knowledge of tau, alpha and beta.
+/// One phase-1 contribution: the points after it, and its proofs of knowledge of tau, alpha and beta.
 struct Powers {
     tau1: G1Affine,
     tau2: G2Affine,
@@ -235,7 +236,7 @@ impl Powers {
         }
     }
 
-    /// The response that ends with this contribution's proofs.
+    /// The digest of the response that ends with the proofs of this contribution.
     fn response(&self) -> Option<Digest> {
         let mut hasher = Blake2b::from_midstate(&self.midstate)?;
         for k in &self.keys {
@@ -291,7 +292,7 @@ impl Powers {
     }
 }
 
-/// What the contributions of a phase 1 say of themselves, each with the hash of its response; unchecked.
+/// The parameters that the contributions of a phase 1 state, each with the hash of its response. Nothing is checked.
 pub fn phase1_contributions(ptau: &Path) -> Result<Vec<(Parameters, Digest)>> {
     let ptau = PowersOfTau::open(ptau)?;
     let (_, contributions) = read_powers(&ptau)?;
@@ -307,14 +308,14 @@ pub fn phase1_contributions(ptau: &Path) -> Result<Vec<(Parameters, Digest)>> {
         .collect()
 }
 
-/// The power of a file, and that of the ceremony which it says that it is from.
+/// The power of a file, and the power of the ceremony that the file names as its origin.
 pub fn powers_claimed(ptau: &Path) -> Result<(u32, u32)> {
     let ptau = PowersOfTau::open(ptau)?;
     let (ceremony, _) = read_powers(&ptau)?;
     Ok((ptau.power, ceremony))
 }
 
-/// The power of the ceremony, of which a file may be a part, and its contributions.
+/// The contributions of a file, and the power of its ceremony, which may be larger than the power of the file.
 fn read_powers(ptau: &PowersOfTau) -> Result<(u32, Vec<Powers>)> {
     let header = ptau.file.bytes(ptau.file.section(1)?)?;
     let mut cursor = Cursor::new(&header[40..], ptau.file.place("header"));
@@ -335,11 +336,11 @@ fn read_powers(ptau: &PowersOfTau) -> Result<(u32, Vec<Powers>)> {
     Ok((ceremony, contributions))
 }
 
-/// Check powers of tau: each contribution follows from the one before and knew its secrets, the powers are powers of
-/// one tau (and of alpha and beta) that the last one left, and the Lagrange forms are theirs.
+/// Check powers of tau. Each contribution follows from the previous one, and its contributor knew the secrets. The powers
+/// are the powers of the tau (and of the alpha and beta) of the last contribution, and the Lagrange forms belong to them.
 ///
-/// A file that says that it is from a larger ceremony than it holds is false, unless `part`: then it counts as cut from
-/// that ceremony's file, and cannot show that its last contribution hashed these points.
+/// A file that names a larger ceremony than its own power is false, unless `part` is true. With `part`, the file counts
+/// as a part of that ceremony's file, and cannot show that its last contribution hashed these points.
 pub fn verify_powers(path: &Path, part: bool) -> Result<()> {
     let ptau = PowersOfTau::open(path)?;
     let (ceremony, contributions) = read_powers(&ptau)?;
@@ -409,7 +410,7 @@ pub fn verify_powers(path: &Path, part: bool) -> Result<()> {
 /// The points of a phase 1, read in runs.
 struct Points<'a> {
     ptau: &'a PowersOfTau,
-    /// Of the points as the ceremony hashes them.
+    /// The hash of the points in the form that the ceremony hashes.
     hasher: Blake2b,
 }
 
@@ -451,12 +452,12 @@ impl Points<'_> {
         })
     }
 
-    /// A section holds the Lagrange forms of the powers in section `monomial`, for the domains 2^0 .. 2^top: with
-    /// weights w_i, sum w_i L_i = sum c_j tau^j where c is the inverse transform of w.
+    /// Check that a section contains the Lagrange forms of the powers in section `monomial`, for the domains 2^0 .. 2^top:
+    /// for weights w_i, sum w_i L_i = sum c_j tau^j, where c is the inverse transform of w.
     ///
-    /// `beyond` tells whether the second point is tau times the first: the largest domain of section 12 needs one power
-    /// more than a file has. Its coefficient counts as zero where the file is made, and counts where the file is cut
-    /// from a larger one; nothing else may stand there.
+    /// `beyond` decides whether the second point is tau times the first: the largest domain of section 12 needs one power
+    /// more than a file has. The coefficient of this power is zero in a file that was created with its own power, and is
+    /// present in a part of a larger file. No other point is allowed there.
     fn are_lagrange<P: Group>(
         &self,
         section: u32,

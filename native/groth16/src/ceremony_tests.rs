@@ -1,11 +1,11 @@
-//! Contributions whose secrets cancel: only a contributor that chooses its factor can make them.
+//! Contributions with secrets that cancel. Only a contributor that chooses its factor can make them.
 use super::*;
 use crate::ptau;
 use crate::secret::Secret;
 use crate::testing::{locked, system, Folder, TURN};
 use crate::transcript::random_scalar;
 
-/// What `verify_key` says of a key with these contributions to delta.
+/// The error of `verify_key` for a key with these contributions to delta.
 fn fault(name: &str, factors: &[Fr]) -> Option<String> {
     let folder = Folder::new(name);
     system(&folder, 5);

@@ -1,12 +1,12 @@
 //! Many small linear combinations of points: the columns of a constraint system over the Lagrange points.
 //!
 //! Units are added directly. Other coefficients go through the curve's endomorphism (Gallant, Lambert,
-//! Vanstone 2001) into halves of 128 bits, and through Straus's interleaving, so that a column pays for its
-//! doublings once; all columns of a block share the inversions of the affine additions. The bits of a packed
-//! number have columns that are each other's multiples by powers of two: one of them is computed, the others
+//! Vanstone 2001) into halves of 128 bits, and through Straus's interleaving, so that a column needs its
+//! doublings only once. All columns of a block share the inversions of the affine additions. The columns of the bits of a
+//! packed number are multiples of one another by powers of two: the module computes one of these columns, and the others
 //! follow from its doublings.
 //!
-//! Coefficients are a circuit's and public: they are copied freely. Secrets have `crate::secret`.
+//! Coefficients belong to a public circuit, so the module copies them freely. `crate::secret` handles secrets.
 use std::collections::HashMap;
 
 use ark_bn254::Fr;
@@ -23,24 +23,24 @@ use crate::msm::{msm, recode};
 /// Signed digits base 16 of at most 130 bits.
 const WIDTH: usize = 4;
 const WINDOWS: usize = 33;
-/// Columns with more terms than this go through the bucket method on their own.
+/// A column with more terms than this goes through the bucket method by itself.
 const HEAVY: usize = 1 << 11;
 const BLOCK_TERMS: usize = 1 << 12;
-/// Columns with more wide terms than this are not compared with others.
+/// A column with more wide terms than this is not compared with other columns.
 const COMPARED: usize = 32;
 /// A multiple with more non-zero signed bits than this is not taken from a chain of doublings.
 const CHAIN_WEIGHT: usize = 8;
-/// Leaders whose chains of doublings are in memory together.
+/// Leaders with chains of doublings that are in memory at the same time.
 const CHAINS: usize = 1 << 9;
 
 type Halves = [[i8; WINDOWS]; 2];
 
-/// How one coefficient acts on a point.
+/// The multiplication of a point by one coefficient.
 enum Action {
     Zero,
     Add,
     Subtract,
-    /// Digits of the two halves, and the number of windows that are in use.
+    /// The digits of the two halves, and the number of windows with a digit.
     Multiply(Box<Halves>, usize),
 }
 
@@ -91,7 +91,7 @@ impl Actions {
     }
 }
 
-/// A column whose wide part is a multiple of another's: the multiple in non-adjacent form.
+/// A column with a wide part that is a multiple of another column's wide part: the multiple in non-adjacent form.
 struct Follower {
     column: u32,
     bits: Vec<(u8, bool)>,
@@ -209,7 +209,8 @@ impl Columns {
         out
     }
 
-    /// An earlier column of which this one's wide part is a multiple by few signed bits, and the multiple.
+    /// An earlier column with a wide part that gives this column's wide part by a multiple of few signed bits, and that
+    /// multiple.
     fn leader(
         &self,
         i: usize,
@@ -254,7 +255,7 @@ impl Columns {
         (bits.len() <= CHAIN_WEIGHT).then_some((leader, bits))
     }
 
-    /// The followers of some leaders, whose wide parts are given.
+    /// The sums of the followers of some leaders, from the wide parts of the leaders.
     fn follow<P: Group + GLVConfig>(
         &self,
         led: &[(Affine<P>, Vec<Follower>)],
@@ -293,7 +294,7 @@ impl Columns {
         all().map(|f| f.column).zip(sums).collect()
     }
 
-    /// The sums of a block's columns, and those of their wide terms alone.
+    /// The sums of a block's columns, and the sums of only their wide terms.
     fn block<P: Group + GLVConfig>(
         &self,
         block: &[(usize, u32)],

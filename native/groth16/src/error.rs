@@ -1,7 +1,7 @@
 #[cfg(feature = "prover")]
 use std::path::Path;
 
-/// What can go wrong with files and values that others made. Nothing in this crate panics on input.
+/// An error of a file or a value that another party made. No function of this crate panics on input.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused: a missing file, a full disk.
@@ -10,10 +10,10 @@ pub enum Error {
         place: String,
         source: std::io::Error,
     },
-    /// The bytes are not what the format or the curve allows.
+    /// The format or the curve does not allow the bytes.
     #[error("{place}: {reason}")]
     Malformed { place: String, reason: String },
-    /// The inputs are well-formed but do not belong together.
+    /// The inputs are well-formed, and they contradict one another.
     #[error("{0}")]
     Mismatch(String),
     /// The operating system gave no randomness.

@@ -1,25 +1,26 @@
 //! From values on a domain of n points to values on the odd points of the domain of 2n, on lanes.
 //!
-//! The way there is a transform by decimation in frequency, which leaves the coefficients in bit-reversed order, their
-//! scaling, and one by decimation in time, which takes them in that order: nothing is permuted. Both transforms are with
-//! the powers of w, not of 1/w, so that coefficient -i stands where i would, and value -j where j would.
+//! The computation has three steps: a transform by decimation in frequency, which leaves the coefficients in bit-reversed
+//! order; the scaling of the coefficients; and a transform by decimation in time, which reads them in that order. No step
+//! permutes values. Both transforms use the powers of w, not of 1/w, so coefficient -i is at the place of coefficient i,
+//! and value -j is at the place of value j.
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, BigInt, FftField, Field};
 use ragaudit_field_simd::dispatch;
 use ragaudit_field_simd::lanes::Lanes;
 use rayon::prelude::*;
 
-/// The fewest points for which lanes are used.
+/// The minimum number of points for the lanes.
 pub const MINIMUM: usize = 1 << 8;
-/// log2 of the most points that are transformed at once: what fits the second-level cache.
+/// log2 of the maximum number of points of one transform: they fit into the second-level cache.
 const LEAF: u32 = 12;
-/// Neighbours that are transformed together in the middle, where they stand in the same vector.
+/// Neighbours that the middle layers transform at the same time, because they are in the same vector.
 const NEAR: usize = 8;
 /// Vectors of one task.
 const TASK: usize = 256;
 
-/// With A, B and C the polynomials below degree n with the values a, b and a b on the domain: A B - C on the odd points
-/// of the doubled domain, as plain integers. n is a power of two, at least [`MINIMUM`] and at most 2^27.
+/// A B - C on the odd points of the doubled domain, as plain integers. A, B and C are the polynomials of degree below n
+/// with the values a, b and a b on the domain. n is a power of two, at least [`MINIMUM`] and at most 2^27.
 pub fn quotient(a: &[Fr], b: &[Fr]) -> Vec<BigInt<4>> {
     dispatch!(l => quotient_lanes(l, a, b))
 }
@@ -63,7 +64,7 @@ fn quotient_lanes<L: Lanes<Fr>>(l: L, a: &[Fr], b: &[Fr]) -> Vec<BigInt<4>> {
             || differences(l, a, b, c, out),
         )
     });
-    // Value -j stands where j should.
+    // The transform wrote value -j to the place of value j.
     out[1..].reverse();
     out
 }
@@ -82,7 +83,7 @@ fn multiply<L: Lanes<Fr>>(l: L, a: &[L::V], b: &[L::V], out: &mut [L::V]) {
     }
 }
 
-/// a b - c as integers: an element's Montgomery form times the element whose form is 1.
+/// a b - c as integers: the product of an element's Montgomery form and the element with the form 1.
 #[inline(always)]
 fn differences<L: Lanes<Fr>>(l: L, a: &[L::V], b: &[L::V], c: &[L::V], out: &mut [BigInt<4>]) {
     let plain = l.splat(&Fr::new_unchecked(BigInt([1, 0, 0, 0])));
@@ -94,17 +95,17 @@ fn differences<L: Lanes<Fr>>(l: L, a: &[L::V], b: &[L::V], c: &[L::V], out: &mut
 }
 
 type Quarters<'a, L> = [&'a mut [<L as Lanes<Fr>>::V]; 4];
-/// Those of the first layer for either half of its pairs, and those of the second.
+/// The roots of the first layer for either half of its pairs, and the roots of the second layer.
 type Roots<'a, L> = [&'a [<L as Lanes<Fr>>::V]; 3];
 
-/// What the transforms multiply by.
+/// The factors of the transforms.
 struct Tables<L: Lanes<Fr>> {
     log: u32,
     /// `roots[k]`: the powers of a root of order 2^k below its half.
     roots: Vec<Vec<L::V>>,
     /// The powers 0, 1, 2 and 3 of a root of order [`NEAR`].
     near: [L::V; NEAR / 2],
-    /// What the coefficient in each place is scaled with.
+    /// The scaling factor of the coefficient at each place.
     factors: Vec<Fr>,
 }
 
@@ -255,7 +256,7 @@ fn powers<L: Lanes<Fr>>(l: L, first: &[Fr], step: &Fr, out: &mut [L::V]) {
     }
 }
 
-/// Every other one.
+/// The squares of the powers: every second power.
 #[inline(always)]
 fn squares<L: Lanes<Fr>>(l: L, powers: &[L::V]) -> Vec<L::V> {
     let mut out = vec![l.zero(); powers.len() / 2];
@@ -268,7 +269,7 @@ fn squares<L: Lanes<Fr>>(l: L, powers: &[L::V]) -> Vec<L::V> {
     out
 }
 
-/// With g of order 2 n: for the place that i has in bit-reversed order g^-i / n, which is that of coefficient -i.
+/// The scaling factors in bit-reversed order, for g of order 2 n: at the place of i, the factor g^-i / n of coefficient -i.
 fn factors(log: u32) -> Vec<Fr> {
     let n = 1u64 << log;
     let g = Fr::get_root_of_unity(2 * n).expect("at most 2^28");
@@ -316,7 +317,7 @@ fn one_up<L: Lanes<Fr>>(l: L, values: &mut [L::V], roots: &[L::V]) {
     }
 }
 
-/// Two layers of decimation in frequency over the quarters of a block. What comes in below 3.4 p goes out below that.
+/// Two layers of decimation in frequency over the quarters of a block. Inputs below 3.4 p give outputs below 3.4 p.
 #[inline(always)]
 fn two_down<L: Lanes<Fr>>(l: L, [a, b, c, d]: [&mut [L::V]; 4], roots: [&[L::V]; 3]) {
     let count = a.len();
@@ -335,7 +336,7 @@ fn two_down<L: Lanes<Fr>>(l: L, [a, b, c, d]: [&mut [L::V]; 4], roots: [&[L::V];
     }
 }
 
-/// Two layers of decimation in time over the quarters of a block. What comes in below 35 p goes out below that.
+/// Two layers of decimation in time over the quarters of a block. Inputs below 35 p give outputs below 35 p.
 #[inline(always)]
 fn two_up<L: Lanes<Fr>>(l: L, [a, b, c, d]: [&mut [L::V]; 4], roots: [&[L::V]; 3]) {
     let count = a.len();
@@ -363,7 +364,7 @@ fn middle<L: Lanes<Fr>>(l: L, values: &mut [L::V], roots: &[L::V; NEAR / 2], fac
     for (k, value) in values.iter().enumerate() {
         l.store(*value, |i, x| turned[k * L::N + i] = x);
     }
-    // Neighbours in vectors that follow one another: those of eight points in the same lane.
+    // Neighbours are in consecutive vectors: each group of eight points is in one lane.
     let mut x = [l.zero(); NEAR];
     for (k, x) in x.iter_mut().enumerate() {
         *x = l.load(|i| &turned[NEAR * i + k]);
@@ -413,7 +414,7 @@ mod tests {
     use ragaudit_field_simd::lanes::tracked::Tracked;
     use ragaudit_field_simd::lanes::Portable;
 
-    /// By ark's transforms.
+    /// The same values by the transforms of arkworks.
     fn expected(a: &[Fr], b: &[Fr]) -> Vec<BigInt<4>> {
         let domain = Radix2EvaluationDomain::<Fr>::new(a.len()).unwrap();
         let g = Fr::get_root_of_unity(2 * a.len() as u64).unwrap();
@@ -460,7 +461,7 @@ mod tests {
         }
     }
 
-    /// Values of the largest residues everywhere, and of nothing.
+    /// Inputs that consist of the largest residues, and inputs that consist of zeros.
     #[test]
     fn extreme_values_are_transformed() {
         for x in [Fr::ZERO, Fr::ONE, -Fr::ONE] {

@@ -1,6 +1,6 @@
 //! Byte forms of field elements and points.
 //!
-//! snarkjs keeps curve points in its files as Montgomery limbs, little-endian, with all zeros for the point
+//! snarkjs stores curve points in its files as Montgomery limbs, little-endian, with all zeros for the point
 //! at infinity; hashes and ceremonies use plain big-endian coordinates with the imaginary part first.
 use ark_bn254::{Fq, Fq2, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
@@ -47,7 +47,7 @@ pub fn limbs_to_be(x: &BigInt<4>) -> [u8; 32] {
     out
 }
 
-/// A scalar from 32 big-endian bytes; `None` from the group order on.
+/// A scalar from 32 big-endian bytes; `None` for integers from the group order on.
 pub fn scalar_from_be(b: &[u8]) -> Option<Fr> {
     Fr::from_bigint(limbs_from_be(b))
 }
@@ -55,12 +55,12 @@ pub fn scalar_from_be(b: &[u8]) -> Option<Fr> {
 /// A coordinate of a curve point: a field element that can be read from and written to both byte forms.
 pub trait Coordinate: sums::Coordinate {
     const SIZE: usize;
-    /// From Montgomery limbs; `None` where a limb vector is not below the modulus.
+    /// A coordinate from Montgomery limbs; `None` if a limb vector is not below the modulus.
     fn from_montgomery(b: &[u8]) -> Option<Self>;
     fn to_montgomery(&self, out: &mut [u8]);
     fn from_be(b: &[u8]) -> Option<Self>;
     fn to_be(&self, out: &mut [u8]);
-    /// More than half of the modulus, read at the highest non-zero component.
+    /// Whether the highest non-zero component is more than half of the modulus.
     fn is_negative(&self) -> bool;
 }
 
@@ -249,7 +249,7 @@ pub fn read_points<P: Group, R: ReadAt>(
     Ok(points.par_iter().map(from_plain).collect())
 }
 
-/// The same in the form in which sums are made.
+/// `read_points`, with the points in the form that sums use.
 #[cfg(feature = "prover")]
 pub fn read_plain<P: Group, R: ReadAt>(
     file: &Sections<R>,

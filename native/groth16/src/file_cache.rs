@@ -1,4 +1,4 @@
-//! What was read from files that proofs of one circuit read again and again: the widths and the plan of its wires.
+//! A cache for files that each proof of a circuit reads: the widths and the plan of the circuit's wires.
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -12,7 +12,7 @@ struct File<T> {
     content: Arc<T>,
 }
 
-/// The contents of at most so many files, each as long as its file has the same size and time.
+/// The contents of a limited number of files. An entry is valid while its file has the same size and time.
 pub struct FileCache<T> {
     maximum: usize,
     files: Mutex<Vec<File<T>>>,
@@ -24,7 +24,7 @@ impl<T> FileCache<T> {
         Self { maximum, files }
     }
 
-    /// What `make` makes of a file, or made of it before. The file that was read first gives way to another.
+    /// The result of `make` for a file, computed now or by an earlier call. If the cache is full, the oldest entry is dropped.
     pub fn read(&self, path: &Path, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
         let metadata = std::fs::metadata(path).map_err(io(path))?;
         let (size, modified) = (metadata.len(), metadata.modified().map_err(io(path))?);
@@ -33,7 +33,7 @@ impl<T> FileCache<T> {
         if let Some(file) = lock().iter().find(same) {
             return Ok(Arc::clone(&file.content));
         }
-        // Not under the lock: another circuit's proof need not wait.
+        // Without the lock, so that proofs of other circuits do not wait.
         let content = Arc::new(make()?);
         let mut files = lock();
         files.retain(|file| file.path != path);
@@ -79,7 +79,7 @@ mod tests {
         write(&paths[0], "longer");
         assert_eq!(read(&paths[0]), is("longer", 2));
         assert_eq!(read(&paths[1]), is("x", 3));
-        // Two are kept, and the first of them is not a third file's twin.
+        // The cache has two entries, and a third file does not get the content of the first.
         assert_eq!(read(&paths[0]), is("longer", 3));
         assert_eq!(read(&paths[2]), is("x", 4));
         assert_eq!(read(&paths[1]), is("x", 4));

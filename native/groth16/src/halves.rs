@@ -1,4 +1,4 @@
-//! Secret scalars as two of half their length, by the endomorphism (x, y) -> (beta x, y) of both groups (Gallant, Lambert,
+//! A secret scalar as two scalars of half its length, by the endomorphism (x, y) -> (beta x, y) of both groups (Gallant, Lambert,
 //! Vanstone 2001): k P = k1 P + k2 P', by the same steps for every k.
 use ark_bn254::{g1, g2, Fq2, Fr};
 use ark_ec::scalar_mul::glv::GLVConfig;
@@ -11,7 +11,7 @@ use crate::field::Group;
 /// Bits of a half's magnitude.
 pub const HALF: u8 = 126;
 
-/// A group in which the first group's eigenvalue is that of a map of points.
+/// A group with a map of points that has the eigenvalue of the first group's endomorphism.
 pub trait Halved: Group {
     /// The first coordinate's factor.
     const FACTOR: Self::BaseField;
@@ -34,14 +34,14 @@ impl Halved for g1::Config {
 }
 
 impl Halved for g2::Config {
-    /// beta^2 = -1 - beta, since the eigenvalue of beta itself is here the square of the first group's.
+    /// beta^2 = -1 - beta, because the eigenvalue of beta itself is here the square of the first group's eigenvalue.
     const FACTOR: Self::BaseField = Fq2::new(
         MontFp!("2203960485148121921418603742825762020974279258880205651966"),
         MontFp!("0"),
     );
 }
 
-/// The lattice of all (x, y) with x + lambda y = 0 has the rows (-A, B) and (-B, -D), whose determinant is r.
+/// The lattice of all (x, y) with x + lambda y = 0 has the rows (-A, B) and (-B, -D). Their determinant is r.
 const A: u128 = low(&g1::Config::SCALAR_DECOMP_COEFFS[0].1 .0);
 const B: u128 = low(&g1::Config::SCALAR_DECOMP_COEFFS[1].1 .0);
 const D: u128 = low(&g1::Config::SCALAR_DECOMP_COEFFS[3].1 .0);
@@ -65,7 +65,7 @@ const fn ratio(x: u128) -> [u64; 4] {
         } else {
             0
         };
-        // rest = 2 rest + next, and less r where that can be.
+        // rest = 2 rest + next, minus r if the difference is not negative.
         let (mut twice, mut less) = ([0u64; 4], [0u64; 4]);
         let (mut carry, mut borrow) = (next, false);
         let mut i = 0;
@@ -98,16 +98,16 @@ fn rounded(k: &[u64; 4], ratio: &[u64; 4]) -> u128 {
         }
         product[i + 4] = carry as u64;
     }
-    // Half of 2^320 more: its carry is the highest bit of word 4.
+    // Adding half of 2^320 rounds to the nearest integer; its carry is the highest bit of word 4.
     let whole = u128::from(product[5]) | u128::from(product[6]) << 64;
     whole + u128::from(product[4] >> 63)
 }
 
-/// (k1, k2) with k = k1 + lambda k2, both below 2^[`HALF`] in magnitude: what is left of (k, 0) less the nearest of the
-/// lattice's points, as both coordinates are at most (A + B) / 2 or (B + D) / 2.
+/// (k1, k2) with k = k1 + lambda k2, both below 2^[`HALF`] in magnitude. The pair is (k, 0) minus the nearest point of
+/// the lattice, so its coordinates are at most (A + B) / 2 and (B + D) / 2.
 pub fn halves(k: &BigInt<4>) -> [i128; 2] {
     let (u, v) = (rounded(&k.0, &BY_D), rounded(&k.0, &BY_B));
-    // Both are short, so that their lowest 128 bits are enough.
+    // Both halves are short, so their lowest 128 bits determine them.
     let first = low(&k.0)
         .wrapping_sub(u.wrapping_mul(A))
         .wrapping_sub(v.wrapping_mul(B));
@@ -140,7 +140,7 @@ mod tests {
         let edges = [0u64, 1, 2, 3].map(Fr::from).into_iter();
         let mut all: Vec<Fr> = edges.chain([half, lambda, lambda * half]).collect();
         all.extend((0..253).map(|k| Fr::from(2u8).pow([k])));
-        // Next to where a coordinate is largest: halfway between the lattice's points.
+        // Scalars near the largest coordinates: halfway between points of the lattice.
         let (a, b, d) = (Fr::from(A / 2), Fr::from(B / 2), Fr::from(D / 2));
         all.extend([
             a + lambda * b,
@@ -159,7 +159,7 @@ mod tests {
             largest >> HALF == 0 && largest >> (HALF - 1) == 1,
             "{largest}"
         );
-        // No rounding leaves more than half of either row, and what the ratios are short of.
+        // Rounding leaves at most half of either row, plus the error of the ratios.
         const { assert!((A + B) / 2 + 2 < 1 << HALF && (B + D) / 2 + 2 < 1 << HALF) };
         assert_eq!(halves(&BigInt::from(1u8)), [1, 0]);
         assert_eq!(halves(&(-Fr::ONE).into_bigint()), [-1, 0]);

@@ -1,9 +1,9 @@
-//! Sums of multiples by secret scalars: as many additions of points whatever the scalars are, given how long they can be.
+//! Sums of multiples by secret scalars. The number of point additions depends only on the public widths of the scalars.
 //!
-//! Buckets are those of [`crate::msm`], but each value has the digits of its public width, or both of its
-//! [`halves`](crate::halves) have theirs if it is longer, a digit that is zero has a bucket too, which is thrown away, and
-//! each bucket starts with a point, so that none is empty. What the scalars still decide is which bucket a point goes to:
-//! the addresses that are written, and with them how additions group.
+//! The module uses the buckets of [`crate::msm`], with three differences. Each value has the digits of its public width;
+//! a longer value is split into its [`halves`](crate::halves) first. A digit of zero has a bucket too, which is dropped.
+//! Each bucket starts with a point, so no bucket is empty. The scalars still determine the bucket of each point: the
+//! written addresses, and the grouping of the additions.
 use ark_bn254::Fr;
 use ark_ec::short_weierstrass::Projective;
 use ark_ec::CurveGroup;
@@ -17,20 +17,20 @@ use crate::halves::{halves, Halved, HALF};
 use crate::msm::weigh;
 use crate::widths::Widths;
 
-/// Points whose bucket sums are formed together: what fits the second-level cache once pairs are added.
+/// Points with bucket sums that are formed at the same time: they fit into the second-level cache while pairs are added.
 const BLOCK: usize = 1 << 14;
-/// Bits of all digits of a half: those of its magnitude, and its sign.
+/// Bits of all digits of a half: the bits of its magnitude, and its sign.
 const BITS: usize = HALF as usize + 1;
-/// The fewest windows, and the most: digits of at most 15 bits, which a 16-bit integer with a sign holds, and of at least 3.
+/// The minimum and the maximum number of windows. Digits then have 3 to 15 bits, and fit into a signed 16-bit integer.
 const WINDOWS: [usize; 2] = [9, 42];
-/// How many points ahead of its use a point is fetched: they come from all over memory.
+/// The number of points between the prefetch of a point and its use. The points are at scattered addresses.
 const AHEAD: usize = 16;
-/// The place of a base that is not there, or is neutral.
+/// The place of a base that is missing or neutral.
 const NOWHERE: u32 = u32::MAX;
-/// The point that a bucket starts with is a multiple of the generator's by this, and by the bucket's number.
+/// Each bucket starts with the generator times this number and the bucket's number.
 const START: u64 = 0x7261_675f_6175_6469;
 
-/// One digit of each scalar that has it: those of a run of [`Digits::order`].
+/// One digit of each scalar that is long enough: the scalars are a run of [`Digits::order`].
 struct Window {
     from: usize,
     /// The lowest bit.
@@ -41,15 +41,15 @@ struct Window {
 
 /// Signed digits of many secret scalars.
 pub struct Digits {
-    /// How many scalars there are: number i after them is the second half of scalar i, if that is long.
+    /// The number of scalars. The value at this number plus i is the second half of scalar i, if scalar i is long.
     scalars: usize,
     /// Scalars and halves, the longest first.
     order: Vec<u32>,
     windows: Vec<Window>,
 }
 
-/// How values of at most [`HALF`] bits are cut: those of at most `short` bits into one digit, the others into digits of
-/// `windows` windows, whose widths differ by one at most.
+/// The division of values of at most [`HALF`] bits into digits. A value of at most `short` bits has one digit; the other
+/// values have one digit for each of `windows` windows, with widths that differ by at most one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cut {
     short: usize,
@@ -57,9 +57,9 @@ struct Cut {
 }
 
 impl Cut {
-    /// That with the fewest additions: one for each digit and two for each bucket, and what a window takes besides.
+    /// The division with the fewest additions: one for each digit, two for each bucket, and a constant for each window.
     fn of(bits: &[u8]) -> Self {
-        // For each length, how many values are at least as long.
+        // The number of values of at least each length.
         let mut longer = [0usize; BITS + 1];
         for bits in bits {
             longer[usize::from(*bits)] += 1;
@@ -72,7 +72,7 @@ impl Cut {
             _ => count + (2 << (width - 1)) + 500,
         };
         let cost = |cut: &Self| {
-            // A window has the values that reach it.
+            // A window has a digit of each value that is long enough.
             let digits = (0..cut.windows)
                 .map(|w| window(longer[cut.shift(w).max(cut.short + 1)], cut.width(w)));
             let short = bits.len() - longer[cut.short + 1];
@@ -93,14 +93,14 @@ impl Cut {
         self.shift(w + 1) - self.shift(w)
     }
 
-    /// Signed digits of a value, of which the last takes what is left and has room for the sign and the carry.
+    /// The number of signed digits of a value. The last digit has the remaining bits, the sign and the carry.
     fn digits(&self, bits: u8) -> usize {
         (1..self.windows)
             .find(|w| self.shift(*w) > usize::from(bits))
             .unwrap_or(self.windows)
     }
 
-    /// Half of what each digit but the last can be: with it added, a digit is what stands there less that half.
+    /// Half of the range of each digit except the last. After adding it, a digit is the value at its place minus that half.
     fn raise(&self, digits: usize) -> i128 {
         (1..digits).map(|w| 1 << (self.shift(w) - 1)).sum()
     }
@@ -118,7 +118,7 @@ fn split(scalar: &BigInt<4>) -> [u64; 4] {
     for (other, own) in negated.iter().zip(&scalar.0) {
         borrow = (i128::from(*other) - i128::from(*own) + borrow) >> 64;
     }
-    // All ones where x is above r - x; and the compiler knows no more than that it is an integer.
+    // All bits are one if x is above r - x. `black_box` hides this fact from the compiler.
     let negative = std::hint::black_box(borrow as u64);
     let mut out = std::array::from_fn(|i| scalar.0[i] ^ negative & (scalar.0[i] ^ negated[i]));
     out[3] |= negative << 63;
@@ -127,7 +127,7 @@ fn split(scalar: &BigInt<4>) -> [u64; 4] {
 
 const SIGN: u64 = 1 << 63;
 
-/// What a scalar is cut from, and what is beyond its width: the scalar itself and 0, or its halves.
+/// The values that give a scalar's digits (the scalar itself and 0, or its halves), and the bits beyond its width.
 fn parts(scalar: &BigInt<4>, bits: u8) -> ([i128; 2], u64) {
     let words = split(scalar);
     let parts = match bits > HALF {
@@ -142,7 +142,7 @@ fn parts(scalar: &BigInt<4>, bits: u8) -> ([i128; 2], u64) {
 }
 
 impl Digits {
-    /// None if a scalar is longer than its width.
+    /// The digits of the scalars; None if a scalar is longer than its width.
     pub fn new(scalars: &[BigInt<4>], widths: &Widths) -> Option<Self> {
         let mut cut_from = Zeroizing::new(vec![[0i128; 2]; scalars.len()]);
         let longer = cut_from
@@ -219,14 +219,14 @@ impl Digits {
         })
     }
 
-    /// Where each value's base stands among `bases` and, after them, their images.
+    /// The place of each value's base in the list of `bases` followed by their images.
     fn places<F: Coordinate>(&self, bases: &[Point<F>]) -> Vec<u32> {
         let place = |i: &u32| {
             let (scalar, first) = match (*i as usize).checked_sub(self.scalars) {
                 None => (*i as usize, 0),
                 Some(scalar) => (scalar, bases.len()),
             };
-            // Which bases there are is public.
+            // The presence of a base is public.
             match bases.get(scalar).is_some_and(|base| !base.is_neutral()) {
                 true => (first + scalar) as u32,
                 false => NOWHERE,
@@ -254,7 +254,7 @@ fn beyond(words: &[u64; 4], bits: u8) -> u64 {
     rest
 }
 
-/// The digit that stands at `shift` of a raised value.
+/// The digit at `shift` of a raised value.
 fn digit(x: i128, shift: usize, width: usize, last: bool) -> i16 {
     let here = (x >> shift) as i64;
     let digit = match last {
@@ -288,9 +288,9 @@ fn sum_in_blocks<P: Halved>(
         .with_max_len(1)
         .map(|window| window_sum::<P>(bases, &places, window, &starts, block))
         .collect();
-    // Those of the long scalars from the highest down, and that of the short ones.
+    // The windows of the long scalars in descending order, and the window of the short scalars.
     let (mut total, mut short) = (Projective::zero(), Projective::zero());
-    // What the buckets' first points have added: sum over k of k (k + 1) times the first.
+    // The contribution of the buckets' first points: the sum over k of k (k + 1) times the first point.
     let mut surplus = Fr::zero();
     let mut above = 0;
     for (window, sum) in digits.windows.iter().zip(&sums).rev() {
@@ -328,7 +328,7 @@ fn starts<P: Group>(count: usize) -> Vec<Point<P::BaseField>> {
     row
 }
 
-/// sum of digit times base, and what the buckets start with.
+/// The sum of digit times base over one window, plus the contribution of the buckets' first points.
 fn window_sum<P: Group>(
     bases: &[Point<P::BaseField>],
     places: &[u32],
@@ -336,7 +336,7 @@ fn window_sum<P: Group>(
     starts: &[Point<P::BaseField>],
     block: usize,
 ) -> Projective<P> {
-    // The place of 0 too.
+    // One bucket more, for digit 0.
     let buckets = (1usize << (window.width - 1)) + 1;
     let places = &places[window.from..][..window.digits.len()];
     let entries = || {

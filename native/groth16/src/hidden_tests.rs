@@ -12,7 +12,7 @@ use ragaudit_field_simd::timing::{alone, leak, STEADY, UNSTEADY};
 use crate::field::from_plain;
 use crate::widths::WHOLE;
 
-/// Multiples of a random point, as bases of a key are: among them equal, opposite and neutral ones if asked.
+/// Multiples of a random point, as in a key; with `odd_ones`, some of them are equal, opposite or neutral.
 fn bases<P: Group>(count: usize, odd_ones: bool) -> Vec<Point<P::BaseField>> {
     let mut rng = StdRng::seed_from_u64(5);
     let factors: Vec<Fr> = (0..count).map(|_| Fr::rand(&mut rng)).collect();
@@ -29,7 +29,7 @@ fn bases<P: Group>(count: usize, odd_ones: bool) -> Vec<Point<P::BaseField>> {
     all.iter().map(to_plain).collect()
 }
 
-/// Lengths as circuits have them: mostly bits, some numbers, and what hashes make.
+/// Widths as in a circuit: mostly bits, some numbers, and outputs of hashes.
 fn widths(count: usize) -> Widths {
     let of = |i: usize| match i % 16 {
         0..8 => 1,
@@ -42,7 +42,7 @@ fn widths(count: usize) -> Widths {
     Widths((0..count).map(of).collect())
 }
 
-/// Scalars within their widths: zeros, ones, the largest magnitudes, their negatives, such of which most are zero, random ones.
+/// Scalars within their widths, by class: zeros, ones, largest magnitudes, their negatives, mostly zeros, random ones.
 fn scalars(widths: &Widths, class: usize, rng: &mut StdRng) -> Vec<BigInt<4>> {
     let two = |bits: u8| Fr::from(2u8).pow([u64::from(bits)]);
     let half = Fr::from_bigint(Fr::MODULUS_MINUS_ONE_DIV_TWO).expect("below r");
@@ -92,7 +92,7 @@ fn agrees<P: Halved>(count: usize, left: usize) {
             .sum();
         let digits = Digits::new(&scalars, &widths).expect("within their widths");
         assert_eq!(msm_plain::<P>(&bases, &digits), expected, "{count} {class}");
-        // As where buckets are longer than a block.
+        // Small blocks, so that some buckets are longer than a block.
         let pieces = sum_in_blocks::<P>(&bases, &digits, 16);
         assert_eq!(pieces, expected, "{count} {class}");
         let whole = Digits::new(&scalars, &Widths::whole(count)).expect("scalars");
@@ -108,7 +108,7 @@ fn sums_are_those_of_the_scalars() {
     agrees::<g2::Config>(60, 2);
 }
 
-/// Every way to cut, so that no digit's place or carry depends on the one that is cheapest here.
+/// Tries every division into digits, not only the cheapest for these widths.
 #[test]
 fn digits_make_the_scalar() {
     let [fewest, maximum] = WINDOWS;
@@ -188,13 +188,13 @@ fn work_does_not_depend_on_scalars() {
             .map(|class| work::<P>(bases, widths, class))
             .collect();
         assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
-        // The buckets' first points are doubled, which is public.
+        // Only the buckets' first points are doubled, and they are public.
         assert!(counts[0][1] < 16, "{counts:?}");
         counts[0][0]
     }
     let mut of_g1 = bases::<g1::Config>(593, false);
     let all = same::<g1::Config>(&widths, &of_g1);
-    // A key's neutral points are left out, whatever is to be multiplied with them.
+    // The neutral points of a key are omitted, whatever their scalars are.
     of_g1[20..40].fill(Point::default());
     assert!(same::<g1::Config>(&widths, &of_g1) < all);
     same::<g2::Config>(&widths, &bases::<g2::Config>(593, false));
@@ -205,8 +205,9 @@ const SAMPLES: usize = 80;
 /// Scalars of a sum: enough that inversions, of which there are more where additions group less evenly, do not matter.
 const SCALARS: usize = 20_000;
 
-/// Sums with random values and with such of which most are zero: all, or those that are shorter than the field's, since hashes
-/// make the others, and these look random in every witness. The sums of public scalars have to be found.
+/// Compares the times of sums with random values and with values that are mostly zero. Zeros replace all values, or only
+/// values shorter than field elements: the others are outputs of hashes, which look random in every witness. The test must
+/// find a difference for sums of public scalars.
 #[test]
 #[ignore = "compares the time of sums over random and mostly zero scalars (a minute): make test-full"]
 fn time_depends_little_on_scalars() {

@@ -1,8 +1,8 @@
 //! Groth16 over BN254 in the file formats of circom and snarkjs.
 //!
 //! Reading is strict (sizes, primes, canonical elements, points on the curve, sections once, nothing trailing)
-//! and answers errors that name the place; it never panics. Long sums and transforms are on the lanes of ragaudit-field-simd, all
-//! other arithmetic is arkworks'.
+//! and returns errors that name the place; it never panics. Long sums and transforms use the lanes of ragaudit-field-simd, and
+//! all other arithmetic is from arkworks.
 pub mod affine;
 #[cfg(feature = "prover")]
 pub mod combine;

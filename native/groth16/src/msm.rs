@@ -1,8 +1,8 @@
 //! Multi-scalar multiplication by public scalars: Pippenger's buckets with signed windows, all sums of points in affine form
-//! on lanes. How long it takes depends on the scalars; those of a prover are for [`crate::hidden`].
+//! on lanes. The time depends on the scalars; [`crate::hidden`] is for the secret scalars of a prover.
 //!
 //! Scalars above r/2 are negated with their point, so that small negative values are as cheap as small
-//! positive ones: a digit that is zero costs nothing, and neither does a point at infinity.
+//! positive ones: a digit of zero and a point at infinity need no addition.
 use ark_bn254::Fr;
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ec::{AffineRepr, CurveGroup};
@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 use crate::affine::{add_assign, BATCH};
 use crate::field::{from_plain, to_plain, Group};
 
-/// |scalar| < 2^253 after the sign is split off; two bits more for the carry of the signed digits.
+/// |scalar| < 2^253 without its sign, and two more bits for the carry of the signed digits.
 const BITS: usize = 255;
 
 /// Signed digits of many scalars, base 2^width: `windows[w][i]` in -2^(width-1)..2^(width-1).
@@ -25,8 +25,8 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// The window width is the one with the fewest additions: one for each non-zero digit, two for each bucket, and
-    /// what a window takes besides. Circuits have many bits among their wires, so the lengths of the scalars matter.
+    /// Chooses the window width with the fewest additions: one for each non-zero digit, two for each bucket, and a constant
+    /// for each window. Circuits have many bits among their wires, so the lengths of the scalars matter.
     pub fn new(scalars: &[BigInt<4>]) -> Self {
         let mut lengths = [0usize; 257];
         for scalar in scalars {
@@ -107,7 +107,7 @@ pub fn recode(scalar: &BigInt<4>, width: usize, mut digit: impl FnMut(usize, i16
     }
 }
 
-/// Points whose bucket sums are formed together: what fits the second-level cache once pairs are added.
+/// Points with bucket sums that are formed at the same time: they fit into the second-level cache while pairs are added.
 const BLOCK_POINTS: usize = 1 << 14;
 
 /// sum_i scalar_i base_i: the digits of the scalars are shared by several sets of bases.
@@ -190,8 +190,8 @@ fn window_sum<P: Group>(
     weigh(&sums)
 }
 
-/// sum of k times the k-th point, from 0. With k = side a + b it is side times the weighed sums of the rows a and that
-/// of the columns b, which are sums without weights.
+/// The sum of k times the k-th point, from k = 0. With k = side a + b it is side times the weighed sum of the rows a plus
+/// the weighed sum of the columns b; rows and columns are sums without weights.
 pub(crate) fn weigh<P: Group>(points: &[Point<P::BaseField>]) -> Projective<P> {
     if points.len() < 24 {
         let (mut running, mut total) = (Projective::<P>::zero(), Projective::zero());
@@ -271,7 +271,7 @@ impl<P: Group> FixedBase<P> {
                         digits[w * out.len() + i] = d;
                     });
                 }
-                // Scalars may be secret: the digits and what shows them are wiped, so nothing may grow.
+                // Scalars may be secret. The digits and all data derived from them are wiped, so no vector may reallocate.
                 let mut scratch = Vec::with_capacity(out.len());
                 for (row, digits) in self.table.iter().zip(digits.chunks_exact(out.len())) {
                     add_assign(out, &mut scratch, |i| {

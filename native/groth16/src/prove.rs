@@ -21,10 +21,10 @@ use crate::verify::{Proof, VerifyingKey};
 use crate::widths::{Widths, WHOLE};
 use crate::zkey::{KeyFile, COEFFICIENT};
 
-/// Prove that `witness` satisfies the circuit of the key, with fresh randomness. The proof is verified before
-/// it is handed out: a witness that does not satisfy the circuit ends in an error, not in a bad proof.
+/// Prove that `witness` satisfies the circuit of the key, with fresh randomness. The function verifies the proof before it
+/// returns it: for a witness that does not satisfy the circuit it returns an error, not a bad proof.
 ///
-/// `widths` says how long the wires' values can be; the work depends on it and on nothing that is secret.
+/// `widths` has the maximum lengths of the wires' values. The number of steps depends on it and on no secret.
 pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<Proof> {
     let key = KeyFile::open(zkey)?;
     let h = &key.header;
@@ -41,7 +41,7 @@ pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<
             h.wires
         )));
     }
-    // A witness of which a value is longer than the constraints allow does not satisfy them.
+    // A witness with a value that is longer than the constraints allow does not satisfy the constraints.
     let cut = |values: &[BigInt<4>], widths: Option<&Widths>| {
         widths
             .and_then(|widths| Digits::new(values, widths))
@@ -50,7 +50,7 @@ pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<
                     .expect("values are below the group order")
             })
     };
-    // The sums with the private wires' points and with the quotient's are one: they share buckets.
+    // One sum covers the points of the private wires and of the quotient, so that they share buckets.
     let private = h.public + 1;
     let c_sum = {
         let mut values = Zeroizing::new(Vec::with_capacity(h.wires - private + h.domain));

@@ -88,7 +88,7 @@ impl PowersOfTau {
     }
 }
 
-/// The digest that the first contribution answers: every point still a generator.
+/// The challenge of the first contribution: the digest of a file in which every point is a generator.
 pub fn first_challenge(power: u32) -> Digest {
     let (g1, g2) = (g1_be(&G1Affine::generator()), g2_be(&G2Affine::generator()));
     let n = 1usize << power;
@@ -117,7 +117,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// From the operating system's randomness.
+    /// Draw the secrets from the operating system's generator.
     pub fn new() -> Result<Self> {
         Ok(Self {
             tau: Secret::draw()?,
@@ -285,7 +285,7 @@ pub fn write(power: u32, path: &Path, secrets: &Secrets) -> Result<()> {
     out.finish()
 }
 
-/// Section 7: what the contribution made of the generators, the proofs of knowledge, and the chain of hashes.
+/// Section 7: the generators after the contribution, the proofs of knowledge, and the chain of hashes.
 fn contribution(
     out: &mut Writer,
     secrets: &Secrets,
@@ -354,7 +354,7 @@ fn hash_section(
     Ok(())
 }
 
-/// Montgomery to uncompressed, for bytes that were written here.
+/// Converts points from Montgomery to uncompressed form, for bytes that this module wrote.
 fn to_be<P: Group>(raw: &[u8]) -> Vec<u8> {
     let half = P::POINT / 2;
     let mut out = vec![0u8; raw.len()];

@@ -10,7 +10,7 @@ use crate::binfile::{Cursor, Sections};
 use crate::error::{malformed, Error, Result};
 use crate::field::{limbs, limbs_to_le};
 
-/// A sparse matrix by rows; coefficients are kept once each, because circuits repeat few of them.
+/// A sparse matrix by rows; each coefficient is stored once, because circuits use few different coefficients.
 #[derive(Default)]
 pub struct Matrix {
     /// Row `i` is `entries[ends[i - 1]..ends[i]]`.
@@ -113,7 +113,7 @@ impl R1cs {
             }
         }
         cursor.end()?;
-        // Keys have points for every wire: a number that the file does not hold labels for is not worked with.
+        // Keys have points for every wire, so the file must have a label for each wire that it counts.
         file.sized(3, 8 * wires as u64)?;
         let [a, b, c] = matrices;
         Ok(Self {

@@ -1,9 +1,9 @@
-//! Scalars that nobody may keep: the secrets of a ceremony.
+//! Scalars that must not remain in memory: the secrets of a ceremony.
 //!
-//! ark's field elements are `Copy`, its scalar multiplication decomposes scalars on the heap, and neither is wiped.
-//! So a secret lives in one place of the heap, which is wiped when it is dropped; multiplications by it go through
-//! one chain of signed digits, wiped likewise; and whatever works on it runs inside [`isolated`], on threads that
-//! overwrite their stacks, where the temporaries lay.
+//! The field elements of arkworks are `Copy`, and its scalar multiplication decomposes scalars on the heap; arkworks wipes
+//! neither. This module therefore stores a secret at one place of the heap, and wipes it when it is dropped.
+//! Multiplications use one chain of signed digits, which is wiped too. All work on secrets runs inside [`isolated`], on
+//! threads that overwrite their stacks and therefore all temporaries.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -25,14 +25,14 @@ use crate::msm::recode;
 /// Signed digits base 2^4; halves of a decomposed scalar have at most 129 bits.
 const WIDTH: usize = 4;
 const WINDOWS: usize = 33;
-/// How much of its stack a thread of [`isolated`] overwrites, half of what it has: far more than the work there uses.
+/// The bytes of its stack that a thread of [`isolated`] overwrites: half of the stack, and far more than the work uses.
 const STACK: usize = 1 << 20;
 
-/// A scalar, not zero, in one place of the heap, which is wiped when it is dropped.
+/// A non-zero scalar at one place of the heap, which is wiped when the scalar is dropped.
 pub struct Secret(Box<Fr>);
 
 impl Secret {
-    /// Uniform, from the operating system.
+    /// Draw a uniform secret from the operating system's generator.
     pub fn draw() -> Result<Self> {
         let mut secret = Self(Box::new(Fr::zero()));
         loop {
@@ -45,7 +45,7 @@ impl Secret {
         }
     }
 
-    /// A value that is public, or lies elsewhere too.
+    /// A value that is public, or that the caller stores elsewhere too.
     pub fn known(value: Fr) -> Self {
         Self(Box::new(value))
     }
@@ -70,7 +70,7 @@ impl Drop for Secret {
     }
 }
 
-/// Four words from the operating system, by way of a buffer that is wiped.
+/// Fill four words from the operating system's generator, through a buffer that is wiped.
 fn fill(words: &mut [u64; 4]) -> Result<()> {
     #[cfg(test)]
     if tests::dictated(words) {
@@ -84,8 +84,8 @@ fn fill(words: &mut [u64; 4]) -> Result<()> {
     Ok(())
 }
 
-/// The signed digits of a secret's two halves under the endomorphism (Gallant, Lambert, Vanstone 2001): the one form
-/// in which points are multiplied by it, however many they are.
+/// The signed digits of a secret's two halves under the endomorphism (Gallant, Lambert, Vanstone 2001). All
+/// multiplications of points by the secret use this form.
 pub struct Chain<P> {
     digits: Box<[[i8; WINDOWS]; 2]>,
     group: std::marker::PhantomData<P>,
@@ -114,7 +114,7 @@ impl<P: Group + GLVConfig> Chain<P> {
     }
 
     fn block(&self, points: &[Affine<P>], sums: &mut [Affine<P>]) {
-        // With room from the start: a vector that grows leaves what it held behind.
+        // With the full capacity: a vector that grows leaves its old content in freed memory.
         let mut scratch = Vec::with_capacity(points.len());
         // multiples[half][m - 1][t] = m times point t, or its image
         let mut multiples = vec![points.to_vec()];
@@ -164,7 +164,7 @@ impl<P> Drop for Chain<P> {
 /// With the lattice's rows (a, b) and (c, d), of determinant r, k1 = k - u a - v c and k2 = -u b - v d for
 /// u = floor(k d / r) and v = floor(k (-b) / r).
 fn decompose<P: Group + GLVConfig>(k: &Fr) -> [Fr; 2] {
-    // ark's signs: true is positive.
+    // In the signs of arkworks, true is positive.
     let [a, b, c, d] = P::SCALAR_DECOMP_COEFFS;
     let field = |(positive, x): (bool, BigInt<4>)| {
         let x = Fr::from_bigint(x).expect("half the length of r");
@@ -210,7 +210,7 @@ const INVERSE: u128 = {
     inverse
 };
 
-/// Replace each value x by `scale`/x, with one inversion for all; zeros stay. What was multiplied on the way is wiped.
+/// Replace each value x by `scale`/x, with one inversion for all; zeros stay. The function wipes the intermediate products.
 pub fn invert_all(values: &mut [Fr], scale: &Fr) {
     let mut products = Zeroizing::new(Vec::with_capacity(values.len()));
     let mut product = Fr::ONE;
@@ -229,8 +229,8 @@ pub fn invert_all(values: &mut [Fr], scale: &Fr) {
 
 /// Run `work` on threads of its own, each of which overwrites its stack before it ends.
 ///
-/// The shared pool would not do: its threads work for others too, and keep what they had. What `work` captures and
-/// returns must hold no secret by value.
+/// The shared pool is unsuitable: its threads also run other work, and never overwrite their stacks. The values that
+/// `work` captures and returns must not contain a secret.
 pub fn isolated<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     Threads::new(rayon::current_num_threads())?
         .pool
@@ -239,7 +239,7 @@ pub fn isolated<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         .install(work)
 }
 
-/// A pool that is gone, its threads' stacks overwritten, once this is dropped.
+/// A pool of threads. Dropping it waits until all threads have overwritten their stacks and ended.
 struct Threads {
     pool: Option<ThreadPool>,
     handles: Arc<Mutex<Vec<JoinHandle<()>>>>,
@@ -277,13 +277,13 @@ impl Drop for Threads {
         self.pool = None;
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         for handle in handles.drain(..) {
-            // A panic in a job is the installer's, and has reached it.
+            // A panic in a job has already reached the caller of `install`.
             let _ = handle.join();
         }
     }
 }
 
-/// Run `work` some way down the stack, where `wipe_stack` reaches all of it.
+/// Run `work` at some depth of the stack, so that `wipe_stack` reaches every byte that it used.
 #[inline(never)]
 fn below(work: impl FnOnce()) {
     let mut gap = [0u8; 1 << 12];

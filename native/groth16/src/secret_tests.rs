@@ -1,4 +1,4 @@
-//! What a ceremony leaves in its own process's memory: nothing of its secrets, wherever it can be read.
+//! Tests that a ceremony leaves no secret in any readable memory of its own process.
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::ptau;
 use crate::testing::{locked, system, Folder, TURN};
 use crate::zkey::Key;
 
-/// The next word of the secrets, if a test says what they are.
+/// The next word of the secrets, if a test dictates them.
 static NEXT: Mutex<Option<u64>> = Mutex::new(None);
 /// One word of a stream that can be drawn again (Steele, Lea, Flood 2014, SplitMix64).
 fn word(index: u64) -> u64 {
@@ -22,7 +22,7 @@ fn word(index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What `fill` asks first: the words come straight to their place, and lie nowhere else.
+/// The dictated words, which `fill` asks for first. They are written only to their destination.
 pub(super) fn dictated(words: &mut [u64; 4]) -> bool {
     let mut next = locked(&NEXT);
     let Some(mut index) = *next else {
@@ -36,7 +36,7 @@ pub(super) fn dictated(words: &mut [u64; 4]) -> bool {
     true
 }
 
-/// Dictated secrets, in order: those words that `Secret::draw` takes.
+/// The dictated secrets that `Secret::draw` takes, in order.
 fn drawn(from: u64, to: u64) -> Vec<Fr> {
     let mut out = Vec::new();
     for start in (from..to).step_by(4) {
@@ -49,7 +49,7 @@ fn drawn(from: u64, to: u64) -> Vec<Fr> {
     out
 }
 
-/// Everything that this process can write to, stacks and freed memory included, as a file.
+/// All memory that this process can write to, with stacks and freed memory, as a file.
 fn snapshot(folder: &Folder) -> Snapshot {
     let path = folder.0.join("memory");
     let mut out = std::fs::File::create(&path).unwrap();
@@ -83,11 +83,11 @@ fn snapshot(folder: &Folder) -> Snapshot {
 
 struct Snapshot {
     path: PathBuf,
-    /// Where in the file each mapping starts.
+    /// The offset in the file at which each mapping starts.
     places: Vec<(usize, String)>,
 }
 
-/// Which needles a snapshot holds, at any byte, and in which mapping first.
+/// The needles that a snapshot contains at any byte, each with its first mapping.
 fn occurrences(memory: &Snapshot, needles: &[(String, u64)]) -> Vec<String> {
     let data = std::fs::read(&memory.path).unwrap();
     let wanted: HashSet<u64> = needles.iter().map(|n| n.1).collect();
@@ -106,11 +106,11 @@ fn occurrences(memory: &Snapshot, needles: &[(String, u64)]) -> Vec<String> {
     named.collect()
 }
 
-/// Every word of the forms in which a scalar shows: Montgomery, plain, and its halves under either endomorphism.
+/// Every word of a scalar in each form that the code uses: Montgomery, plain, and the halves under either endomorphism.
 fn forms(name: &str, x: Fr, needles: &mut Vec<(String, u64)>) {
     let mut add = |form: &str, limbs: [u64; 4]| {
         for (i, limb) in limbs.into_iter().enumerate() {
-            // A short word may stand anywhere.
+            // A short word can occur by chance.
             if limb >= 1 << 40 {
                 needles.push((format!("{name}, {form}, word {i}"), limb));
             }
@@ -129,7 +129,8 @@ fn forms(name: &str, x: Fr, needles: &mut Vec<(String, u64)>) {
     }
 }
 
-/// Run `work` with dictated secrets from word `first` on, then look for them: how many there were, and what is left.
+/// Run `work` with dictated secrets from word `first` on, then search for them. Returns their number and the remaining
+/// occurrences.
 fn leftovers(
     folder: &Folder,
     first: u64,
@@ -140,7 +141,7 @@ fn leftovers(
     work();
     let last = locked(&NEXT).take().unwrap();
     let memory = snapshot(folder);
-    // Only now may the secrets be anywhere.
+    // From here on, the secrets may be in memory.
     let secrets = drawn(first, last);
     let mut needles = Vec::new();
     for (name, x) in derived(&secrets) {
@@ -226,7 +227,7 @@ fn nothing_of_powers_of_tau_is_left_in_memory() {
     assert!(left.is_empty(), "{left:#?}");
 }
 
-/// What the tests above look with does see: freed memory, and a stack that was left.
+/// The search of the tests above finds copies in freed memory and on an abandoned stack.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_copy_that_is_not_wiped_is_found() {

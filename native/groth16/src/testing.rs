@@ -1,4 +1,4 @@
-//! What unit tests share.
+//! The common parts of unit tests.
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,14 +8,14 @@ use ark_ff::{BigInt, PrimeField};
 use crate::field::limbs_to_le;
 use crate::r1cs::R1cs;
 
-/// Tests that draw secrets, or dictate and look for them, run one at a time: all draw from one place.
+/// Tests that draw, dictate or search for secrets run one at a time, because the source of secrets is global.
 pub static TURN: Mutex<()> = Mutex::new(());
 
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder that goes when the test ends.
+/// A folder that is deleted when the test ends.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

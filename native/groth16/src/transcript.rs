@@ -63,7 +63,7 @@ impl Default for Blake2b {
 impl Blake2b {
     pub fn update(&mut self, mut data: &[u8]) -> &mut Self {
         while !data.is_empty() {
-            // The last block is compressed at the end only, so a full one waits for more data.
+            // The last block is compressed only at the end, so a full block waits for more data.
             if self.filled == 128 {
                 self.length += 128;
                 compress(&mut self.state, &self.block, self.length, false);
@@ -105,7 +105,7 @@ impl Blake2b {
         out
     }
 
-    /// The hasher that `midstate` describes; `None` if more bytes wait than a block has.
+    /// The hasher that `midstate` describes; `None` if more bytes are pending than a block has.
     pub fn from_midstate(raw: &[u8; 216]) -> Option<Self> {
         let mut state = [0u64; 8];
         for (word, bytes) in state.iter_mut().zip(raw[128..192].chunks_exact(8)) {
@@ -175,7 +175,7 @@ struct ChaCha {
 }
 
 impl ChaCha {
-    /// Keyed by the first 32 bytes of a digest, read as big-endian words.
+    /// A stream with the first 32 bytes of a digest as its key, read as big-endian words.
     fn new(digest: &[u8]) -> Self {
         let mut state = [0u32; 16];
         state[..4].copy_from_slice(&[0x61707865, 0x3320646e, 0x79622d32, 0x6b206574]);
@@ -224,7 +224,7 @@ impl ChaCha {
         self.block[self.next - 1]
     }
 
-    /// A uniform element; the drawn integer is its Montgomery form, as snarkjs has it.
+    /// A uniform element. The drawn integer is its Montgomery form, as in snarkjs.
     fn element<C: MontConfig<4>>(&mut self) -> Fp<MontBackend<C, 4>, 4> {
         loop {
             let mut limbs = [0u64; 4];
@@ -254,7 +254,7 @@ impl ChaCha {
     }
 }
 
-/// The point of G2's subgroup that a digest stands for.
+/// The point of G2's subgroup for a digest.
 pub fn hash_to_g2(digest: &Digest) -> G2Affine {
     ChaCha::new(digest)
         .point::<g2::Config>(|stream| {
@@ -264,7 +264,8 @@ pub fn hash_to_g2(digest: &Digest) -> G2Affine {
         .mul_by_cofactor()
 }
 
-/// Uniform below the group order, not zero, from the operating system. A ceremony's secrets are `Secret::draw`'s.
+/// A uniform non-zero scalar below the group order, from the operating system. Secrets of a ceremony come from
+/// `Secret::draw`.
 pub fn random_scalar() -> Result<Fr> {
     loop {
         let mut limbs = [0u64; 4];
@@ -306,7 +307,7 @@ pub struct KeyProof {
 }
 
 impl KeyProof {
-    /// `digest` gives what Q is hashed from, out of (s, x s).
+    /// `digest` computes from (s, x s) the digest that is hashed to Q.
     pub fn new(secret: &Secret, digest: impl Fn(&[u8; 64], &[u8; 64]) -> Digest) -> Result<Self> {
         let g1_s = Secret::draw()?.times(G1Affine::generator());
         Ok(Self::from_point(g1_s, secret, digest))
@@ -334,7 +335,7 @@ pub struct Beacon {
     pub exponent: u8,
 }
 
-/// snarkjs asks for 2^10 hashes or more; 2^27 take a minute.
+/// snarkjs requires at least 2^10 hashes; 2^27 hashes take a minute.
 pub const BEACON_EXPONENTS: std::ops::RangeInclusive<u8> = 10..=27;
 
 impl Beacon {
@@ -408,7 +409,7 @@ impl Parameters {
         })
     }
 
-    /// The form that `read` reads; of the name, what fits in 64 bytes.
+    /// The bytes that `read` reads. The name is cut to 64 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut end = self.name.len().min(64);
         while !self.name.is_char_boundary(end) {
@@ -427,7 +428,7 @@ impl Parameters {
     }
 }
 
-/// What a phase-2 contribution is hashed as.
+/// Add a phase-2 contribution to a hash.
 pub fn hash_contribution(
     hasher: &mut Blake2b,
     delta_after: &G1Affine,

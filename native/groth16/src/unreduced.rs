@@ -2,7 +2,7 @@
 //!
 //! From domains of 2^15 points on, snarkjs's circuit hash reads one point past the end of the powers when they
 //! just fit the circuit: 64 bytes of the next section, which are no field elements. Its arithmetic keeps
-//! numbers below 2^256 and corrects once, so what it hashes then follows from these exact steps.
+//! numbers below 2^256 and corrects once, so the hashed bytes follow from exactly these steps.
 use ark_bn254::{Fq, G1Affine};
 use ark_ff::{BigInt, BigInteger, Field, PrimeField};
 
@@ -52,7 +52,7 @@ fn mul(x: Word, y: Word) -> Word {
     out
 }
 
-/// The affine form of the 64 bytes `raw`, taken as a point in Montgomery form, minus `q`.
+/// The affine form of `raw` minus `q`, where the 64 bytes `raw` are read as a point in Montgomery form.
 pub fn subtract(raw: &[u8; 64], q: &G1Affine) -> G1Affine {
     let (x1, y1) = (limbs(&raw[..32]), limbs(&raw[32..]));
     let (x2, y2) = (q.x.0, (-q.y).0);
@@ -68,7 +68,7 @@ pub fn subtract(raw: &[u8; 64], q: &G1Affine) -> G1Affine {
     let y3 = sub(mul(sub(v, x3), r), add(y1_j, y1_j));
     let z3 = add(h, h);
     let reduce = |x: Word| {
-        // x / 2^256 mod p: the value that x is the Montgomery form of.
+        // x / 2^256 mod p: the value with the Montgomery form x.
         let mut le = x.to_bytes_le();
         le.truncate(32);
         Fq::from_le_bytes_mod_order(&le) * Fq::new_unchecked(Word::one())

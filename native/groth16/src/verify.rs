@@ -1,4 +1,4 @@
-//! Proofs, verification keys in snarkjs's JSON, and the verifier (Groth 2016, section 3.2), alone and in batches.
+//! Proofs, verification keys in snarkjs's JSON, and the verifier (Groth 2016, section 3.2) of single proofs and of batches.
 use std::sync::{Arc, Mutex};
 
 use ark_bn254::{g1, g2, Bn254, Fq, Fq12, Fq2, Fq6, Fr, G1Affine, G1Projective, G2Affine};
@@ -17,14 +17,14 @@ use crate::zkey::KeyFile;
 type Prepared2 = <Bn254 as Pairing>::G2Prepared;
 type Target = PairingOutput<Bn254>;
 
-/// The number of a proof that does not verify: with the reason if it or its inputs are malformed, none if the equation
-/// fails.
+/// The number of a proof that does not verify, with the reason if the proof or its inputs are malformed; without a reason
+/// if the equation is false.
 pub type Failure = (usize, Option<Error>);
 
 #[cfg(feature = "prover")]
 mod batch;
 
-/// A page's module draws no weights and has no threads.
+/// The module for browsers draws no weights and has no threads, so it lacks these methods.
 #[cfg(not(feature = "prover"))]
 impl VerifyingKey {
     fn decode_all<B: AsRef<[u8]>>(
@@ -66,7 +66,7 @@ impl Proof {
     }
 }
 
-/// A checked key, with what every verification would compute again.
+/// A checked key, with the values that every verification needs.
 pub struct VerifyingKey {
     #[cfg_attr(not(feature = "prover"), allow(dead_code))]
     alpha1: G1Affine,
@@ -96,7 +96,7 @@ struct KeyJson {
     vk_beta_2: Json2,
     vk_gamma_2: Json2,
     vk_delta_2: Json2,
-    /// A convenience that snarkjs writes and does not read; checked where it is given.
+    /// A field that snarkjs writes and does not read. It is checked if it is present.
     vk_alphabeta_12: Option<[[Pair; 3]; 2]>,
     #[serde(rename = "IC")]
     ic: Vec<Json1>,
@@ -170,15 +170,15 @@ fn point2(text: &Json2, place: &str) -> Result<G2Affine> {
     checked_point::<g2::Config>(x, y).or_else(|reason| malformed(place, reason))
 }
 
-/// gamma, or its negative: with such a delta anyone forges proofs, C = -+IC(x) beside alpha and beta. It is what a key
-/// has that nobody contributed to, or whose secrets cancel.
+/// Whether delta is gamma or its negative. With such a delta anybody can forge proofs (C = -+IC(x) with alpha and beta). A
+/// key has such a delta if it has no contribution, or if the secrets of its contributions cancel.
 fn delta_is_gamma(delta: &G2Affine, gamma: &G2Affine) -> bool {
     delta.x == gamma.x
 }
 
 const FORGEABLE: &str = "delta is gamma: anyone can forge proofs under this key";
 
-/// snarkjs's `verification_key.json` for a proving key, byte for byte. There is none before a contribution.
+/// snarkjs's `verification_key.json` for a proving key, byte for byte. A key without a contribution has none.
 #[cfg(feature = "prover")]
 pub fn key_json(key: &KeyFile) -> Result<String> {
     let h = &key.header;
@@ -257,8 +257,8 @@ impl VerifyingKey {
     }
 
     /// Parse snarkjs's JSON: known keys once each, canonical decimals below the modulus, points on the curve and
-    /// in the subgroup and not at infinity, delta not gamma, `vk_alphabeta_12`, if given, the pairing that it claims to
-    /// be.
+    /// in the subgroup and not at infinity, delta not gamma, and `vk_alphabeta_12`, if present, the
+    /// pairing of alpha and beta.
     pub fn parse(text: &str) -> Result<Self> {
         let place = |field: &str| format!("verification key: {field}");
         let json: KeyJson = serde_json::from_str(text).map_err(|e| Error::Malformed {
@@ -315,7 +315,7 @@ impl VerifyingKey {
         Ok(key)
     }
 
-    /// `parse`, remembering the last few keys: a verifier checks many proofs under one.
+    /// `parse` with a cache of the last few keys, because a verifier checks many proofs under one key.
     pub fn cached(text: &str) -> Result<Arc<Self>> {
         const CACHED: usize = 8;
         type Entry = (String, Arc<VerifyingKey>);
@@ -383,8 +383,8 @@ impl VerifyingKey {
         Ok(Bn254::final_exponentiation(product) == Some(self.alpha_beta))
     }
 
-    /// Which encoded proofs do not verify for their inputs, ascending: a malformed one is refused with its reason, and the
-    /// others are verified without it.
+    /// The encoded proofs that do not verify for their inputs, ascending. A malformed proof is refused with its reason, and
+    /// the other proofs are verified without it.
     ///
     /// ```no_run
     /// # fn main() -> ragaudit_groth16::Result<()> {
@@ -443,7 +443,7 @@ impl VerifyingKey {
     }
 }
 
-/// 256 bytes to points with every check: canonical, finite, on the curve, B in the subgroup.
+/// Decode 256 bytes to points, with every check: canonical, finite, on the curve, B in the subgroup.
 pub fn decode_proof(bytes: &[u8]) -> Result<Proof> {
     if bytes.len() != PROOF_BYTES {
         return malformed(
@@ -461,7 +461,7 @@ pub fn decode_proof(bytes: &[u8]) -> Result<Proof> {
     })
 }
 
-/// Public inputs, 32 big-endian bytes each, below the group order.
+/// Decode public inputs of 32 big-endian bytes each, which must be below the group order.
 pub fn decode_inputs(bytes: &[u8]) -> Result<Vec<Fr>> {
     if !bytes.len().is_multiple_of(32) {
         return malformed(

@@ -1,4 +1,5 @@
-//! How long the values of a circuit's wires can be, from its constraints alone: what a sum over secret values may depend on.
+//! The maximum lengths of the values of a circuit's wires. They follow from the public constraints, so the steps of a sum
+//! over secret values may depend on them.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,24 +10,25 @@ use crate::error::Result;
 use crate::file_cache::FileCache;
 use crate::r1cs::{Matrix, R1cs};
 
-/// Bits of a value that nothing bounds: values beyond half of the group order count by their negative.
+/// Bits of a value without a bound. A value above half of the group order counts as the magnitude of its negative.
 pub const WHOLE: u8 = 253;
-/// Magnitudes from here on are no bounds: far below half of the group order, so that no sum of two wraps around.
+/// The limit of bounds: larger magnitudes count as unbounded. It is far below half of the group order, so no sum of two
+/// bounds wraps around.
 const LIMIT: f64 = 1.0e60;
-/// Passes over the constraints, each of which knows what the passes before it found.
+/// Passes over the constraints. Each pass uses the bounds of the earlier passes.
 const PASSES: usize = 8;
 
-/// For each wire the bits of its magnitude, 1 to [`WHOLE`], whatever satisfies the constraints. A witness that does not
-/// satisfy them may have longer values.
+/// For each wire the maximum bits of its magnitude, 1 to [`WHOLE`], over all witnesses that satisfy the constraints. Other
+/// witnesses may have longer values.
 pub struct Widths(pub Vec<u8>);
 
 impl Widths {
-    /// Of values that nothing is known of.
+    /// The widths of values without known bounds.
     pub fn whole(wires: usize) -> Self {
         Self(vec![WHOLE; wires])
     }
 
-    /// Of a constraint system.
+    /// The widths of a constraint system's wires.
     pub fn of(system: &R1cs) -> Self {
         let mut bounds = Bounds {
             system,
@@ -46,14 +48,14 @@ impl Widths {
         Self(bounds.known.iter().map(|bound| bits(*bound)).collect())
     }
 
-    /// Those of a file, which are kept for the next proof of the same circuit.
+    /// The widths of a file's constraint system. A cache stores them for the next proof of the same circuit.
     pub fn read(path: &Path) -> Result<Arc<Self>> {
         static CACHE: FileCache<Widths> = FileCache::new(4);
         CACHE.read(path, || Ok(Self::of(&R1cs::read(path)?)))
     }
 }
 
-/// Bits of integers up to a bound, one more where the bound itself is not exact.
+/// Bits of integers up to a bound, plus one if the bound is not exact.
 fn bits(bound: f64) -> u8 {
     if bound >= LIMIT {
         return WHOLE;
@@ -66,9 +68,9 @@ fn bits(bound: f64) -> u8 {
 
 struct Bounds<'s> {
     system: &'s R1cs,
-    /// The largest magnitude of each wire, infinite where none is known.
+    /// The largest magnitude of each wire; infinite if no bound is known.
     known: Vec<f64>,
-    /// Of the coefficients, as far as they were asked for.
+    /// The inverses of coefficients, each computed at its first use.
     inverses: Vec<Option<Fr>>,
 }
 
@@ -90,14 +92,14 @@ impl<'s> Bounds<'s> {
         self.known[wire as usize]
     }
 
-    /// The one place of a row whose wire has no bound yet.
+    /// The only place of a row with a wire that has no bound yet.
     fn open(&self, row: Row<'s>) -> Option<usize> {
         let mut open = (0..row.len()).filter(|i| self.bound(row[*i].0) >= LIMIT);
         let first = open.next()?;
         open.next().is_none().then_some(first)
     }
 
-    /// The largest magnitude of a row's sum times `scale`, one place left out.
+    /// The largest magnitude of a row's sum times `scale`, without the place `without`.
     fn sum(&self, row: Row<'s>, scale: Fr, without: Option<usize>) -> f64 {
         let mut total = 0.0;
         for (i, (wire, k)) in row.iter().enumerate() {
@@ -113,7 +115,7 @@ impl<'s> Bounds<'s> {
         total
     }
 
-    /// A bound for a wire that the constraint gives one. True if it does.
+    /// Derive a bound for a wire from a constraint. Returns whether there is a new bound.
     fn learn(&mut self, row: usize) -> bool {
         let of = |matrix: &'s Matrix| matrix.row(row);
         let (a, b, c) = (of(&self.system.a), of(&self.system.b), of(&self.system.c));
@@ -130,7 +132,7 @@ impl<'s> Bounds<'s> {
         }
     }
 
-    /// A B = C, where C has one wire without a bound, and A and B have none.
+    /// The bound from A B = C if C has one wire without a bound, and A and B have no such wire.
     fn of_product(&mut self, a: Row<'s>, b: Row<'s>, c: Row<'s>) -> Option<(u32, f64)> {
         let at = self.open(c)?;
         if a.iter()
@@ -141,14 +143,15 @@ impl<'s> Bounds<'s> {
         }
         let (wire, k) = c[at];
         let scale = self.inverse(k)?;
-        // The scale belongs to either factor: the one whose coefficients it makes small.
+        // The scale can multiply either factor; it multiplies the factor with coefficients that it makes small.
         let one = Fr::ONE;
         let left = self.sum(a, scale, None) * self.sum(b, one, None);
         let right = self.sum(a, one, None) * self.sum(b, scale, None);
         Some((wire, left.min(right) + self.sum(c, scale, Some(at))))
     }
 
-    /// A B = 0, where B is a multiple of A and a constant: A, of whose wires one has no bound, has one of two values.
+    /// The bound from A B = 0 if B is a multiple of A plus a constant: A has one of two values, and one of its wires has no
+    /// bound yet.
     fn of_two_roots(&mut self, a: Row<'s>, b: Row<'s>) -> Option<(u32, f64)> {
         let at = self.open(a)?;
         let (wire, k) = a[at];
@@ -172,7 +175,7 @@ impl<'s> Bounds<'s> {
         if left.len() != right.len() || !left.iter().zip(&right).all(alike) {
             return None;
         }
-        // B = ratio A + rest, which is 0 where A is -rest / ratio.
+        // B = ratio A + rest is 0 if A is -rest / ratio.
         let rest = of_b - ratio * of_a;
         let inverse = self.inverse(own)?;
         let other = -rest * inverse * self.coefficient(k);
@@ -184,7 +187,7 @@ impl<'s> Bounds<'s> {
     }
 }
 
-/// |x| for the representative of x that is nearest to 0.
+/// |x| for the representative of x nearest to 0.
 fn magnitude(x: Fr) -> f64 {
     let float = |x: Fr| {
         let words = x.into_bigint().0;
@@ -238,12 +241,12 @@ mod tests {
         let [one, two] = [bit(1), bit(2)];
         let bits: [Constraint; 2] = [[&one[0][..1], &one[1], &[]], [&two[1], &two[0][..1], &[]]];
         assert_eq!(widths(4, &bits), [1, 1, 1, WHOLE]);
-        // The product is at most 7 2, and the sum 1 + 2 + 5 14. Last comes first, so that one pass does not do.
+        // The product is at most 7 2, and the sum 1 + 2 + 5 14. The order of constraints is reversed, so one pass is too few.
         let product: Constraint = [&[(1, 3), (2, -4)], &[(2, 2)], &[(3, -1)]];
         let sum: Constraint = [&[], &[], &[(1, 1), (2, 2), (3, -5), (4, -1)]];
         let all = [sum, product, bits[1], bits[0]];
         assert_eq!(widths(5, &all), [1, 1, 1, 4, 7]);
-        // 4 w1 + 8 w2 - 4 w3 is 0 or 8, so that w3 is at most 1 + 2 + 2; nothing follows where the factors differ.
+        // 4 w1 + 8 w2 - 4 w3 is 0 or 8, so w3 is at most 1 + 2 + 2. If the factors differ, no bound follows.
         let a: &[_] = &[(3, -4), (1, 4), (2, 8)];
         let root: Constraint = [a, &[(3, -4), (1, 4), (2, 8), (0, -8)], &[]];
         assert_eq!(widths(4, &[bits[0], bits[1], root]), [1, 1, 1, 3]);

@@ -128,7 +128,7 @@ impl KeyFile {
         read_points(&self.file, section, 0, count, &format!("section {id}"))
     }
 
-    /// All points of a section, in the form in which sums are made.
+    /// All points of a section, in the form that sums use.
     pub fn plain_points<P: Group>(&self, id: u32) -> Result<Vec<Point<P::BaseField>>> {
         let section = self.file.section(id)?;
         let count = (section.size / P::POINT as u64) as usize;
@@ -160,7 +160,7 @@ pub struct Contribution {
 }
 
 impl Contribution {
-    /// What a contributor publishes, and finds again in every later key (snarkjs: the contribution hash).
+    /// The digest that a contributor publishes and that every later key contains (snarkjs: the contribution hash).
     pub fn digest(&self) -> Digest {
         let mut hasher = Blake2b::default();
         hash_contribution(&mut hasher, &self.delta_after, &self.key, &self.transcript);
@@ -369,7 +369,7 @@ impl Key {
         Ok(key)
     }
 
-    /// What snarkjs calls the circuit hash: the key with H in monomial form.
+    /// The circuit hash of snarkjs: the digest of the key with H in monomial form.
     fn hash(&self, vanishing: &[G1Affine]) -> Digest {
         let h = &self.header;
         let mut hasher = Blake2b::default();
@@ -417,7 +417,7 @@ impl Key {
         })
     }
 
-    /// End the ceremony with a public value that nobody could choose: as a contribution, but without a secret.
+    /// End the ceremony with a public random value: a contribution without a secret.
     pub fn apply_beacon(&mut self, name: &str, beacon: Beacon) {
         let ([secret], [base]) = beacon.draw();
         let parameters = Parameters {
@@ -433,7 +433,7 @@ impl Key {
         self.h = chain.multiply(&self.h);
     }
 
-    /// The hash that the next contribution answers, before its own points.
+    /// The hash that the next contribution continues with its own points.
     pub(crate) fn transcript(&self, contributions: &[Contribution]) -> Blake2b {
         let mut transcript = Blake2b::default();
         transcript.update(&self.circuit_hash);
@@ -623,7 +623,7 @@ pub fn new(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
     Key::initial(&R1cs::read(r1cs)?, &PowersOfTau::open(ptau)?)?.write(zkey)
 }
 
-/// Add a contribution to a key; its hash.
+/// Add a contribution to a key, and return the contribution's hash.
 pub fn contribute(old: &Path, new: &Path, name: &str) -> Result<Digest> {
     let mut key = Key::read(old)?;
     key.contribute(name)?;
@@ -631,7 +631,7 @@ pub fn contribute(old: &Path, new: &Path, name: &str) -> Result<Digest> {
     Ok(key.contributions[key.contributions.len() - 1].digest())
 }
 
-/// Add a public value to a key; the record's hash.
+/// Add a public random value to a key, and return the record's hash.
 pub fn apply_beacon(old: &Path, new: &Path, name: &str, beacon: Beacon) -> Result<Digest> {
     if !BEACON_EXPONENTS.contains(&beacon.exponent) {
         let expected = format!(
@@ -661,8 +661,8 @@ pub fn setup(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
     key.write(zkey)
 }
 
-/// A key whose secrets all come from this process, with one contribution; its powers of tau if `ptau` is given.
-/// It takes a tenth of the time of `setup`, and proves the same; for development and demonstration only.
+/// Write a key with one contribution and with secrets that all come from this process, and its powers of tau if `ptau` is
+/// given. The function takes a tenth of the time of `setup`, and the key is only for development and demonstration.
 pub fn setup_one_party(r1cs: &Path, zkey: &Path, ptau: Option<&Path>) -> Result<()> {
     Key::one_party(&R1cs::read(r1cs)?, ptau)?.write(zkey)
 }

@@ -1,4 +1,4 @@
-//! What a circuit's code computes, as operations without branches: each on what came before it.
+//! The computation of a circuit's code as operations without branches. Each operation uses earlier values.
 use std::collections::HashMap;
 
 use ark_bn254::Fr;
@@ -9,7 +9,7 @@ use super::Untraceable;
 
 pub type Id = u32;
 
-/// What is known when the circuit is compiled, or what a node computes.
+/// A value that is known when the circuit is compiled, or the value of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     Known(Fr),
@@ -44,9 +44,9 @@ pub enum Binary {
 /// A node's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The number `a` of all inputs.
+    /// The input with number `a`.
     Input,
-    /// The number `a` of all constants.
+    /// The constant with number `a`.
     Constant,
     Add,
     Sub,
@@ -54,7 +54,7 @@ pub enum Op {
     Div,
     IntDiv,
     Mod,
-    /// Shifted to the left by `from`.
+    /// The value shifted to the left by `from`.
     Shl,
     Shr,
     And,
@@ -79,7 +79,7 @@ pub struct Node {
     pub boolean: bool,
 }
 
-/// What has to be true of a node, once all nodes before number `at` are computed.
+/// A condition on a node, which is checked after the computation of all nodes before number `at`.
 pub struct Check {
     pub at: usize,
     pub node: Id,
@@ -91,12 +91,12 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     pub constants: Vec<Fr>,
     pub checks: Vec<Check>,
-    /// Nodes that there may be, and checks.
+    /// The maximum number of nodes, and of checks.
     maximum: usize,
     known: HashMap<Fr, Id>,
-    /// Nodes by a digest of their content, the last one for each: circom computes the same again soon or never.
+    /// The latest node for each digest of a node's content. circom repeats a computation soon or never.
     recent: Vec<Id>,
-    /// The conditions of the branches that are being followed, each with what it is there.
+    /// The conditions of the current branches, each with its value there.
     path: Vec<(Id, bool)>,
 }
 
@@ -157,7 +157,7 @@ impl Graph {
         Ok(id)
     }
 
-    /// Whether there may be one more than so many.
+    /// An error unless `count` is below the maximum.
     fn room(&self, count: usize) -> Result<(), Untraceable> {
         match count < self.maximum {
             true => Ok(()),
@@ -220,7 +220,7 @@ impl Graph {
         }
     }
 
-    /// 1 for values other than 0.
+    /// 1 if the value is not 0, else 0.
     pub fn truth(&mut self, value: Value) -> Result<Value, Untraceable> {
         if self.is_boolean(value) {
             return Ok(value);
@@ -256,7 +256,7 @@ impl Graph {
         self.path.pop();
     }
 
-    /// A value must be other than 0 where the branches that are being followed are taken.
+    /// Add the check that a value is not 0 whenever the current branches are taken.
     pub fn check(&mut self, value: Value) -> Result<(), Untraceable> {
         let mut value = self.truth(value)?;
         for i in (0..self.path.len()).rev() {
@@ -398,7 +398,7 @@ impl Graph {
         }
     }
 
-    /// Whether y is x - 1 for a boolean x: circom's check that a digit is one, which cannot fail.
+    /// Whether y is x - 1 for a boolean x: circom's check that a value is a binary digit, which cannot fail.
     fn is_digit_check(&self, x: Value, y: Value) -> bool {
         let less_one = |x: Value, y: Value| {
             let (Value::Node(x), Value::Node(y)) = (x, y) else {
@@ -495,7 +495,7 @@ impl Graph {
         self.shifted(Op::Shr, id, by, 0)
     }
 
-    /// The lowest digits of x, or x and any other mask.
+    /// The bitwise conjunction of x and a mask: the lowest digits of x for some masks.
     fn masked(&mut self, x: Value, mask: Number) -> Result<Value, Untraceable> {
         let Value::Node(id) = x else {
             return self.binary(Binary::And, x, Value::Known(field(mask)));

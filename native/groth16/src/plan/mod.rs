@@ -1,9 +1,9 @@
-//! Witnesses without circom's runtime: a plan says for every wire how its value follows from the inputs.
+//! Witnesses without circom's runtime. A plan computes the value of every wire from the inputs.
 //!
-//! A plan is made once a circuit, from the code that circom itself wrote to compute witnesses ([`trace`]), so there is no
-//! second description of a circuit to be kept in step with its sources. What is left of that code is a list of operations
-//! without branches and addresses ([`graph`], [`program`]): a fixed number of steps whatever the inputs are. circom's
-//! assertions are among them. Code whose loops or addresses depend on the inputs has no plan.
+//! The crate derives the plan of a circuit once, from the code that circom generates for witnesses ([`trace`]). The circuit
+//! therefore has no second description. The plan is a list of operations without branches and addresses ([`graph`],
+//! [`program`]), so the number of steps is the same for all inputs. The operations include circom's assertions. Code with
+//! loops or addresses that depend on the inputs has no plan.
 mod graph;
 mod numbers;
 mod program;
@@ -27,22 +27,22 @@ impl Untraceable {
     }
 }
 
-/// What a circuit's code may take while its plan is made. Code beyond them has no plan, whatever it would have computed.
+/// The limits of a circuit's code while its plan is derived. Code that exceeds a limit has no plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Instructions that are followed, words that calls and branches keep, and cells that are copied.
+    /// The number of followed instructions, of words that calls and branches store, and of copied cells.
     pub steps: u64,
     /// Pages of 64 KiB of the code's memory.
     pub pages: usize,
-    /// Operations, inputs and constants; of checks and of wires there may be as many each.
+    /// The number of operations, inputs and constants; also the maximum number of checks, and of wires.
     pub nodes: usize,
-    /// Writes that open branches may have to take back.
+    /// The number of writes that open branches may have to undo.
     pub writes: usize,
 }
 
 impl Limits {
-    /// Some twenty times what the largest circuit here takes, of 256 documents and three gains: 217 million steps, 430
-    /// pages and 3.65 million nodes. Code that never ends is given up after minutes; what it takes is some gigabytes.
+    /// About twenty times the needs of the largest circuit here (256 documents and three gains: 217 million steps, 430 pages
+    /// and 3.65 million nodes). Code that never ends stops after minutes and uses some gigabytes.
     pub const WIDE: Self = Self {
         steps: 1 << 32,
         pages: 1 << 14,
@@ -51,15 +51,15 @@ impl Limits {
     };
 }
 
-/// What a circuit's code computes.
+/// The computation of a circuit's code.
 struct Traced {
-    /// The inputs: the hash of a name, and how many values it has.
+    /// The inputs: the hash of each name, and the number of its values.
     inputs: Vec<(u64, u32)>,
     graph: graph::Graph,
     wires: Vec<graph::Id>,
 }
 
-/// The plan of a circuit whose code is `module`, or why there is none within the limits.
+/// The plan of a circuit with the code `module`, or the reason why it has none within the limits.
 pub fn plan(module: &[u8], limits: &Limits) -> Result<std::result::Result<Plan, Untraceable>> {
     let module = wasm::Module::parse(module, limits.pages)?;
     Ok(trace::trace(&module, limits).map(|traced| program::compile(&traced)))

@@ -1,4 +1,4 @@
-//! circom's operators on the integers that stand for field elements, 0 to r - 1.
+//! circom's operators on the integers 0 to r - 1 that represent field elements.
 use std::cmp::Ordering;
 
 use ark_bn254::Fr;
@@ -6,7 +6,7 @@ use ark_ff::{BigInt, BigInteger, PrimeField};
 
 pub type Number = BigInt<4>;
 
-/// Bits of the largest field element: values of the bitwise operators are cut to these, and reduced once.
+/// Bits of the largest field element. Results of the bitwise operators are truncated to them and reduced once.
 pub const BITS: u32 = 254;
 
 pub const ZERO: Number = BigInt([0; 4]);
@@ -16,7 +16,7 @@ pub fn word(value: u64) -> Number {
     BigInt([value, 0, 0, 0])
 }
 
-/// What a bitwise operator made: 256 bits, of which the lowest 254 count, less r if they reach it.
+/// The result of a bitwise operator: the lowest 254 of 256 bits, minus r if they are at least r.
 fn adjusted(mut x: Number) -> Number {
     x.0[3] &= u64::MAX >> 2;
     if x >= Fr::MODULUS {
@@ -58,13 +58,13 @@ pub fn digits(x: &Number, from: u32, count: u32) -> u64 {
     (both >> shift) as u64 & (u64::MAX >> (64 - count))
 }
 
-/// The order in which circom compares: those above (r - 1) / 2 are negative.
+/// circom's order of numbers: numbers above (r - 1) / 2 are negative.
 pub fn compare(x: &Number, y: &Number) -> Ordering {
     let negative = |v: &Number| *v > Fr::MODULUS_MINUS_ONE_DIV_TWO;
     negative(y).cmp(&negative(x)).then(x.cmp(y))
 }
 
-/// Quotient and remainder of natural numbers; of a division by zero both are zero.
+/// Quotient and remainder of natural numbers; both are zero for a division by zero.
 pub fn divide(x: &Number, y: &Number) -> (Number, Number) {
     if y.0[1..] == [0; 3] {
         let divisor = u128::from(y.0[0]);

@@ -1,4 +1,4 @@
-//! Plans as steps on registers: made of a graph, written to files and read from them, and run.
+//! Plans as steps on registers. The module compiles them from a graph, writes them to files, reads them and runs them.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::r1cs::Witness;
 const MAGIC: &[u8; 8] = b"ragplan1";
 const STEP: usize = 16;
 
-/// What a step does with registers a and b. A register holds a number, or the Montgomery form of a field element.
+/// The action of a step on registers a and b. A register contains a number, or the Montgomery form of a field element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u8)]
 enum Code {
-    /// On field elements.
+    /// This code and the codes before `Number` work on field elements.
     Add,
     Sub,
     Mul,
     Div,
-    /// A field element's number, and back.
+    /// The number of a field element; the next code is the reverse.
     Number,
     Element,
     /// The field element of a number that is 0 or 1.
     Bit,
-    /// On numbers.
+    /// This code and the codes before `Equal` work on numbers.
     IntDiv,
     Mod,
     Shl,
@@ -44,13 +44,13 @@ enum Code {
     Digits,
     Less,
     LessOrEqual,
-    /// Whether two registers are the same, both of one kind, as a number.
+    /// Whether two registers of the same kind are equal, as a number.
     Equal,
     /// The number in register a is wire b.
     Wire,
-    /// Registers a and b, of one kind, must be the same.
+    /// Check that registers a and b, of the same kind, are equal.
     CheckEqual,
-    /// Register a must not be 0.
+    /// Check that register a is not 0.
     Check,
 }
 
@@ -110,10 +110,10 @@ struct Step {
     count: u8,
 }
 
-/// How the wires of a circuit follow from its inputs. Registers begin with constants, then inputs.
+/// The computation of a circuit's wires from its inputs. The first registers are constants, then inputs.
 #[derive(Debug, PartialEq)]
 pub struct Plan {
-    /// The hash of an input's name, and how many values it has.
+    /// The hash of each input's name, and the number of its values.
     inputs: Vec<(u64, u32)>,
     constants: Vec<Number>,
     registers: u32,
@@ -130,8 +130,8 @@ impl Plan {
         self.wires as usize
     }
 
-    /// The witness for inputs by name, or `None` where they are not the circuit's or an assertion fails: circom's own code
-    /// then says which.
+    /// The witness for inputs by name, or `None` if the circuit has other inputs or an assertion fails. The caller then runs
+    /// circom's own code, which names the assertion.
     pub fn witness(&self, inputs: &[(&str, &[Number])]) -> Option<Witness> {
         if inputs.len() != self.inputs.len() {
             return None;
@@ -147,7 +147,7 @@ impl Plan {
             }
             given.push(values);
         }
-        // A plan's other registers are no more than its steps; those of inputs are known to be there now.
+        // The plan has at most as many other registers as steps, and the inputs have their number of values.
         let mut registers = Zeroizing::new(vec![numbers::ZERO; self.registers as usize]);
         let fixed = self.constants.iter().chain(given.into_iter().flatten());
         for (place, value) in registers.iter_mut().zip(fixed) {
@@ -157,7 +157,7 @@ impl Plan {
         self.run(&mut registers, &mut witness.0).then_some(witness)
     }
 
-    /// Take all steps, and say whether all checks hold.
+    /// Run all steps. Returns whether all checks hold.
     fn run(&self, registers: &mut [Number], wires: &mut [Number]) -> bool {
         let field = Fr::new_unchecked;
         let mut holds = true;
@@ -239,7 +239,7 @@ impl Plan {
         out
     }
 
-    /// Read what [`Plan::to_bytes`] wrote; every register, wire and operation is checked, so that no step can fail.
+    /// Read the bytes of [`Plan::to_bytes`]. The function checks every register, wire and operation, so no step can fail.
     pub fn parse(data: &[u8], place: &str) -> Result<Self> {
         let mut cursor = Cursor::new(data, place.to_owned());
         if cursor.take(8)? != MAGIC {
@@ -309,7 +309,7 @@ impl Plan {
         })
     }
 
-    /// The plan in a file, which is kept for the next proof of the same circuit.
+    /// The plan in a file. A cache stores it for the next proof of the same circuit.
     pub fn read(path: &Path) -> Result<Arc<Self>> {
         static CACHE: FileCache<Plan> = FileCache::new(2);
         CACHE.read(path, || {
@@ -320,7 +320,7 @@ impl Plan {
 }
 
 impl Step {
-    /// Why the step cannot be taken with so many registers, of which the first `fixed` are constants and inputs.
+    /// The reason why the step is invalid for `registers` registers, where the first `fixed` are constants and inputs.
     fn fault(&self, registers: u32, fixed: u64, set: &mut [bool]) -> Option<&'static str> {
         if self.a >= registers || self.code.takes_two() && self.b >= registers {
             return Some("a step reads a register that is not there");
@@ -343,7 +343,7 @@ impl Step {
     }
 }
 
-/// What circom knows an input's name by.
+/// circom's hash of an input's name.
 pub(super) fn fnv(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -352,12 +352,12 @@ pub(super) fn fnv(name: &str) -> u64 {
 
 const NONE: u32 = u32::MAX;
 
-/// Steps on registers that are each written once; numbered constants first, then inputs.
+/// Steps on registers that are each written once. The numbers of constants come first, then the numbers of inputs.
 struct Compiler<'g> {
     graph: &'g Graph,
     constants: Vec<Number>,
-    /// Where each node's value is as a field element and as a number, if it is anywhere yet. Registers of constants count
-    /// from 0 and all others from `NONE / 2`, since the number of constants is known at the end only.
+    /// The registers of each node's value as a field element and as a number, if they exist. The numbers of constants' registers
+    /// start at 0 and all other numbers at `NONE / 2`, because the number of constants is known only at the end.
     elements: Vec<u32>,
     numbers: Vec<u32>,
     next: u32,
@@ -411,7 +411,7 @@ pub(super) fn compile(traced: &Traced) -> Plan {
     }
 }
 
-/// Which nodes wires and checks follow from. The equation of a check is no node of its own.
+/// The nodes that wires and checks depend on. The equation of a check is no separate node.
 fn needed(traced: &Traced) -> Vec<bool> {
     let nodes = &traced.graph.nodes;
     let mut needed = vec![false; nodes.len()];
@@ -505,7 +505,7 @@ impl Compiler<'_> {
         register
     }
 
-    /// Two nodes' registers of one kind: numbers if they are there as such.
+    /// Registers of the same kind for two nodes: numbers if both nodes have a register with a number.
     fn alike(&mut self, a: Id, b: Id) -> (u32, u32) {
         let numbers = [a, b].iter().all(|id| {
             self.numbers[*id as usize] != NONE || self.graph.nodes[*id as usize].op == Op::Constant
@@ -581,7 +581,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The same steps with registers that are used again once nothing reads them any more, and how many these are.
+/// The same steps with reuse of registers after their last read, and the number of registers.
 fn allocated(mut steps: Vec<Step>, constants: u32, inputs: u32) -> (u32, Vec<Step>) {
     let place = |register: u32| (register - OTHERS - inputs) as usize;
     let temporary = |register: u32| register != NONE && register >= OTHERS + inputs;

@@ -9,7 +9,7 @@ use super::trace::trace;
 use super::wasm::{self, Function, Ins, Module};
 use super::{plan, Limits, Plan, Traced};
 
-/// The numbers that operators treat apart, and random ones.
+/// Numbers that operators treat specially, and random numbers.
 fn samples() -> Vec<Number> {
     let mut rng = test_rng();
     let mut minus_one = Fr::MODULUS;
@@ -146,7 +146,7 @@ fn a_digit_times_itself_less_one_is_nothing_to_check() {
     assert_ne!(product, Value::Known(Fr::from(0u64)));
 }
 
-/// A file that was cut or changed is refused, or is another plan that runs: no step reads or writes where nothing is.
+/// A truncated or changed file is refused, or is another valid plan: no step accesses a missing register.
 #[test]
 fn files_are_read_strictly() {
     let plan = small();
@@ -178,7 +178,7 @@ fn what_is_no_module_is_refused() {
     assert!(empty.to_string().contains("no function"));
 }
 
-/// A plan of a few bytes that says its input has 2^32 - 1 values takes no room for them.
+/// A plan of a few bytes that states 2^32 - 1 values of an input allocates no memory for them.
 #[test]
 fn registers_take_no_room_before_the_inputs_are_there() {
     let maximum = u32::MAX;
@@ -200,7 +200,7 @@ const LIMITS: Limits = Limits {
     nodes: 100,
     writes: 10,
 };
-/// Where the input's cell is, and that of 1.
+/// The addresses of the input's cell and of the cell with 1.
 const OWN: i32 = 8192;
 const ONE: i32 = 8256;
 const COPY: u32 = 0;
@@ -208,8 +208,8 @@ const COPY_MANY: u32 = 1;
 const IS_TRUE: u32 = 2;
 const INIT: u32 = 7;
 
-/// What circom's modules have, with one input `a`, which is the only wire but the first, and with code for `init` and for
-/// what follows once the input is set.
+/// A module like circom's with one input `a`, which is the only wire except the first, with the code `init` and the code
+/// `follows`, which runs after the input is set.
 fn module(init: &[Ins], follows: &[Ins]) -> Module {
     let function = |name: &str, parameters, results, code: &[Ins]| Function {
         name: name.into(),
@@ -253,7 +253,7 @@ fn module(init: &[Ins], follows: &[Ins]) -> Module {
     Module::new(functions, Vec::new(), memory)
 }
 
-/// Why such code has no plan, or nothing.
+/// The reason why such code has no plan, or an empty text.
 fn refused(init: &[Ins], follows: &[Ins], limits: &Limits) -> String {
     let traced = trace(&module(init, follows), limits);
     traced.map_or_else(|reason| reason.to_string(), |_| String::new())
@@ -283,7 +283,7 @@ fn code_that_never_ends_has_no_plan() {
     }
 }
 
-/// A loop has all the steps that are allowed, and one turn more is refused.
+/// A loop that uses all allowed steps passes, and one more iteration is refused.
 #[test]
 fn steps_are_counted_one_by_one() {
     let within = |count, steps| refused(&counted(count), &[], &Limits { steps, ..LIMITS });
@@ -294,7 +294,7 @@ fn steps_are_counted_one_by_one() {
     assert_eq!(within(101, long), reason);
 }
 
-/// One instruction copies as many cells as it is told.
+/// One instruction can copy any number of cells, and each cell counts.
 #[test]
 fn cells_that_are_copied_at_once_are_counted() {
     let copy = |count| [0, 0, count].map(Ins::Const);
@@ -317,7 +317,7 @@ fn memory_stacks_and_branches_have_limits() {
     assert!(pushing.contains("stack is too large"));
     let calling = actual(&[Ins::Const(0), Ins::Call(INIT)], &[]);
     assert!(calling.contains("calls are nested too deeply"));
-    // Branches on whether the input is 0, within each other, with so many writes each.
+    // Nested branches on whether the input is 0, with `writes` writes each.
     let branches = |count: usize, writes: usize| {
         let store = [Ins::Const(ONE + 64), Ins::Const(0), Ins::Store(0)];
         let end = 3 + 3 * count as u32 * (1 + writes as u32);
@@ -335,7 +335,7 @@ fn memory_stacks_and_branches_have_limits() {
         actual(&[], &branches(201, 0)).contains("branches that depend on the inputs are nested")
     );
     let few = |nodes| refused(&[], &branches(1, 0), &Limits { nodes, ..LIMITS });
-    // The input, the wire that is 1, 0, and whether the one is the other, or not.
+    // Five nodes: the input, the wire that is 1, 0, the comparison, and its negation.
     assert_eq!(few(5), "");
     assert!(few(4).contains("more than 4 operations"));
     let one = Limits { nodes: 1, ..LIMITS };
@@ -343,7 +343,7 @@ fn memory_stacks_and_branches_have_limits() {
     assert!(few(0).contains("1 values of inputs"));
 }
 
-/// A cell of a module's own that says it is of a node.
+/// A module can write a cell that claims to contain a node.
 #[test]
 fn cells_of_nodes_that_are_not_there_are_refused() {
     for (kind, node) in [(0x20, 1), (0x20, 100), (0x10, 0)] {
@@ -357,7 +357,7 @@ fn cells_of_nodes_that_are_not_there_are_refused() {
     }
 }
 
-/// A module's first bytes: the memory's section alone.
+/// The first bytes of a module, with only the section of the memory.
 #[test]
 fn memory_is_limited_before_it_is_taken() {
     let file = |pages: u8| [&b"\0asm\x01\0\0\0"[..], &[5, 3, 1, 0, pages]].concat();

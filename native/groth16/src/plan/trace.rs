@@ -1,8 +1,8 @@
-//! Runs circom's code once with inputs that have no values, and writes down what it computes.
+//! Runs circom's code once with inputs that have no values, and records the computation.
 //!
-//! Everything that does not depend on the inputs is computed: loops, addresses, parameters, constants. Where a branch does
-//! depend on them, both sides are followed, and each cell of memory that they leave different is a choice. A failed
-//! assertion ends the code with an error; here it is a check, and the code goes on.
+//! The tracer computes everything that does not depend on the inputs: loops, addresses, parameters, constants. If a branch
+//! depends on the inputs, the tracer follows both sides, and each memory cell that the sides leave different becomes a
+//! choice. A failed assertion would end the code with an error; in the trace it is a check, and the code continues.
 //!
 //! A field element has a cell of 40 bytes: a word, a kind, and 32 bytes. circom's kinds are words (0), integers (0x80) and
 //! Montgomery forms (0xc0); [`NODE`] is one of ours, whose word is a node's number.
@@ -17,16 +17,16 @@ use super::{Limits, Traced, Untraceable};
 use crate::field::limbs;
 
 const CELL: usize = 40;
-/// The byte of a cell that has its kind.
+/// The offset of the byte with a cell's kind.
 const KIND: usize = 7;
 const LONG: u8 = 0x80;
 const MONTGOMERY: u8 = 0x40;
 const NODE: u8 = 0x20;
-/// Calls, and branches that depend on the inputs, within each other.
+/// The maximum depth of nested calls and of nested branches that depend on the inputs.
 const DEPTH: usize = 200;
-/// Words on a function's stack, of which circom's code needs a handful.
+/// The maximum number of words on a function's stack; circom's code needs a few.
 const MAX_WORDS: usize = 1 << 12;
-/// Entries of the table of inputs by their names' hashes, 16 bytes each, which begins behind the shared cell's words.
+/// Entries of the table of inputs by their names' hashes, 16 bytes each, which follows the words of the shared cell.
 const INPUTS: usize = 256;
 const SHARED_WORDS: usize = 40;
 const SHARED_HEAD: usize = 8;
@@ -47,11 +47,11 @@ enum Word {
         node: Id,
         negated: bool,
     },
-    /// Two branches left it different.
+    /// Two branches left different values in the word.
     Lost,
 }
 
-/// What a function does that is not followed.
+/// The effect of a function that the tracer does not follow.
 #[derive(Clone, Copy)]
 enum Known {
     Binary(Binary),
@@ -64,7 +64,7 @@ enum Known {
     Invert,
     Complement,
     Not,
-    /// Changes a cell's form and not its value, or clears one that is written next.
+    /// Changes the form of a cell and not its value, or clears a cell that is written next.
     Nothing,
     Message,
 }
@@ -107,7 +107,7 @@ fn known(name: &str) -> Option<Known> {
     })
 }
 
-/// Bytes that a branch wrote over.
+/// The bytes that a branch overwrote.
 struct Written {
     at: usize,
     size: usize,
@@ -157,7 +157,7 @@ impl Frame<'_> {
     }
 }
 
-/// How code ended: at the end of what was to be run, or by a return.
+/// The end of a run: the end of the code to run, or a return.
 enum End {
     Reached,
     Returned(Option<Word>),
@@ -168,13 +168,13 @@ struct Tracer<'m> {
     known: Vec<Option<Known>>,
     memory: Vec<u8>,
     graph: Graph,
-    /// For each branch that is being followed, what it wrote over.
+    /// The bytes that each current branch overwrote.
     branches: Vec<Vec<Written>>,
-    /// How many writes these are.
+    /// The number of these writes.
     writes: usize,
     depth: usize,
     limits: &'m Limits,
-    /// Steps that have been taken.
+    /// The number of executed steps.
     steps: u64,
     set_input: u32,
     print_error: u32,
@@ -242,7 +242,7 @@ pub fn trace(module: &Module, limits: &Limits) -> Outcome<Traced> {
 }
 
 impl<'m> Tracer<'m> {
-    /// Count steps, which end with those that are allowed: whether code would end by itself cannot be told.
+    /// Count steps, and stop at the limit, because the tracer cannot decide whether code ends.
     #[inline(always)]
     fn spend(&mut self, steps: usize) -> Outcome<()> {
         self.steps += steps as u64;
@@ -287,7 +287,7 @@ impl<'m> Tracer<'m> {
         }
     }
 
-    /// Write over at most a cell's bytes.
+    /// Write at most the bytes of one cell.
     fn store(&mut self, at: usize, bytes: &[u8]) -> Outcome<()> {
         let size = bytes.len();
         let Some(place) = self.memory.get_mut(at..at + size) else {
@@ -306,7 +306,7 @@ impl<'m> Tracer<'m> {
         Ok(())
     }
 
-    /// The value of a cell that holds a word.
+    /// The value of a cell with a word.
     fn short(&self, at: usize) -> Outcome<Option<i32>> {
         let head = self.bytes(at, 8)?;
         let word = i32::from_le_bytes(head[..4].try_into().expect("4 bytes"));
@@ -317,7 +317,7 @@ impl<'m> Tracer<'m> {
         self.value(self.bytes(at, CELL)?)
     }
 
-    /// The value of a cell's bytes. Those of a node may be the module's own, and are not trusted.
+    /// The value of a cell's bytes. A cell with a node may come from the module itself, so its number is checked.
     fn value(&self, cell: &[u8]) -> Outcome<Value> {
         let value = value(cell)?;
         if let Value::Node(id) = value {
@@ -533,7 +533,7 @@ impl<'m> Tracer<'m> {
             return no("branches that depend on the inputs are nested too deeply");
         }
         self.spend(2 * frame.locals.len())?;
-        // The jump over the other side belongs to neither.
+        // The jump over the other side belongs to neither side.
         let then_end = if otherwise == end { end } else { otherwise - 1 };
         let before = (frame.locals.clone(), frame.stack.len());
         let mut sides = Vec::new();
@@ -579,7 +579,7 @@ impl<'m> Tracer<'m> {
         Ok(())
     }
 
-    /// Take back what a branch wrote, and say what it was.
+    /// Undo the writes of a branch, and return the written bytes.
     fn undone(&mut self, written: &[Written]) -> Outcome<HashMap<(usize, usize), Vec<u8>>> {
         let mut left = HashMap::new();
         for w in written {
@@ -604,7 +604,7 @@ impl<'m> Tracer<'m> {
             frame.stack.extend(result);
             return Ok(());
         };
-        // circom's own code for setting an input asks whether it is short, to keep it so.
+        // circom's code for setting an input tests whether the value is short, to store it in short form.
         let setting = frame.function == self.set_input;
         match known {
             Known::Message => {
@@ -702,7 +702,7 @@ impl<'m> Tracer<'m> {
     }
 }
 
-/// A jump's target, which must not lead out of the code that is being run.
+/// The target of a jump, which must be inside the code to run.
 fn inside(target: u32, from: usize, to: usize) -> Outcome<usize> {
     let target = target as usize;
     if (from..=to).contains(&target) {
@@ -712,7 +712,7 @@ fn inside(target: u32, from: usize, to: usize) -> Outcome<usize> {
     }
 }
 
-/// What a cell's bytes say.
+/// The value in a cell's bytes.
 fn value(cell: &[u8]) -> Outcome<Value> {
     let word = u32::from_le_bytes(cell[..4].try_into().expect("4 bytes"));
     let kind = cell[KIND];
@@ -733,7 +733,7 @@ fn value(cell: &[u8]) -> Outcome<Value> {
     Ok(Value::Known(Fr::from(word as i32)))
 }
 
-/// What circom's `Fr_toInt` makes of a number: its lowest 32 bits, or less those of its negative.
+/// circom's `Fr_toInt` of a number: its lowest 32 bits, or minus the lowest 32 bits of its negative.
 fn lowest(x: Fr) -> i32 {
     let number = x.into_bigint();
     if number > Fr::MODULUS_MINUS_ONE_DIV_TWO {
@@ -764,7 +764,7 @@ fn computed(op: wasm::Binary, x: i32, y: i32) -> i32 {
     }
 }
 
-/// An operation on words whose result is a word: what loops count with.
+/// An operation on words with a word as its result, as in loop counters.
 fn of_words(op: Binary, x: i32, y: i32) -> Option<i32> {
     let small = |v: i64| i32::try_from(v).ok();
     let (a, b) = (i64::from(x), i64::from(y));

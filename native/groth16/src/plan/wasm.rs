@@ -1,8 +1,8 @@
 //! A reader of the WebAssembly modules that circom writes: the few instructions of their templates and functions, with their
 //! jumps resolved.
 //!
-//! The field's own functions (`Fr_..`) are not read: the tracer knows them by their names in the module's name section.
-//! A function with any other instruction has no code here, and cannot be traced.
+//! The reader skips the functions of the field (`Fr_..`); the tracer identifies them by their names in the module's name
+//! section. A function with any other instruction has no code here, and cannot be traced.
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub enum Ins {
     MemoryGrow,
     Jump(u32),
     JumpIf(u32),
-    /// Where the condition is false, go on at `otherwise`: behind the `else`, or at the end if there is none.
+    /// If the condition is false, continue at `otherwise`: after the `else`, or at the end if there is none.
     If {
         otherwise: u32,
         end: u32,
@@ -60,7 +60,7 @@ pub enum Binary {
     LeU,
 }
 
-/// A function's parameters and results are words; its code is missing where an instruction is not one of ours.
+/// A function's parameters and results are words; its code is missing if the reader does not support an instruction.
 pub struct Function {
     pub name: String,
     pub parameters: usize,
@@ -69,7 +69,7 @@ pub struct Function {
     pub code: Option<Vec<Ins>>,
 }
 
-/// A module as it stands before anything runs.
+/// A module before any code runs.
 pub struct Module {
     pub functions: Vec<Function>,
     /// The functions of the table, for indirect calls.
@@ -79,11 +79,11 @@ pub struct Module {
 }
 
 pub const PAGE: usize = 1 << 16;
-/// Locals of a function, of which circom writes some dozens.
+/// The maximum number of a function's locals; circom uses some dozens.
 const MAX_LOCALS: usize = 1 << 12;
 
 impl Module {
-    /// The number of the function of that name.
+    /// The number of the function with a name.
     pub fn named(&self, name: &str) -> Option<u32> {
         self.names.get(name).copied()
     }
@@ -242,10 +242,10 @@ fn body_of(
     Ok((locals, r.code()?))
 }
 
-/// A block that is open while code is read: where jumps to it go, or which ones wait for its end.
+/// An open block while code is read: the target of jumps to it, or the jumps that wait for its end.
 struct Block {
     start: Option<u32>,
-    /// The `if` that opened it, with whether its `else` has come.
+    /// The `if` that opened the block, and whether its `else` was read.
     branch: Option<(usize, bool)>,
     waiting: Vec<usize>,
 }
@@ -344,7 +344,7 @@ impl<'a> Reader<'a> {
         Ok(names)
     }
 
-    /// A function's instructions to its end, or `None` from the first that is not one of ours.
+    /// The instructions of a function, or `None` if the reader does not support one of them.
     fn code(&mut self) -> Result<Option<Vec<Ins>>> {
         let mut code: Vec<Ins> = Vec::new();
         let mut open = vec![Block {

@@ -23,8 +23,8 @@ impl VerifyingKey {
 
     /// Indices of the proofs that do not verify, ascending.
     ///
-    /// One equation for all: each proof's is raised to a random weight of 128 bits, so that a false one
-    /// survives with probability 2^-128 (Bellare, Garay, Rabin 1998). If it fails, halves are tried.
+    /// One equation covers all proofs: each proof's equation is raised to a random weight of 128 bits, so a false proof
+    /// passes with probability 2^-128 (Bellare, Garay, Rabin 1998). If the equation fails, the function tries halves.
     pub(super) fn wrong(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
         if proofs.len() < 2 {
             return self.alone(proofs, inputs);
@@ -56,7 +56,7 @@ struct Batch<'a> {
     proofs: &'a [Proof],
     inputs: &'a [Vec<Fr>],
     weights: Vec<BigInt<4>>,
-    /// Of (z_i A_i, B_i): they serve every subset.
+    /// The Miller loops of (z_i A_i, B_i), which every subset uses.
     millers: Vec<MillerLoopOutput<Bn254>>,
 }
 
