@@ -15,7 +15,7 @@ use crate::lanes::Lanes;
 /// Values of one task.
 const TASK: usize = 256;
 
-/// The square root of each x that the exponent (p + 1) / 4 gives; none where x is no square.
+/// The square root of each x by the exponent (p + 1) / 4; None if x is no square.
 pub fn square_roots(xs: &[Fq]) -> Vec<Option<Fq>> {
     let mut roots = vec![Fq::ZERO; xs.len()];
     let tasks = roots.par_chunks_mut(TASK).zip(xs.par_chunks(TASK));
@@ -28,7 +28,7 @@ pub fn square_roots(xs: &[Fq]) -> Vec<Option<Fq>> {
 
 /// Bits of a digit of the exponent.
 const DIGIT: usize = 4;
-/// Vectors that go through the exponentiation together.
+/// Vectors in one exponentiation.
 const TOGETHER: usize = 2;
 
 /// x^((p + 1) / 4) for all x, p = 3 mod 4. The exponent is public.
@@ -44,7 +44,7 @@ fn powers<L: Lanes<Fq>>(l: L, xs: &[Fq], out: &mut [Fq]) {
     let digits = (exponent.num_bits() as usize).div_ceil(DIGIT);
     let runs = out.chunks_mut(TOGETHER * L::N);
     for (out, xs) in runs.zip(xs.chunks(TOGETHER * L::N)) {
-        // Loops, not closures given to arrays: those are not always inlined, and then not compiled for the lanes.
+        // Loops instead of closures: the compiler does not inline every closure, and compiles such closures without lanes.
         let mut x = [l.zero(); TOGETHER];
         for (k, x) in x.iter_mut().enumerate() {
             *x = l.load(|i| xs.get(k * L::N + i).unwrap_or(&Fq::ONE));
@@ -84,17 +84,17 @@ fn powers<L: Lanes<Fq>>(l: L, xs: &[Fq], out: &mut [Fq]) {
 /// Additions that share an inversion.
 const BLOCK: usize = 1 << 10;
 
-/// Affine coordinates of a vector of points, below 3 p or as loaded.
+/// Affine coordinates of a vector of points, below 3 p or as loaded by `load`.
 pub(crate) type Points<L> = [<L as Lanes<Fq>>::V; 2];
 
-/// Whether the chord through two points is one: neither is neutral and their x differ.
+/// Whether two points have a chord: neither point is neutral, and their x coordinates differ.
 #[inline(always)]
 fn has_chord(p: &G1Affine, q: &G1Affine) -> bool {
     !p.is_zero() && !q.is_zero() && p.x != q.x
 }
 
-/// `put(to, i, p + q)` for (p, q) = `pair(to, i)` and all i below `count`, the i of a block in no order. A block's
-/// pairs are all read before its first sum is put, and each pair once more before its own sum is.
+/// `put(to, i, p + q)` for (p, q) = `pair(to, i)` and all i below `count`, in any order within a
+/// block. The function reads all pairs of a block before it puts the first sum, and each pair again before its own sum.
 #[inline(always)]
 fn add_lanes<L: Lanes<Fq>, T>(
     l: L,
@@ -111,7 +111,7 @@ fn add_lanes<L: Lanes<Fq>, T>(
     let size = BLOCK.min(count).div_ceil(L::N);
     // Products of the chords' denominators, lane by lane, each before its own vector's.
     let mut before = vec![l.zero(); size];
-    // The lanes that have no chord, or no pair.
+    // The lanes without a chord or without a pair.
     let mut without = vec![0u8; size];
     let mut sums = [[Fq::ZERO; 2]; 8];
     for start in (0..count).step_by(BLOCK) {
@@ -178,8 +178,8 @@ fn operands<L: Lanes<Fq>, T>(
     ]
 }
 
-/// A factor that nobody knows. The time of an inversion depends on what is inverted; a product with this is uniform
-/// whatever the other factor is.
+/// A random factor. The time of an inversion depends on its input, and the product of any input with this factor is
+/// uniform.
 pub(crate) fn blind() -> Fq {
     thread_local! {
         // Keys from the operating system, one pair a thread; a counter under them.
@@ -200,7 +200,7 @@ pub(crate) fn blind() -> Fq {
     })
 }
 
-/// 1 / x for all x by one inversion; none where one is 0.
+/// 1 / x for all x by one inversion; None if one x is 0.
 fn invert_all(xs: &mut [Fq]) -> Option<()> {
     let mut before = Vec::with_capacity(xs.len());
     let blind = blind();
@@ -218,7 +218,7 @@ fn invert_all(xs: &mut [Fq]) -> Option<()> {
     Some(())
 }
 
-/// 1 / x in each lane, with one inversion; none where a lane is 0.
+/// 1 / x in each lane, with one inversion; None if a lane is 0.
 #[inline(always)]
 pub(crate) fn invert<L: Lanes<Fq>>(l: L, x: L::V) -> Option<L::V> {
     let mut lanes = [Fq::ONE; 8];
@@ -292,11 +292,11 @@ pub fn segment_sums(mut points: Vec<G1Affine>, lengths: &[u32]) -> Vec<G1Affine>
     lengths.iter().map(sum).collect()
 }
 
-/// Bits of a digit of the multiples that [`fold`] makes, and how many odd multiples that needs.
+/// Bits of a digit of the multiples in [`fold`], and the number of odd multiples for it.
 const WINDOW: usize = 5;
 const ODD: usize = 1 << (WINDOW - 2);
 
-/// One addition of the chain of a multiple: which odd multiple, of the point or of its image, and with which sign.
+/// One addition in the chain of a multiple: the number of an odd multiple of the point or of its image, and the sign.
 #[derive(Clone, Copy)]
 struct Term {
     multiple: usize,
@@ -304,8 +304,8 @@ struct Term {
     negative: bool,
 }
 
-/// What is added after each doubling to make u P, from the top; u is split along the curve's endomorphism into two
-/// factors of half its length.
+/// The terms that are added after each doubling to compute u P, from the highest digit on. The curve's endomorphism
+/// splits u into two factors of half its length.
 fn chain(u: &Fr) -> Vec<[Option<Term>; 2]> {
     let (first, second) = Config::scalar_decomposition(*u);
     let digits = [first, second].map(|(positive, part)| {
@@ -329,7 +329,7 @@ fn chain(u: &Fr) -> Vec<[Option<Term>; 2]> {
         .collect()
 }
 
-/// low_i + u high_i for all i: one public factor, so that all points are doubled and added to in step.
+/// low_i + u high_i for all i: with one public factor, so all points have the same doublings and additions.
 pub fn fold(low: &[G1Affine], high: &[G1Affine], u: &Fr) -> Vec<G1Affine> {
     let chain = chain(u);
     if chain.is_empty() {
@@ -347,7 +347,7 @@ pub fn fold(low: &[G1Affine], high: &[G1Affine], u: &Fr) -> Vec<G1Affine> {
     out
 }
 
-/// [`fold`] of at most [`TASK`] points; returns the places that the formulas have no answer for.
+/// [`fold`] of at most [`TASK`] points. Returns the places for which the formulas have no result.
 #[inline(always)]
 fn fold_lanes<L: Lanes<Fq>>(
     l: L,
@@ -356,14 +356,14 @@ fn fold_lanes<L: Lanes<Fq>>(
     chain: &[[Option<Term>; 2]],
     out: &mut [G1Affine],
 ) -> Vec<usize> {
-    // Stands for neutral points, whose sums are special, and behind the last point.
+    // Replaces neutral points, which have special sums, and fills the places after the last point.
     const OTHER: G1Affine =
         G1Affine::new_unchecked(ark_bn254::g1::G1_GENERATOR_X, ark_bn254::g1::G1_GENERATOR_Y);
     fn at(points: &[G1Affine], i: usize) -> &G1Affine {
         points.get(i).filter(|p| !p.is_zero()).unwrap_or(&OTHER)
     }
     let vectors = high.len().div_ceil(L::N);
-    // P, 3 P, 5 P, ..; no multiple below 2^WINDOW of a point is another or neutral.
+    // P, 3 P, 5 P, ..; the multiples below 2^WINDOW of a point are distinct and not neutral.
     let mut once = vec![[l.zero(); 2]; vectors];
     for (v, once) in once.iter_mut().enumerate() {
         *once = [
@@ -410,7 +410,7 @@ fn fold_lanes<L: Lanes<Fq>>(
         *out = add(l, sum.expect("a chain starts with a term"), low);
         l.store(out.2, |i, z| zs[first + i] = z);
     }
-    // A sum of equal or opposite points has left z = 0, and so has all that was made of it.
+    // A sum of equal or opposite points has z = 0, and all values computed from it have z = 0.
     let mut special = Vec::new();
     for (i, z) in zs.iter_mut().enumerate() {
         let neutral = i < low.len() && (low[i].is_zero() || high[i].is_zero());
@@ -482,7 +482,7 @@ pub(crate) fn combine<L: Lanes<Fq>>(
     out
 }
 
-/// x / z^2 and y / z^3; z = 0 after a sum that the formulas do not know.
+/// The point (x / z^2, y / z^3); z = 0 after a sum outside of the formulas.
 type Jacobian<L> = (
     <L as Lanes<Fq>>::V,
     <L as Lanes<Fq>>::V,

@@ -1,13 +1,13 @@
 //! Inner products of a packed int4 index with an int4 query: exact, one row a few cache lines.
 //!
 //! Blocks of 64 components take 32 bytes: byte b holds component b in its low nibble and component 32 + b in
-//! its high one, each as v + 8. The kernels multiply unsigned nibbles by the signed query and take 8 sum(q) off
-//! at the end; the padding of the last block meets zeros of the query.
+//! its high one, each as v + 8. The kernels multiply unsigned nibbles by the signed query and subtract 8 sum(q)
+//! at the end; the query has zeros at the padding of the last block.
 use rayon::prelude::*;
 
 use crate::Error;
 
-/// What a nibble adds to its component.
+/// The offset between a component and its nibble.
 pub const NIBBLE_OFFSET: i8 = 8;
 /// Largest dimension: up to here the 16-bit partial sums of the AVX2 kernel cannot overflow.
 pub const MAX_DIMENSION: usize = 4096;
@@ -91,9 +91,9 @@ impl PackedIndex {
         Ok(scores)
     }
 
-    /// What a function makes of the scores of each run of rows, in their order, for each of several queries; it has the
-    /// query's number and the run's first row too. A run is read from memory once for all queries, and its scores are gone
-    /// before those of all rows would be there.
+    /// The results of a function on the scores of each run of rows, in order, for each of several queries. The function also
+    /// receives the query's number and the first row of the run. Each run is read from memory once for all queries, and no
+    /// array has the scores of all rows.
     pub fn map_scores<T: Send>(
         &self,
         queries: &[&[i8]],
@@ -140,11 +140,11 @@ impl PackedIndex {
     }
 }
 
-/// A query as the kernels read it.
+/// A query in the form that the kernels read.
 struct Prepared {
-    /// To whole blocks.
+    /// The components, padded to whole blocks.
     padded: Vec<i8>,
-    /// What the nibbles' offset adds to every score.
+    /// The sum that the offset of nibbles adds to every score.
     offset: i32,
     kernel: Kernel,
 }
@@ -170,7 +170,7 @@ fn pack_row(out: &mut [u8], row: &[i8]) {
     }
 }
 
-/// (packed rows, query padded to whole blocks, what to subtract, scores)
+/// (packed rows, query padded to whole blocks, value to subtract, scores)
 type Kernel = fn(&[u8], &[i8], i32, &mut [i32]);
 
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! Montgomery arithmetic on raw limbs, without secret-dependent branches, with sums of products reduced once.
 //!
 //! `ark-ff` reduces after every product and branches on the final subtraction. Poseidon's matrices are sums of
-//! 17 to 20 products, and its input in the noise stream is a secret key: both want this module instead. Values
+//! 17 to 20 products, and its input in the noise stream is a secret key, so it uses this module instead. Values
 //! are in Montgomery form with radix 2^256. As r < 2^254, a product of two values below 2r is again below 2r
 //! without any subtraction, and 512 bits hold the sum of 27 products of values below r.
 use ark_bn254::{Fr, FrConfig};
@@ -158,9 +158,9 @@ impl Sum {
     }
 }
 
-/// One residue at a time by the same steps whatever it is: [`Lanes`] for secrets where the processor has no wider ones.
-/// Narrower bounds than theirs: `add` takes values below r, and what it and `square` leave is below 2r and goes into no
-/// sum but by `weak`; a sum holds [`Sum::CAPACITY`] products, of which a start counts as 6.
+/// One residue at a time with the same steps for all values: [`Lanes`] for secrets on processors without wider lanes. Its
+/// bounds are narrower than theirs. `add` takes values below r; the results of `add` and `square` are below 2r and enter a
+/// sum only after `weak`. A sum has at most [`Sum::CAPACITY`] products, and a start value counts as 6 of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Steady;
 
@@ -261,7 +261,7 @@ mod tests {
         let mut rng = ark_std::test_rng();
         let mut out = vec![Fr::from(0u8), Fr::from(1u8), -Fr::from(1u8), -Fr::from(2u8)];
         out.extend((0..30).map(|_| Fr::rand(&mut rng)));
-        // Residues whose Montgomery form is extreme.
+        // Residues with an extreme Montgomery form.
         for limbs in [
             [0, 0, 0, 1],
             [R[0] - 1, R[1], R[2], R[3]],

@@ -1,8 +1,8 @@
-//! Sums of secret multiples of public points by the same steps whatever the factors are.
+//! Sums of secret multiples of public points, with the same steps for all factors.
 //!
-//! A factor's digit d of [`DIGIT`] bits stands for the odd number 2 d - (2^[`DIGIT`] - 1). A table has the positive odd
-//! multiples of its point; a read goes over all of it, keeps one entry by mask or by a permutation within registers, and
-//! turns its sign by mask. No multiple is neutral, so that no addition is left out and none needs a case of its own.
+//! A factor's digit d of [`DIGIT`] bits represents the odd number 2 d - (2^[`DIGIT`] - 1). A table has the positive odd
+//! multiples of its point; a read scans the whole table, selects one entry by a mask or by a permutation within registers,
+//! and applies the sign by a mask. No multiple is neutral, so no addition is omitted and no addition is a special case.
 use std::hint::black_box;
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ pub use crate::lanes::pick::{Words, DIGIT, ENTRIES};
 use crate::lanes::{Lanes, Picks};
 use crate::limbs::{from_field, to_integer};
 
-/// Digits are given for so many sums more than there are that their number is a multiple of this.
+/// The number of sums with digits is padded to a multiple of this number.
 pub const SUMS: usize = 8;
 
 /// (2 j + 1) P for j below [`ENTRIES`].
@@ -26,7 +26,7 @@ pub const SUMS: usize = 8;
 pub struct Multiples([Words; 2]);
 
 impl Multiples {
-    /// Of each point; none is neutral.
+    /// The tables of points, none of which is neutral.
     pub fn of(points: &[G1Affine]) -> Vec<Self> {
         let mut out: Vec<Self> = (points.iter())
             .map(|_| Self([[[0; ENTRIES]; 4]; 2]))
@@ -43,7 +43,7 @@ impl Multiples {
     }
 }
 
-/// Odd multiples by as many levels as a digit has bits less one: what is there, and that and an even multiple.
+/// Compute odd multiples in one level for each bit of a digit except one: the known ones, and each plus an even multiple.
 #[inline(always)]
 fn fill<L: Lanes<Fq>>(l: L, points: &[G1Affine], out: &mut [Multiples]) {
     let vectors = points.len().div_ceil(L::N);
@@ -79,23 +79,23 @@ fn fill<L: Lanes<Fq>>(l: L, points: &[G1Affine], out: &mut [Multiples]) {
     }
 }
 
-/// A sum in the making, with what a step keeps of its addition.
+/// An unfinished sum, with the values of its current addition.
 #[derive(Clone, Copy)]
 struct Slot<V> {
     x: V,
     y: V,
-    /// The other point's.
+    /// The other point's coordinates.
     other: V,
-    /// The product of the denominators before its own.
+    /// The product of the denominators of earlier slots.
     before: V,
 }
 
-/// Vectors of sums that share an inversion, about.
+/// The approximate number of vectors of sums that share an inversion.
 const TOGETHER: usize = 256;
 
-/// For each s below `sums`, the sum over all tables t of what the digit `digits[t * sums + s]` stands for, times t's
-/// point. `sums` is a multiple of [`SUMS`]. The steps depend on the numbers of tables and of sums alone, but where two
-/// points that are added have the same x, which takes a relation between the points.
+/// For each s below `sums`, the sum over all tables t of t's point times the odd number of the digit
+/// `digits[t * sums + s]`. `sums` is a multiple of [`SUMS`]. The steps depend only on the numbers of tables and of sums,
+/// except if two added points have the same x, which requires a known relation between the points.
 pub fn sums(tables: &[Multiples], digits: &[u8], sums: usize) -> Vec<G1Affine> {
     assert!(sums.is_multiple_of(SUMS) && digits.len() == tables.len() * sums);
     let mut out = vec![G1Affine::zero(); sums];
@@ -114,7 +114,7 @@ pub fn sums(tables: &[Multiples], digits: &[u8], sums: usize) -> Vec<G1Affine> {
     out
 }
 
-/// False where two points that are added have the same x.
+/// Returns false if two added points have the same x.
 #[inline(always)]
 fn sum_lanes<L: Picks<Fq>>(
     l: L,
@@ -151,7 +151,7 @@ fn sum_lanes<L: Picks<Fq>>(
     let mut left = streams;
     while left > 1 {
         let added = left / 2;
-        // The last ones to the first ones.
+        // Adds the last slots to the first slots.
         slots.truncate(left * vectors);
         left -= added;
         if !step(l, &mut slots, added * vectors, None) {
@@ -165,7 +165,7 @@ fn sum_lanes<L: Picks<Fq>>(
             out[v * L::N + i] = G1Affine::new_unchecked(xs[i], y);
         });
     }
-    // Overwritten, so that no sum of secret multiples is left behind.
+    // Overwrites the slots, so that no sum of secret multiples remains in memory.
     slots.fill(zero);
     black_box(&slots);
     true
@@ -174,7 +174,7 @@ fn sum_lanes<L: Picks<Fq>>(
 /// Tables, their digits and the number of vectors of sums.
 type Reads<'a> = (&'a [Multiples], &'a [u8], usize);
 
-/// Adds what is read, or else the last slots, to the first `count` slots.
+/// Adds the entries that are read, or without reads the last slots, to the first `count` slots.
 #[inline(always)]
 fn step<L: Picks<Fq>>(l: L, slots: &mut [Slot<L::V>], count: usize, reads: Option<Reads>) -> bool {
     #[cfg(feature = "count")]
@@ -223,15 +223,15 @@ const SMALL_ENTRIES: usize = 1 << (SMALL - 1);
 /// Digits of a single multiple.
 pub const SMALL_DIGITS: usize = (Fr::MODULUS_BIT_SIZE as usize).div_ceil(SMALL);
 
-/// The digits d of which the odd numbers 2 d - (2^[`SMALL`] - 1) make x: those of a number X for which
-/// 2 X - (2^258 - 1) is x modulo r. By the same steps whatever x is.
+/// The digits d with odd numbers 2 d - (2^[`SMALL`] - 1) that represent x: the digits of a number X with
+/// 2 X - (2^258 - 1) = x modulo r. The steps are the same for all x.
 pub fn odd_digits(x: &Fr) -> [u8; SMALL_DIGITS] {
     static SHIFT: OnceLock<[u64; 4]> = OnceLock::new();
     let shift = SHIFT.get_or_init(|| {
         let power = Fr::from(2u8).pow([(SMALL * SMALL_DIGITS) as u64]);
         (power - Fr::ONE).into_bigint().0
     });
-    // x + 2^258 - 1, below 2 r, and r more where that is odd; half of it.
+    // Half of x + 2^258 - 1 (below 2 r), after adding r if it is odd.
     let mut number = to_integer(&from_field(x));
     plus(&mut number, shift);
     let odd = (number[0] & 1).wrapping_neg();
@@ -268,7 +268,7 @@ pub struct Entry([u64; 8]);
 pub struct SmallMultiples([Entry; SMALL_ENTRIES]);
 
 impl SmallMultiples {
-    /// Of a point that is not neutral.
+    /// The table of a point that is not neutral.
     pub fn of(point: G1Projective) -> Self {
         let twice = point.double();
         let mut next = point;
@@ -320,7 +320,7 @@ pub fn read_all(tables: &[SmallMultiples], digits: &[u8], out: &mut Vec<G1Affine
     ));
 }
 
-/// -P where the mask is all ones, P where it is 0; P is not neutral.
+/// -P if all bits of the mask are ones, P if the mask is 0; P is not neutral.
 #[inline(always)]
 pub fn signed(point: &G1Affine, mask: u64) -> G1Affine {
     let (negative, mask) = ((-point.y).0 .0, black_box(mask));
@@ -404,7 +404,7 @@ mod tests {
         }
     }
 
-    /// Equal and opposite points, which have no chord.
+    /// Sums of equal and of opposite points, which have no chord.
     #[test]
     fn related_points_are_summed_too() {
         let point = G1Affine::generator();

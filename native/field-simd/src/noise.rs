@@ -1,8 +1,8 @@
 //! DGS-1: the committed-seed discrete Gaussian.
 //!
 //! Sigma 16 on -127..127, rounded to multiples of 2^-40 and drawn by the alias method (Walker 1977; Vose 1991)
-//! over magnitudes. A draw costs the same work whatever its key and outcome: every table entry is read for every
-//! draw and chosen by mask, because samplers that reject or look up leak their output through timing.
+//! over magnitudes. A draw takes the same steps for every key and outcome: it reads every table entry and selects
+//! one by a mask, because samplers that reject or look up leak their output through timing.
 pub use ragaudit_relation::dgs::{
     alias_table, block_state, check_gains, AliasTable, BINS, MAX_GAINS, MAX_GAIN_RATIO,
     TAG_NOISE_BLOCK,
@@ -60,7 +60,8 @@ fn check_positions(count: usize) -> Result<(), Error> {
     }
 }
 
-/// Coins (docs/relation.md): 1 for each of the first draws of 40 bits under a key that is below the bound, by the same steps whatever the key and the bound.
+/// Bernoulli bits (docs/relation.md): 1 for each of the first draws of 40 bits under a key that is below the bound. The steps
+/// are the same for all keys and bounds.
 pub fn bernoulli_bits(kappa: &Fr, count: usize, bound: u64) -> Result<Vec<u8>, Error> {
     check_positions(count)?;
     if !(1..1 << PROBABILITY_BITS).contains(&bound) {
@@ -82,14 +83,14 @@ fn below(kappa: &Fr, first: usize, bound: u64, out: &mut [u8]) {
     for (word, out) in all.iter().zip(out.chunks_exact_mut(DRAWS_PER_WORD)) {
         for ((head, rest), out) in draws_of(word).into_iter().zip(out) {
             let draw = u64::from(rest) << 8 | u64::from(head);
-            // Both are far below 2^63: the top bit of the difference says which is larger.
+            // Both numbers are far below 2^63, so the top bit of their difference tells which one is larger.
             *out = (draw.wrapping_sub(bound) >> 63) as u8;
         }
     }
     all.zeroize();
 }
 
-/// Words 1..16 of as many blocks from `first` on as fit `out`, as canonical integers, by the same steps whatever the key.
+/// Words 1..16 of as many blocks from `first` on as fit `out`, as canonical integers, with the same steps for all keys.
 pub fn words(kappa: &Fr, first: usize, out: &mut [[u64; 4]]) {
     for (task, out) in out.chunks_mut(TASK * WORDS_PER_BLOCK).enumerate() {
         let count = out.len() / WORDS_PER_BLOCK;
@@ -171,7 +172,7 @@ fn scan(bins: &[u32; DRAWS_PER_BLOCK]) -> [[u32; DRAWS_PER_BLOCK]; 2] {
     for (bin, (&threshold, &alias)) in (0u32..).zip(table.thresholds.iter().zip(&table.aliases)) {
         let alias = u32::from(alias);
         for i in 0..DRAWS_PER_BLOCK {
-            // All ones if bins[i] == bin: both are below 2^31, so only 0 - 1 has the top bit.
+            // All bits are ones if bins[i] == bin: both are below 2^31, so only 0 - 1 has the top bit.
             let mask = (((bins[i] ^ bin).wrapping_sub(1) as i32) >> 31) as u32;
             thresholds[i] |= mask & threshold;
             aliases[i] |= mask & alias;
@@ -180,13 +181,13 @@ fn scan(bins: &[u32; DRAWS_PER_BLOCK]) -> [[u32; DRAWS_PER_BLOCK]; 2] {
     [thresholds, aliases]
 }
 
-/// x of each draw.
+/// The value x of each draw.
 #[inline(always)]
 fn select(heads: &[u8; DRAWS_PER_BLOCK], bits: &[u32; DRAWS_PER_BLOCK], out: &mut [i8]) {
     let bins = heads.map(|head| u32::from(head & 0x7f));
     let [thresholds, aliases] = scan(&bins);
     for i in 0..DRAWS_PER_BLOCK {
-        // The top bit of the 64-bit difference says t < T.
+        // The top bit of the 64-bit difference is set if t < T.
         let below = (u64::from(bits[i]).wrapping_sub(u64::from(thresholds[i])) >> 63) as u32;
         let primary = below.wrapping_neg();
         let magnitude = (aliases[i] ^ primary & (aliases[i] ^ bins[i])) as i32;

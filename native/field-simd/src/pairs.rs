@@ -23,9 +23,9 @@ const CHUNK: usize = 256;
 /// Pairs of one kernel call: `LEFT` rows with `RIGHT` earlier ones.
 const LEFT: usize = 2;
 const RIGHT: usize = 4;
-/// Earlier rows begin at a multiple of what any kernel takes of them.
+/// The start of earlier rows is a multiple of this number, which is a multiple of the rows in any kernel call.
 const ALIGNED: usize = 16;
-/// Rows that a kernel may read behind the last.
+/// Rows that a kernel may read after the last row.
 const BEHIND: usize = 16 + 8;
 
 /// The cosine threshold p/q.
@@ -131,7 +131,7 @@ fn joining(
 #[cfg(target_arch = "x86_64")]
 use avx512::Wide;
 
-/// No such kernel.
+/// A kernel that this processor architecture lacks.
 #[cfg(not(target_arch = "x86_64"))]
 enum Wide {}
 
@@ -408,7 +408,7 @@ impl Forest {
         node
     }
 
-    /// Whether the two were apart.
+    /// Join two components. Returns whether they were different.
     fn join(&mut self, a: u32, b: u32) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         self.parents[a.max(b) as usize] = a.min(b);

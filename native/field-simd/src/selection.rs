@@ -10,7 +10,7 @@ use crate::Error;
 
 const POSITIONS_PER_TASK: usize = 1 << 14;
 
-/// y, then smaller position: the greatest rank comes first.
+/// The order of positions: larger y first, then smaller position.
 type Rank = (i64, Reverse<usize>);
 
 /// The first k positions of quantise(scores) + noise: larger first, then smaller position.
@@ -35,16 +35,16 @@ pub fn noised_top_k(
     Ok(first(ranks, k))
 }
 
-/// One of the queries that are ranked together.
+/// One query of a ranking over one pass of the index.
 pub struct NoisedQuery<'a> {
     pub query: &'a [i8],
-    /// One value for each position; None for none.
+    /// One value for each position; None without noise.
     pub noise: Option<&'a [i32]>,
 }
 
-/// For each of several queries, the first k positions of an index, which comes in runs of rows, by kept quantise(score) +
-/// noise: larger first, then smaller position. Without `sample`, 1 or 0 for each position, all are kept. The index is read
-/// once for all queries, and what is found for one depends on no other.
+/// For each of several queries, the first k positions of an index by sampled quantise(score) + noise: larger first, then
+/// smaller position. `sample` has 1 or 0 for each position; without it all positions are sampled. The function reads the
+/// index once for all queries, in runs of rows. The result of a query does not depend on the other queries.
 pub fn top_k(
     runs: &[&PackedIndex],
     requests: &[NoisedQuery<'_>],
@@ -66,7 +66,7 @@ pub fn top_k(
         let best_of = |number: usize, row: usize, scores: &[i32]| {
             let (first, noise) = (start + row, requests[number].noise);
             let values = (first..).zip(scores).map(|(i, score)| {
-                // By the same steps whether it is kept; the window starts at 0 or above, so that 0 is the lattice's 0.
+                // The steps do not depend on the sample. The window starts at 0 or above, so the score 0 is the lattice's 0.
                 let sample = sample.map_or(-1, |sample| -i32::from(sample[i]));
                 window.quantise(score & sample) + noise.map_or(0, |noise| i64::from(noise[i]))
             });
@@ -80,7 +80,7 @@ pub fn top_k(
         end - run.rows()
     };
     let placed: Vec<_> = runs.iter().map(|run| (start(run), run)).collect();
-    // All runs at once: threads that wait for each other after each run lose more than it takes, where others work too.
+    // All runs in one parallel step: on a busy machine, threads that wait for one another after each run lose more time.
     let actual: Result<Vec<_>, Error> = placed.into_par_iter().map(of_run).collect();
     let mut ranks: Vec<Vec<Rank>> = requests.iter().map(|_| Vec::new()).collect();
     for of_queries in actual?.into_iter().flatten() {
@@ -113,12 +113,12 @@ fn first(mut ranks: Vec<Rank>, k: usize) -> Vec<usize> {
     ranks.into_iter().take(k).map(|(_, Reverse(i))| i).collect()
 }
 
-/// The k best of a run of positions that starts at `first`, in no order.
+/// The k best positions of a run that starts at `first`, unordered.
 fn best(first: usize, values: impl Iterator<Item = i64>, k: usize) -> Vec<Rank> {
     let mut sample: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
     let mut worst = i64::MIN;
     for (i, y) in (first..).zip(values) {
-        // Positions ascend, so a tie with the worst one kept loses.
+        // Positions ascend, so a value equal to the worst of the best k loses.
         if y > worst || sample.len() < k {
             if sample.len() == k {
                 sample.pop();
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Over runs of an index, with noise and without, with all positions and some.
+    /// Ranks runs of an index with and without noise, with all positions and with a sample.
     #[test]
     fn an_index_is_ranked_as_its_scores_are() {
         let window = ScoreWindow::new(3, 90, 32).unwrap();

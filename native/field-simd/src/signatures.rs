@@ -18,7 +18,7 @@ const DST_G2: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_";
 
 type Hasher<P, C> = MapToCurveBasedHasher<P, DefaultFieldHasher<Sha256, 128>, WBMap<C>>;
 
-/// A point of prime order from its compressed form, which has one encoding.
+/// A point of prime order from its only compressed encoding.
 fn point<P: AffineRepr + CanonicalDeserialize>(
     bytes: &[u8],
     size: usize,
@@ -45,7 +45,7 @@ fn point<P: AffineRepr + CanonicalDeserialize>(
     Ok(point)
 }
 
-/// Whether a signature in G1 is that of a key in G2 on a message (drand's `bls-unchained-g1-rfc9380`).
+/// Whether a signature in G1 is valid under a key in G2 for a message (drand's `bls-unchained-g1-rfc9380`).
 pub fn signed_in_g1(key: &[u8], message: &[u8], signature: &[u8]) -> Result<bool, Error> {
     let key: G2Affine = point(key, 96, "public key")?;
     let signature: G1Affine = point(signature, 48, "signature")?;
@@ -54,7 +54,7 @@ pub fn signed_in_g1(key: &[u8], message: &[u8], signature: &[u8]) -> Result<bool
     Ok(equal(signature, G2Affine::generator(), hashed, key))
 }
 
-/// Whether a signature in G2 is that of a key in G1 on a message (drand's `pedersen-bls-chained`).
+/// Whether a signature in G2 is valid under a key in G1 for a message (drand's `pedersen-bls-chained`).
 pub fn signed_in_g2(key: &[u8], message: &[u8], signature: &[u8]) -> Result<bool, Error> {
     let key: G1Affine = point(key, 48, "public key")?;
     let signature: G2Affine = point(signature, 96, "signature")?;
@@ -69,7 +69,7 @@ fn equal(a: G1Affine, b: G2Affine, c: G1Affine, d: G2Affine) -> bool {
 }
 
 /// Whether 64 bytes are the signature of a message under a key: S is below the group's order, and R is byte for byte the
-/// encoding of [S]B - [k]A. Bytes that encode no point are nobody's key.
+/// encoding of [S]B - [k]A. Under bytes that encode no point, no signature is valid.
 pub fn ed25519_verifies(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> bool {
     let Ok(key) = ed25519_dalek::VerifyingKey::from_bytes(key) else {
         return false;

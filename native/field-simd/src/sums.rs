@@ -8,7 +8,7 @@ use crate::g1::blind;
 use crate::lanes::quadratic::Extend;
 use crate::lanes::Lanes;
 
-/// A point in affine form. Both coordinates 0 stand for the neutral one, since neither curve has such a point.
+/// A point in affine form. The neutral point has both coordinates 0, because neither curve contains that point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Point<F> {
@@ -24,7 +24,7 @@ impl<F: Field> Point<F> {
 }
 
 impl<F> Point<F> {
-    /// Has the processor fetch the point from memory while other work is done.
+    /// Lets the processor fetch the point from memory during other work.
     #[inline(always)]
     pub fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -41,7 +41,7 @@ impl<F> Point<F> {
 }
 
 impl<F: Coordinate> Point<F> {
-    /// The negative where `negative` is 1, the point itself where it is 0, without a branch.
+    /// The negative of the point if `negative` is 1, the point itself if it is 0, without a branch.
     #[inline(always)]
     pub fn signed(&self, negative: u32) -> Self {
         Self {
@@ -51,14 +51,14 @@ impl<F: Coordinate> Point<F> {
     }
 }
 
-/// A field that a group's coordinates lie in.
+/// The field of a group's coordinates.
 pub trait Coordinate: Field<BasePrimeField = Fq> {
     /// The sum of each of the consecutive segments of `points`, whose lengths are `lengths`, and neutral for an empty one,
-    /// in the place of the points. `spare` is room that may be used again.
+    /// in the place of the points. `spare` is scratch memory.
     fn segment_sums(points: &mut Vec<Point<Self>>, spare: &mut Vec<Point<Self>>, lengths: &[u32]);
-    /// `other` where the mask is all ones, the element itself where it is 0.
+    /// `other` if all bits of the mask are ones, the element itself if the mask is 0.
     fn or(&self, other: &Self, mask: u64) -> Self;
-    /// The first point that is not on y^2 = x^3 + b, neutral ones apart.
+    /// The first point, except neutral points, that is not on y^2 = x^3 + b.
     fn off_curve(points: &[Point<Self>], b: &Self) -> Option<usize>;
 }
 
@@ -70,7 +70,7 @@ impl Coordinate for Fq {
     #[inline(always)]
     fn or(&self, other: &Fq, mask: u64) -> Fq {
         let (a, b) = (self.0 .0, other.0 .0);
-        // Words one by one: an array that is read at another width than it was written at stalls.
+        // Reads single words, because reading an array at another width than it was written stalls the processor.
         Fq::new_unchecked(BigInt([
             a[0] ^ mask & (a[0] ^ b[0]),
             a[1] ^ mask & (a[1] ^ b[1]),
@@ -137,7 +137,7 @@ fn segments<F: Field<BasePrimeField = Fq>, L: Lanes<F>>(
 
 /// Additions that share an inversion.
 const BLOCK: usize = 1 << 12;
-/// Products of denominators that are formed at the same time, since each step of one waits for the step before.
+/// Products of denominators that are computed at the same time, because each step of a product waits for the previous step.
 const CHAINS: usize = 2;
 
 /// `to[b] = from[a] + from[a + 1]` for each [a, b] of `pairs`.
@@ -149,7 +149,7 @@ fn add_pairs<F: Field<BasePrimeField = Fq>, L: Lanes<F>>(
     pairs: &[[u32; 2]],
     before: &mut Vec<L::V>,
 ) {
-    // The lanes that have no chord, a vector after the other.
+    // The lanes without a chord, vector by vector.
     let mut special = [0u8; BLOCK];
     let one = l.splat(&F::ONE);
     for block in pairs.chunks(BLOCK) {
@@ -245,8 +245,8 @@ fn pair<'a, F>(from: &'a [Point<F>], pairs: &[[u32; 2]], i: usize) -> (&'a Point
     (&from[first], &from[first + 1])
 }
 
-/// The slopes' denominators and numerators for pairs among which some are equal, opposite, neutral or missing: tangents
-/// have theirs, and sums that need none have 1 and 0. No point of either group has y = 0.
+/// The slopes' denominators and numerators for pairs that include equal, opposite, neutral or missing points. Tangents have
+/// their own, and sums without a slope have 1 and 0. No point of either group has y = 0.
 #[inline(never)]
 fn without_chord<F: Field>(from: &[Point<F>], pairs: &[[u32; 2]], flags: u8) -> ([F; 8], [F; 8]) {
     let (mut denominators, mut rises) = ([F::ONE; 8], [F::ZERO; 8]);
@@ -262,7 +262,7 @@ fn without_chord<F: Field>(from: &[Point<F>], pairs: &[[u32; 2]], flags: u8) -> 
     (denominators, rises)
 }
 
-/// 1 / x in each lane of all vectors, by one inversion of a product with a factor that nobody knows; no lane is 0.
+/// 1 / x in each lane of all vectors, by one inversion of a product with a random factor; no lane is 0.
 #[inline(always)]
 fn inverted<F: Field<BasePrimeField = Fq>, L: Lanes<F>>(
     l: L,
@@ -404,7 +404,7 @@ mod tests {
         }
     }
 
-    /// The bounds of every value, which do not depend on the points.
+    /// Checks the bounds of every value, which do not depend on the points.
     #[test]
     fn bounds_hold() {
         let lengths = [9u32, 0, 30, 2, 1];

@@ -1,7 +1,7 @@
 //! The one thread pool that every parallel computation of the workspace runs on.
 //!
 //! A pool does not survive `fork`: a child process (Python's `ProcessPoolExecutor` forks by default on Linux)
-//! would wait for ever for threads that only its parent has. The pool therefore remembers its process.
+//! would wait forever for threads that exist only in its parent. The pool therefore remembers its process.
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 /// Upper bound of [`set`]: far more threads than any machine this runs on has cores.
 pub const MAX_THREADS: usize = 1024;
 
-/// Sets how many threads later computations use; running ones keep theirs.
+/// Sets the number of threads of later computations. Running computations keep their threads.
 pub fn set(threads: usize) -> Result<(), Error> {
     let count = NonZeroUsize::new(threads)
         .filter(|n| n.get() <= MAX_THREADS)
@@ -39,7 +39,7 @@ pub fn set(threads: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The number of threads in use: what [`set`] said, else the number of cores available to the process.
+/// The number of threads: the value of [`set`], or the number of cores available to the process.
 pub fn count() -> usize {
     let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     chosen(&state)
@@ -74,7 +74,7 @@ fn current() -> Result<Arc<ThreadPool>, Error> {
     Ok(pool)
 }
 
-/// Drops the pool, except one inherited through `fork`, whose threads cannot be told to end: that one leaks.
+/// Drops the pool. A pool inherited through `fork` leaks, because its threads do not exist in this process.
 fn retire(state: &mut State) {
     if let Some((owner, pool)) = state.pool.take() {
         if owner != std::process::id() {

@@ -3,14 +3,15 @@
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 
-/// What a steady function stays below, however busy the machine is. Chance alone gives 5 once in a million times.
+/// The limit of the statistic for a function with input-independent time, also on a busy machine. By chance, the statistic
+/// exceeds 5 once in a million times.
 pub const STEADY: f64 = 20.0;
 /// The statistic of a function whose time depends on its input exceeds this value.
 pub const UNSTEADY: f64 = 60.0;
-/// Runs that are not measured: the first ones make tables.
+/// Runs before the measurement, because the first runs compute tables.
 const WARMING: usize = 20;
 
-/// Runs on one thread, so that its counts and its processor time are those of the work.
+/// Runs work on one thread, so that the thread's counts and processor time belong to the work.
 pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     pool.expect("a thread").install(work)
@@ -28,7 +29,7 @@ fn processor_time() -> f64 {
     now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
-/// Welch's statistic of two samples, and how far their means differ, relative to the second one.
+/// Welch's statistic of two samples, and the difference of their means relative to the second mean.
 fn welch(samples: &[Vec<f64>; 2]) -> [f64; 2] {
     let of = |sample: &Vec<f64>| {
         let n = sample.len() as f64;

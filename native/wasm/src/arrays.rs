@@ -1,6 +1,6 @@
-//! One-dimensional arrays of float64 and views of them, as the accountant uses numpy's: the page has no numpy.
+//! One-dimensional arrays of float64 and views of them, with the functions of numpy that the accountant uses, because the page has no numpy.
 //!
-//! Sums are in numpy's order. `exp` and its kind are those of the C library musl, within a unit in the last place.
+//! Sums are in numpy's order. `exp` and similar functions come from the C library musl, with an error of at most a unit in the last place.
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ thread_local! {
     static ARRAYS: Shelf<Vec<f64>> = shelf();
 }
 
-/// Does what the name asks for; None if it is not of this module.
+/// Runs the function with a name; None if this module has no such function.
 pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<()>> {
     Some(match name {
         "array_full" => full(a, out),
@@ -88,7 +88,7 @@ impl View {
     }
 }
 
-/// A number, or as many as there are of the other.
+/// A number, or an array with the length of the other operand.
 enum Operand {
     One(f64),
     Many(Vec<f64>),
@@ -179,7 +179,7 @@ fn two(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         "subtract" => &|x, y| x - y,
         "multiply" => &|x, y| x * y,
         "divide" => &|x, y| x / y,
-        // The accountant squares, and nothing else.
+        // The accountant only squares.
         "power" => &|x, y| if y == 2.0 { x * x } else { f64::powf(x, y) },
         "minimum" => &|x, y| if y < x || y.is_nan() { y } else { x },
         "maximum" => &|x, y| if y > x || y.is_nan() { y } else { x },
@@ -204,7 +204,7 @@ fn two(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     )
 }
 
-/// numpy's sum: eight partial sums in runs of at most 128, and halves of what is longer.
+/// numpy's sum: eight partial sums for runs of at most 128 items; longer arrays are halved.
 fn pairwise(xs: &[f64]) -> f64 {
     match xs.len() {
         0..8 => xs.iter().sum(),
@@ -304,7 +304,7 @@ fn counts(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     stored(sums, out)
 }
 
-/// After how many items of an ascending array a value would stand.
+/// The number of items before the insertion point of a value in an ascending array.
 fn search(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (values, value) = (View::read(a)?.values(), a.float()?);
     out.integer(values.partition_point(|x| *x <= value) as i64);
@@ -323,7 +323,7 @@ fn transformed(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     Ok(())
 }
 
-/// The real array of which this is the first half of the transform.
+/// The real array with the given first half of its transform.
 fn back(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (re, im) = (View::read(a)?.values(), View::read(a)?.values());
     let n = power(a.number()?)?;
@@ -338,7 +338,7 @@ fn back(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         let (from, sign) = if k <= n / 2 { (k, 1.0) } else { (n - k, -1.0) };
         (x.re[k], x.im[k]) = (re[from], sign * im[from]);
     }
-    // As in numpy, whatever these two have of an imaginary part.
+    // As in numpy, the imaginary parts of these two items are ignored.
     (x.im[0], x.im[n / 2]) = (0.0, 0.0);
     transform(&mut x, true);
     stored(x.re.iter().map(|x| x / n as f64).collect(), out)

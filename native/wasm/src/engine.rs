@@ -3,7 +3,7 @@ use ark_bn254::{g1, Fr, G1Affine, G1Projective};
 use ark_ff::PrimeField;
 use ragaudit_scan_protocol::engine::Engine;
 
-/// What is computed by default, with the hash's sparse form, and sums of points that ask for no threads.
+/// The default computations, with the sparse form of the hash and sums of points without threads.
 pub struct Web;
 
 impl Engine for Web {

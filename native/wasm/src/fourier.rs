@@ -46,9 +46,9 @@ pub fn transform(x: &mut Complex, inverse: bool) {
     }
 }
 
-/// cos and sin of an angle below pi, from one in the first eighth of the circle, where both are exact to a unit.
+/// cos and sin of an angle below pi, from an angle in the first eighth of the circle, where both have an error of a unit.
 fn root(k: usize, n: usize, sign: f64) -> (f64, f64) {
-    // 2 pi k / n = (pi / 4) (8 k / n): which eighth, and how far into it.
+    // 2 pi k / n = (pi / 4) (8 k / n): the number of the eighth, and the rest within it.
     let (eighth, rest) = (8 * k / n, 8 * k % n);
     let angle = |part: usize| (part as f64 / n as f64) * (PI / 4.0);
     let (near, far) = (angle(rest), angle(n - rest));

@@ -1,7 +1,8 @@
-//! What a verifier computes natively, for a page (`docs/browser.md`): the scan argument's verifier, Groth16's, Poseidon,
-//! signatures, and the arrays of the accountant. One function does it all, on bytes, by the name that stands first in them.
+//! A verifier's native computations for a page (`docs/browser.md`): the verifiers of the scan argument and of Groth16,
+//! Poseidon, signatures, and the arrays of the accountant. One exported function runs all of them on bytes that begin with
+//! the name of the computation.
 //!
-//! The module imports nothing: no clock, no randomness, no threads. A panic ends the instance; its words stay readable.
+//! The module has no imports: no clock, no randomness, no threads. A panic ends the instance, and its message stays readable.
 use std::cell::RefCell;
 use std::sync::Once;
 
@@ -26,7 +27,7 @@ thread_local! {
 const DONE: u8 = 0;
 const REFUSED: u8 = 1;
 
-/// Where a request of that many bytes is to be written.
+/// The address for a request of `length` bytes.
 #[no_mangle]
 pub extern "C" fn room(length: usize) -> *mut u8 {
     static HOOK: Once = Once::new();
@@ -44,7 +45,7 @@ pub extern "C" fn room(length: usize) -> *mut u8 {
     })
 }
 
-/// Does what the request asks for; the length of the answer, whose first byte says whether it was done or refused.
+/// Runs the request. Returns the length of the answer; the first byte of the answer tells whether the request succeeded.
 #[no_mangle]
 pub extern "C" fn call() -> usize {
     let request = REQUEST.with(|request| std::mem::take(&mut *request.borrow_mut()));
@@ -63,19 +64,19 @@ pub extern "C" fn call() -> usize {
     })
 }
 
-/// Where the answer of the last call lies.
+/// The address of the last call's answer.
 #[no_mangle]
 pub extern "C" fn answer() -> *const u8 {
     ANSWER.with(|answer| answer.borrow().as_ptr())
 }
 
-/// Where the words of a panic lie.
+/// The address of a panic's message.
 #[no_mangle]
 pub extern "C" fn panic_words() -> *const u8 {
     PANIC.with(|words| words.borrow().as_ptr())
 }
 
-/// How many bytes they are; 0 before a panic.
+/// The number of bytes of the message; 0 before a panic.
 #[no_mangle]
 pub extern "C" fn panic_length() -> usize {
     PANIC.with(|words| words.borrow().len())

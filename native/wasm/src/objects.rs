@@ -1,4 +1,4 @@
-//! What outlives a call, by number: statements' parts, batches, arrays. A number is never given twice.
+//! Objects that outlive a call, by number: parts of statements, batches, arrays. A number is never reused.
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Two elements of Fq at a time, in the lanes of 128-bit vectors: nine limbs of 29 bits, Montgomery's form with R = 2^261.
 //!
-//! Products of limbs have 58 bits, so a column of them has room in 64 for all eighteen and a carry. Elements are below 2p
+//! Products of limbs have 58 bits, so 64 bits suffice for a column of eighteen products and a carry. Elements are below 2p
 //! between operations, and limbs below 2^29.
 use std::arch::wasm32::*;
 
@@ -63,13 +63,13 @@ fn narrow(x: v128) -> v128 {
     u32x4_shuffle::<0, 2, 0, 2>(x, x)
 }
 
-/// Carries through limbs of up to 64 bits, whose last has no carry.
+/// Propagates carries through limbs of up to 64 bits. The last limb has no carry.
 fn carried(limbs: &mut [v128; LIMBS]) -> Pair {
     let mask = u64x2_splat(MASK);
     let mut carry = u64x2_splat(0);
     for limb in limbs.iter_mut() {
         let sum = i64x2_add(*limb, carry);
-        // An arithmetic shift: a difference's limb may be negative on its way.
+        // An arithmetic shift, because an intermediate limb of a difference may be negative.
         carry = i64x2_shr(sum, BITS);
         *limb = narrow(v128_and(sum, mask));
     }
@@ -114,7 +114,7 @@ impl Pair {
     }
 }
 
-/// t / R modulo p, below 2p where t is below 16 p^2.
+/// t / R modulo p; below 2p if t is below 16 p^2.
 fn reduced(t: &mut [v128; 2 * LIMBS]) -> Pair {
     let mask = u32x4_splat(MASK as u32);
     for i in 0..LIMBS {
@@ -129,14 +129,14 @@ fn reduced(t: &mut [v128; 2 * LIMBS]) -> Pair {
     carried(&mut top)
 }
 
-/// Into Montgomery's form of this module.
+/// Converts an element to the Montgomery form of this module.
 pub fn encode(x: &Fq) -> Limbs {
-    // x 2^261 modulo p: the element x 2^5 as arkworks keeps it, which is x 2^5 2^256.
+    // x 2^261 modulo p is the Montgomery form of x 2^5 in arkworks, x 2^5 2^256.
     let shifted = *x * Fq::from(32u8);
     split(shifted.0 .0)
 }
 
-/// Back, whatever multiple of p below 2p was added.
+/// Converts a value below 2p back to an element.
 pub fn decode(limbs: &Limbs) -> Fq {
     let mut plain = join(limbs);
     if plain >= Fq::MODULUS {

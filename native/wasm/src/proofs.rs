@@ -47,7 +47,7 @@ thread_local! {
     static BATCHES: Shelf<Batch> = shelf();
 }
 
-/// Does what the name asks for; None if it is not of this module.
+/// Runs the function with a name; None if this module has no such function.
 pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<()>> {
     Some(match name {
         "index" => index(a, out),
@@ -101,15 +101,15 @@ fn text(reason: impl ToString) -> String {
     reason.to_string()
 }
 
-/// Takes the prepared ones, which then are not hashed.
+/// Uses prepared generators instead of hashing them.
 fn generators(a: &mut Arguments) -> Outcome<()> {
     prepared::take(a.bytes()?).map_err(text)?;
     exercise();
     Ok(())
 }
 
-/// Sums and decodes points for nothing. A browser compiles again, on a thread of its own, what it finds running for long:
-/// it is to do so while the reader chooses files, not in the first proof.
+/// Sums and decodes points without a use for the results. A browser recompiles code that runs for a long time, on another
+/// thread. This function triggers the recompilation while the reader chooses files, before the first proof.
 fn exercise() {
     let points = &vector_generators::<Web>(SUMMED)[..SUMMED];
     let first = Web::hash(&[Fr::ONE]);
@@ -313,7 +313,7 @@ enum Step {
     Retained,
 }
 
-/// One step of a batch, whatever it is of.
+/// One step of any kind of batch.
 macro_rules! step {
     ($batch:expr, $step:expr, $out:expr, $items:expr) => {
         match $step {
@@ -347,7 +347,7 @@ fn refused(out: &mut Results, bad: &Failures) {
     });
 }
 
-/// Each proof by an equation of its own, since a page's module draws no weights: the outcomes are those of a batch.
+/// Verifies each proof by its own equation, because the module draws no weights. The results equal those of a batch.
 fn groth16_verify_batch(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let key = VerifyingKey::cached(a.text()?).map_err(text)?;
     let (proofs, inputs) = (a.list(Arguments::bytes)?, a.list(Arguments::bytes)?);

@@ -4,7 +4,7 @@ use ragaudit_field_simd::{poseidon, signatures};
 
 use crate::wire::{Arguments, Outcome, Results};
 
-/// Does what the name asks for; None if it is not of this module.
+/// Runs the function with a name; None if this module has no such function.
 pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<()>> {
     Some(match name {
         "poseidon_hash" => poseidon_hash(a, out),
@@ -35,7 +35,7 @@ fn poseidon_hash_list(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     Ok(())
 }
 
-/// Keys and signatures of other lengths are nobody's.
+/// Keys and signatures of other lengths are invalid.
 fn verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let (key, signature, message) = (a.bytes()?, a.bytes()?, a.bytes()?);
     let holds = match (key.try_into(), signature.try_into()) {

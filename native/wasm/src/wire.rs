@@ -1,6 +1,6 @@
 //! Arguments and results as bytes: integers and floats of 8 bytes, everything else behind its length in 4, little-endian.
 
-/// What a caller did wrong, or a proof does not show: Python's `ValueError`.
+/// An error of the caller, or the reason why a proof is invalid: Python's `ValueError`.
 pub type Outcome<T> = Result<T, String>;
 
 /// The arguments of one call, read in their order.
@@ -49,7 +49,7 @@ impl<'a> Arguments<'a> {
         Ok(i64::from_le_bytes(self.word()?))
     }
 
-    /// An integer of a type that may be smaller than the one that is sent.
+    /// An integer of a type that may be smaller than the sent type.
     pub fn number<T: TryFrom<i64>>(&mut self) -> Outcome<T> {
         let number = self.integer()?;
         T::try_from(number).map_err(|_| format!("{number} is out of range"))

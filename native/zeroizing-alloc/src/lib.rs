@@ -1,11 +1,11 @@
-//! Memory that is overwritten before it is given back: secrets leave nothing in what others allocate after them.
+//! An allocator that overwrites memory before it frees it, so that later allocations never contain secrets.
 //!
-//! Not every value that a proof is made of can be wiped by its owner: vectors grow and leave what they held behind,
-//! libraries clone, threads hand each other boxes. So whoever makes proofs allocates through [`Wiping`].
+//! The owner of a value cannot wipe all of its copies: a growing vector leaves its old content in freed memory, libraries
+//! clone values, and threads pass boxes to one another. Provers therefore allocate through [`Wiping`].
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Has the stacks of the thread pool that it is dropped on overwritten, after a panic too. Nobody waits for it: a thread that
-/// works for others does it when it is free.
+/// Dropping a value overwrites the stacks of the current thread pool, also after a panic. The drop does not wait: a busy
+/// thread overwrites its stack when it becomes idle.
 pub struct Stacks;
 
 impl Drop for Stacks {
@@ -14,7 +14,7 @@ impl Drop for Stacks {
     }
 }
 
-/// How much of a thread's stack is overwritten, of the 2 MiB that it has: more than any computation here uses.
+/// The overwritten bytes of a thread's stack, which has 2 MiB: more than any computation here uses.
 const STACK: usize = 1 << 18;
 
 #[inline(never)]
@@ -23,7 +23,7 @@ fn wipe_stack() {
     std::hint::black_box(&mut area);
 }
 
-/// The system's allocator; what is given back holds zeros.
+/// The system's allocator, with freed memory overwritten by zeros.
 pub struct Wiping;
 
 // SAFETY: every request goes to the system's allocator with the layout that it came with; blocks are the caller's until
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Wiping {
         System.dealloc(block, layout);
     }
 
-    /// Never in place by the system, which might leave a copy behind.
+    /// Allocates a new block, copies and frees the old one, because the system's reallocation could leave a copy in memory.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let moved = System.alloc(Layout::from_size_align_unchecked(size, layout.align()));
         if !moved.is_null() {
@@ -53,7 +53,7 @@ unsafe impl GlobalAlloc for Wiping {
     }
 }
 
-/// Zeros that no optimisation leaves out: afterwards nothing is known of the block.
+/// Overwrites a block with zeros. No optimisation removes the writes.
 #[inline(never)]
 unsafe fn wipe(block: *mut u8, size: usize) {
     let (before, pages) = dropped(block, size);
@@ -62,9 +62,9 @@ unsafe fn wipe(block: *mut u8, size: usize) {
     std::hint::black_box(block);
 }
 
-/// Where in a large block the whole pages are that the kernel has taken back: the bytes before them, and theirs. They read as
-/// zeros from now on, and are seldom read again, since the C library returns large blocks to the kernel anyway. Miri has no
-/// kernel.
+/// Returns the whole pages of a large block to the kernel. The result has the bytes before these pages, and the bytes of the
+/// pages. The pages then read as zeros; they are seldom read again, because the C library returns large blocks to the kernel
+/// anyway. Miri has no kernel.
 #[cfg(all(target_os = "linux", not(miri)))]
 unsafe fn dropped(block: *mut u8, size: usize) -> (usize, usize) {
     const LARGE: usize = 1 << 25;
@@ -90,11 +90,11 @@ unsafe fn dropped(_: *mut u8, _: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    /// So that whatever these tests do goes through it, in Miri and under the address sanitiser too.
+    /// All allocations of these tests go through the allocator, also in Miri and under the address sanitiser.
     #[global_allocator]
     static MEMORY: Wiping = Wiping;
 
-    /// Vectors that grow, text, maps, boxes that threads hand to each other, and the stacks of their pool after a panic.
+    /// Growing vectors, text, maps, boxes that threads pass to one another, and the stacks of a pool after a panic.
     #[test]
     fn ordinary_work_goes_on() {
         // Miri interprets.

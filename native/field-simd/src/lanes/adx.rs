@@ -1,9 +1,9 @@
-//! Montgomery's product by the instructions that carry two sums at a time (BMI2's MULX, ADX's ADCX and ADOX), which
-//! compilers do not use for it.
+//! Montgomery's product by the instructions with two carry chains (BMI2's MULX, ADX's ADCX and ADOX), which compilers do
+//! not generate for it.
 use std::arch::asm;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Whether the processor has them.
+/// Whether the processor has these instructions.
 #[inline(always)]
 pub fn detected() -> bool {
     static FOUND: AtomicU8 = AtomicU8::new(0);
@@ -17,7 +17,8 @@ pub fn detected() -> bool {
     }
 }
 
-/// sum += (word at `at` of a) b: low words on the one carry, high words on the other. The sum's fifth word is left in c.
+/// sum += (word at `at` of a) b, with the low words on one carry chain and the high words on the other. The fifth word of
+/// the sum is in c.
 macro_rules! row {
     ($at:literal) => {
         concat!(

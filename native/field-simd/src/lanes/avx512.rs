@@ -10,12 +10,12 @@ use super::intrinsics::*;
 use super::pick::{Words, ENTRIES};
 use super::{Integers, Lanes, Picks};
 
-/// Eight lanes. Only [`Avx512::detect`] makes one, where the processor has AVX-512 F and IFMA.
+/// Eight lanes. Only [`Avx512::detect`] creates a value, if the processor has AVX-512 F and IFMA.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512(());
 
 impl Avx512 {
-    /// None where the processor lacks them, or the environment variable `RAG_AUDIT_PORTABLE` is set.
+    /// None if the processor lacks these features, or if the environment variable `RAG_AUDIT_PORTABLE` is set.
     #[inline(always)]
     pub fn detect() -> Option<Self> {
         static FOUND: AtomicU8 = AtomicU8::new(0);
@@ -31,7 +31,7 @@ impl Avx512 {
         }
     }
 
-    /// For lemmas: their model of the intrinsics runs on every processor.
+    /// A token for lemmas: their model of the intrinsics runs on every processor.
     #[cfg(test)]
     #[allow(dead_code)]
     pub(super) unsafe fn assumed() -> Self {
@@ -39,7 +39,7 @@ impl Avx512 {
     }
 }
 
-/// Runs `f` as code compiled for [`Avx512`]; what is inlined into `f` is too.
+/// Runs `f` as code compiled for [`Avx512`], with all functions that are inlined into `f`.
 #[inline(always)]
 pub fn vectorize<R>(_: Avx512, f: impl FnOnce() -> R) -> R {
     #[target_feature(enable = "avx512f,avx512ifma")]
@@ -138,7 +138,7 @@ fn high(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
     unsafe { _mm512_madd52hi_epu64(acc, a, b) }
 }
 
-/// Carries, which may be negative, from limb to limb; what exceeds the highest limb must be nothing, or not wanted.
+/// Propagates carries, which may be negative, from limb to limb. The carry out of the highest limb is dropped.
 #[inline(always)]
 fn carried(mut x: V) -> V {
     for i in 0..4 {
@@ -154,7 +154,7 @@ fn constant(x: &[u64; 5]) -> V {
     x.map(all)
 }
 
-/// x - m, whose highest limb is negative where x is below m.
+/// x - m. Its highest limb is negative if x is below m.
 #[inline(always)]
 pub(super) fn difference(x: V, m: &[u64; 5]) -> V {
     let mut d = x;
@@ -168,7 +168,7 @@ pub(super) fn difference(x: V, m: &[u64; 5]) -> V {
     d
 }
 
-/// x where it is below m, else x - m.
+/// x if it is below m, else x - m.
 #[inline(always)]
 pub(super) fn below(x: V, m: &[u64; 5]) -> V {
     let d = difference(x, m);
@@ -201,7 +201,7 @@ fn montgomery<C: MontConfig<4>>(mut w: [__m512i; 10]) -> V {
             w[i + j] = low(w[i + j], m, p[j]);
             w[i + j + 1] = high(w[i + j + 1], m, p[j]);
         }
-        // A sum of 400 products stays below 2^64 a limb, so the shift must not take its top bit for a sign.
+        // A limb of a sum of 400 products is below 2^64 and can have the top bit, so the shift must be unsigned.
         w[i + 1] = plus(w[i + 1], unsafe { _mm512_srli_epi64(w[i], BITS) });
     }
     let mut out = [w[5], w[6], w[7], w[8], w[9]];
@@ -273,7 +273,7 @@ pub(super) fn sixteenth<C: MontConfig<4>>(mut x: V) -> V {
     x
 }
 
-/// The words of a value that is reduced.
+/// The words of a reduced value.
 #[inline(always)]
 pub(super) fn packed(x: V) -> [__m512i; 4] {
     unsafe {
@@ -286,7 +286,7 @@ pub(super) fn packed(x: V) -> [__m512i; 4] {
     }
 }
 
-/// Eight digits in the order in which `load` leaves the lanes.
+/// Eight digits in the order of lanes after `load`.
 #[inline(always)]
 fn in_order(digits: &[u8]) -> __m512i {
     let digits: &[u8; 8] = digits[..8].try_into().expect("eight digits");
@@ -298,7 +298,7 @@ fn in_order(digits: &[u8]) -> __m512i {
     }
 }
 
-/// The lanes whose digit stands for a negative number.
+/// The lanes with a digit for a negative number.
 #[inline(always)]
 fn below_half(digits: __m512i) -> __mmask8 {
     unsafe { _mm512_cmplt_epu64_mask(digits, all(ENTRIES as u64)) }
@@ -369,7 +369,7 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
             halves(of(2), of(6)),
             halves(of(3), of(7)),
         ];
-        // Lanes stand in the order 0 1 4 5 2 3 6 7; `store` knows.
+        // The order of lanes is 0 1 4 5 2 3 6 7; `store` restores it.
         let x = unsafe {
             let even = [
                 _mm512_unpacklo_epi64(e[0], e[1]),
@@ -443,14 +443,14 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
 
     #[inline(always)]
     fn unzip(self, a: V, b: V) -> [V; 2] {
-        // Places 0 to 15 of a and b, for the order in which `load` leaves the lanes.
+        // Places 0 to 15 of a and b, for the order of lanes after `load`.
         let picks = unsafe {
             [
                 _mm512_set_epi64(14, 10, 6, 2, 12, 8, 4, 0),
                 _mm512_set_epi64(15, 11, 7, 3, 13, 9, 5, 1),
             ]
         };
-        // Closures would not have the instructions that the caller has, where they are not inlined.
+        // No closures: a closure that is not inlined is compiled without the caller's instructions.
         let mut out = [a, b];
         for (out, pick) in out.iter_mut().zip(&picks) {
             for (i, out) in out.iter_mut().enumerate() {

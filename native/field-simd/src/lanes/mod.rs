@@ -27,12 +27,12 @@
 //! ```
 //!
 //! # Bounds
-//! Between load and store the eight lanes hold values that are only bounded, in multiples of the modulus p; what holds
-//! for each operation stands at its declaration. p < 2^253.7 and a value has 260 bits, so anything below 64 p is a value.
-//! A kernel's bounds are public and independent of the data: [`tracked::Tracked`] runs a kernel with the bounds beside
-//! the residues and panics where one is broken, which is how every kernel is tested.
+//! Between load and store, the eight lanes have unreduced values with bounds in multiples of the modulus p. The declaration
+//! of each operation states its bounds. p < 2^253.7 and a value has 260 bits, so every number below 64 p is a value. A
+//! kernel's bounds are public and independent of the data. The tests run every kernel on [`tracked::Tracked`], which
+//! carries a bound with each residue and panics if a bound is violated.
 //!
-//! All operations take the same steps whatever the values are.
+//! All operations take the same steps for all values.
 use pick::Words;
 
 #[cfg(target_arch = "x86_64")]
@@ -41,7 +41,7 @@ mod adx;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod intrinsics {
-    //! What `avx512.rs` calls; its lemmas compile it with a model in this place.
+    //! The intrinsics that `avx512.rs` calls. Its lemmas compile it with a model instead of this module.
     pub use std::arch::x86_64::*;
 }
 pub(crate) mod pick;
@@ -53,13 +53,13 @@ pub mod tracked;
 pub use avx512::{vectorize, Avx512};
 pub use portable::Portable;
 
-/// Largest multiple of p that a value may come near.
+/// Values are below this multiple of p.
 pub const BOUND: f64 = 64.0;
-/// What a loaded value is below.
+/// Loaded values are below this multiple of p.
 pub const LOADED: f64 = 16.0;
-/// What a stored value must be below.
+/// Stored values must be below this multiple of p.
 pub const STORED: f64 = 49.0;
-/// Products that one sum may hold, and the largest sum of their bounds.
+/// The maximum number of products in one sum, and the maximum sum of their bounds.
 pub const PRODUCTS: usize = 400;
 pub const SUM: f64 = 5000.0;
 
@@ -69,11 +69,11 @@ pub trait Lanes<F>: Copy + Send + Sync {
     type V: Copy + Send + Sync;
     /// N sums of products that are not reduced yet.
     type W: Copy;
-    /// A factor of many products, ready to stand in every lane.
+    /// A factor of many products, prepared for all lanes.
     type K: Copy + Send + Sync;
     const N: usize;
 
-    /// Runs `f` as code compiled for these lanes; what is inlined into `f` is too.
+    /// Runs `f` as code compiled for these lanes, with all functions that are inlined into `f`.
     fn run<R>(self, f: impl FnOnce() -> R) -> R;
 
     /// Lane i is `*of(i)`; below 16 p.
@@ -82,12 +82,12 @@ pub trait Lanes<F>: Copy + Send + Sync {
         F: 'a;
     /// `put(i, lane i)`, reduced, for x below 49 p.
     fn store(self, x: Self::V, put: impl FnMut(usize, F));
-    /// What [`all`](Self::all) spreads: made once, it costs nothing to use.
+    /// The constant for [`all`](Self::all), which is prepared once.
     fn constant(self, x: &F) -> Self::K;
     /// The constant in every lane; below p.
     fn all(self, k: &Self::K) -> Self::V;
     fn zero(self) -> Self::V;
-    /// The lanes of a, then those of b, as two: every other from the first on, and from the second on.
+    /// The lanes of a followed by the lanes of b, split into the lanes at even places and the lanes at odd places.
     fn unzip(self, a: Self::V, b: Self::V) -> [Self::V; 2];
     /// Below a + b.
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
@@ -133,7 +133,7 @@ pub trait Lanes<F>: Copy + Send + Sync {
     }
 }
 
-/// Sums of short integers' multiples.
+/// Sums of multiples by short integers.
 pub trait Integers<F>: Lanes<F> {
     /// N integers from 0 to 2^52 - 1.
     type I: Copy;
@@ -142,20 +142,20 @@ pub trait Integers<F>: Lanes<F> {
     fn raised(self, of: &[i64]) -> Self::I;
     /// w + i a, for a below 16 p; at most [`PRODUCTS`] times.
     fn scale(self, w: Self::W, i: Self::I, a: Self::V) -> Self::W;
-    /// w / 2^104, for a sum that [`Self::scale`] alone has made: below 2 p.
+    /// w / 2^104 for a sum with only [`Self::scale`] terms: below 2 p.
     fn shorten(self, w: Self::W) -> Self::V;
 }
 
-/// Reads of tables by secret places, by the same steps whatever they are.
+/// Reads of tables at secret places, with the same steps for all places.
 pub trait Picks<F>: Lanes<F> {
-    /// Lane i is the coordinate of what `digits[i]` stands for, but for its sign; below 16 p.
+    /// Lane i is the coordinate of the entry for `digits[i]`, without its sign; below 16 p.
     fn pick(self, words: &Words, digits: &[u8]) -> Self::V;
-    /// -x in the lanes whose digit stands for a negative number; below 16 p, for x below 16 p.
+    /// -x in the lanes with a digit for a negative number, x in the others; below 16 p, for x below 16 p.
     fn signed(self, x: Self::V, digits: &[u8]) -> Self::V;
 }
 
-/// Runs `f` as code compiled for AVX2 where the processor has it; what is inlined into `f` is too. For what goes over
-/// tables under masks where there are no wider lanes: compilers make vectors of it.
+/// Runs `f` as code compiled for AVX2 if the processor has it, with all functions that are inlined into `f`. Scans of tables
+/// under masks use it on processors without wider lanes, because compilers vectorise them.
 #[inline(always)]
 pub fn widely<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -173,7 +173,7 @@ pub fn widely<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// `dispatch!(l => kernel(l, ..))`: the call with the widest [`Lanes`](crate::lanes::Lanes) of this processor as `l`, or
-/// with the one given as `dispatch!(l or one => ..)` where it has none.
+/// with the lanes `one` of `dispatch!(l or one => ..)` if the processor has none.
 #[macro_export]
 macro_rules! dispatch {
     ($l:ident => $call:expr) => {

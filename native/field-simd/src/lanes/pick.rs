@@ -1,4 +1,4 @@
-//! Reading one entry of a table of multiples without telling which: what all lanes agree on.
+//! Reads of one entry of a table of multiples that do not reveal the entry: the common part of all lanes.
 use std::hint::black_box;
 
 use super::widely;
@@ -7,10 +7,10 @@ use super::widely;
 pub const DIGIT: usize = 8;
 /// Entries of a table.
 pub const ENTRIES: usize = 1 << (DIGIT - 1);
-/// One coordinate of all entries, word by word, as a field element keeps them.
+/// One coordinate of all entries, word by word, in the order of a field element's words.
 pub type Words = [[u64; ENTRIES]; 4];
 
-/// Where a digit's entry stands.
+/// The place of a digit's entry.
 #[inline(always)]
 fn place(digit: u8) -> u64 {
     // From the half upwards d - 2^(DIGIT - 1), below it 2^(DIGIT - 1) - 1 - d.
@@ -18,8 +18,8 @@ fn place(digit: u8) -> u64 {
     u64::from((digit ^ high.wrapping_sub(1)) & (ENTRIES - 1) as u8)
 }
 
-/// All ones at the place, 0 elsewhere. The compiler must not know that they are no other words, or it turns them into
-/// branches.
+/// A word with all bits one at the place, and 0 elsewhere. `black_box` hides from the compiler that there are only two
+/// values, because it would compile them to branches.
 #[inline(always)]
 pub(crate) fn masks<const N: usize>(place: u64) -> [u64; N] {
     let mut masks = [0u64; N];
@@ -39,7 +39,7 @@ pub(crate) fn scan(words: &Words, digit: u8) -> [u64; 4] {
         || {
             let masks = masks::<ENTRIES>(place);
             let mut out = [0u64; 4];
-            // A mask serves all words of its entry.
+            // One mask selects all words of its entry.
             for (j, mask) in masks.iter().enumerate() {
                 for (out, word) in out.iter_mut().zip(words) {
                     *out |= word[j] & mask;
@@ -50,7 +50,7 @@ pub(crate) fn scan(words: &Words, digit: u8) -> [u64; 4] {
     )
 }
 
-/// All ones where the digit stands for a negative number.
+/// A word with all bits one if the digit is for a negative number, else 0.
 #[inline(always)]
 pub(crate) fn negative(digit: u8) -> u64 {
     black_box(u64::from(digit >> (DIGIT - 1)).wrapping_sub(1))

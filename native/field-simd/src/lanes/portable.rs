@@ -1,8 +1,7 @@
 //! One residue at a time, for every processor.
 //!
-//! A value is a residue's Montgomery form as `ark-ff` keeps it, but only below 2 p: p < 2^254, so that a product of two
-//! such values is one again without its last subtraction, and only what is stored is reduced. All steps are the same
-//! whatever the values are.
+//! A value is a residue's Montgomery form as in `ark-ff`, but it is only below 2 p. As p < 2^254, a product of two such values
+//! is below 2 p without its last subtraction, and only stored values are reduced. The steps are the same for all values.
 use ark_ff::{BigInt, Fp, MontBackend, MontConfig};
 
 use super::pick::{negative, scan, Words};
@@ -40,7 +39,7 @@ fn plus(a: &V, b: &V) -> V {
     out
 }
 
-/// a - b, and all ones where that is below 0.
+/// a - b, and a word with all bits one if the difference is negative.
 #[inline(always)]
 fn minus(a: &V, b: &V) -> (V, u64) {
     let mut out = [0; 4];
@@ -53,7 +52,7 @@ fn minus(a: &V, b: &V) -> (V, u64) {
     (out, borrow.wrapping_neg())
 }
 
-/// x where it is below m, else x - m.
+/// x if it is below m, else x - m.
 #[inline(always)]
 fn below(x: &V, m: &V) -> V {
     let (difference, borrowed) = minus(x, m);

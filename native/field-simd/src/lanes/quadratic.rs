@@ -1,6 +1,6 @@
 //! The quadratic extension on lanes: two values of the prime field for one of BN254's Fq2, whose u has the square -1.
 //!
-//! Bounds are those of both components. They are wider than the prime field's: products are
+//! Bounds apply to both components. They are wider than the prime field's: products are
 //! a b = (a0 b0 - a1 b1, a0 b1 + a1 b0), each component reduced once.
 use ark_bn254::{Fq, Fq2};
 
@@ -10,7 +10,7 @@ use super::{Lanes, Portable};
 #[derive(Clone, Copy, Debug)]
 pub struct Quadratic<L>(L);
 
-/// The lanes of Fq2 that go with lanes of Fq.
+/// The lanes of Fq2 for lanes of Fq.
 pub trait Extend: Lanes<Fq> {
     type Extended: Lanes<Fq2>;
 

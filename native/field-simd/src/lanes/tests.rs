@@ -25,7 +25,7 @@ fn samples<C: MontConfig<4>>(count: usize) -> Vec<Of<C>> {
         BigInt([1 << 51, 1 << 51, 0, 0]),
     ];
     let mut out: Vec<Of<C>> = words.map(Fp::new_unchecked).to_vec();
-    // Where words and limbs of 52 bits end, of the stored form and of the number.
+    // The bits at the ends of words and of 52-bit limbs, in the stored form and in the number.
     for bit in [52, 63, 64, 104, 128, 156, 192, 208, 252, 253] {
         let mut word = BigInt::one();
         word <<= bit;
@@ -36,7 +36,7 @@ fn samples<C: MontConfig<4>>(count: usize) -> Vec<Of<C>> {
     }
     let known = out.len();
     out.extend((0..count).map(|_| Of::<C>::rand(&mut rng)));
-    // Words at their ends beside random ones, in all mixtures.
+    // All mixtures of extreme and random words.
     while out.len() < known + 2 * count {
         let mut word = || match rng.next_u64() % 6 {
             0 => 0,
@@ -53,7 +53,7 @@ fn samples<C: MontConfig<4>>(count: usize) -> Vec<Of<C>> {
     out
 }
 
-/// Every operation, at the largest bounds that it allows.
+/// Runs every operation at its largest bounds.
 #[inline(always)]
 fn exercise<F: Field, L: Lanes<F>>(l: L, a: &[F], b: &[F]) -> Vec<F> {
     let mut out = Vec::new();

@@ -1,17 +1,17 @@
-//! Lanes that carry the bound of every value and panic where a kernel breaks one. For tests.
+//! Lanes for tests that carry the bound of every value and panic if a kernel violates a bound.
 use ark_ff::{BigInt, Field, Fp, MontBackend, MontConfig};
 
 use super::pick::{negative, scan, Words};
 use super::{Integers, Lanes, Picks, BOUND, LOADED, PRODUCTS, STORED, SUM};
 
-/// As many lanes as [`Avx512`](super::Avx512) has, so that kernels take the same path.
+/// The same number of lanes as [`Avx512`](super::Avx512), so that kernels take the same path.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracked;
 
 const N: usize = 8;
-/// 2^260 / p, from below, for both primes of BN254.
+/// A lower bound of 2^260 / p for both primes of BN254.
 const SPARE: f64 = 84.0;
-/// The same from above.
+/// An upper bound of 2^260 / p for both primes of BN254.
 const START: f64 = 85.0;
 
 /// Residues, and what all of them are below, in multiples of p.
