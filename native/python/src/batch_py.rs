@@ -1,4 +1,4 @@
-//! Many records of the scan argument at once, a class for each kind; encodings as in `scan_py`.
+//! Verification of many records of the scan argument, with a class for each kind of record. Encodings are as in `scan_py`.
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanEmbedBatch>()
 }
 
-/// By number in a chunk, why a proof does not hold.
+/// The reasons why proofs do not hold, by the number of the proof in a chunk.
 type Reasons = Vec<(usize, String)>;
 
 fn reasons(failures: Failures) -> Reasons {
@@ -29,12 +29,13 @@ fn reasons(failures: Failures) -> Reasons {
     failures.into_iter().map(text).collect()
 }
 
-/// What every batch does: of a class, its records as bytes that stay Python's, how they are read, and what makes it.
+/// The methods of every batch. The arguments are a class, its records as bytes that Python owns, their reader, and the
+/// constructor.
 macro_rules! batch {
     ($class:ident, $record:ty, $read:path, ($($argument:ident: $type:ty),*), $new:expr) => {
         #[pymethods]
         impl $class {
-            /// How many records a chunk should have.
+            /// The recommended number of records of a chunk.
             #[classattr]
             const CHUNK: usize = CHUNK;
 
@@ -43,7 +44,7 @@ macro_rules! batch {
                 guard(py, || Ok::<_, Error>($new))
             }
 
-            /// Adds records; the numbers of those that are no proof at all, with the reason.
+            /// Adds records. Returns the numbers of malformed proofs, with the reasons.
             fn add(&mut self, py: Python<'_>, records: Vec<$record>) -> PyResult<Reasons> {
                 let Self { of, batch } = self;
                 guard(py, || {
@@ -51,12 +52,12 @@ macro_rules! batch {
                 })
             }
 
-            /// Whether everything that was added and not refused is proved.
+            /// Whether all added records that were not refused are proved.
             fn holds(&self, py: Python<'_>) -> PyResult<bool> {
                 guard(py, || Ok::<_, Error>(self.batch.holds()))
             }
 
-            /// The numbers of the records that do not verify, with the reason, whatever was added before.
+            /// The numbers of the records that do not verify, with the reasons. Earlier added records do not affect the result.
             fn search(&self, py: Python<'_>, records: Vec<$record>) -> PyResult<Reasons> {
                 let Self { of, batch } = self;
                 guard(py, || {
@@ -64,7 +65,7 @@ macro_rules! batch {
                 })
             }
 
-            /// Points and scalars that stay in memory between chunks.
+            /// The number of points and scalars that stay in memory between chunks.
             fn retained(&self) -> usize {
                 self.batch.retained()
             }
@@ -72,8 +73,8 @@ macro_rules! batch {
     };
 }
 
-/// Proofs of one tenant's records, each of one record or several, verified a chunk at a time: a sum in memory that does not
-/// grow with their number.
+/// Verifies proofs of one tenant's records chunk by chunk. Each proof is for one record or several. The sum in memory does
+/// not grow with the number of proofs.
 #[pyclass]
 struct ScanBatch {
     of: (),
@@ -95,7 +96,7 @@ batch!(
     }
 );
 
-/// Records of one tenant with randomized response, likewise.
+/// The same for records of one tenant with randomized response.
 #[pyclass]
 struct ScanListBatch {
     of: (),
@@ -137,7 +138,7 @@ batch!(
     }
 );
 
-/// Proofs of A1 about one table, likewise; `parameters` as for `scan_embed_prove`.
+/// The same for proofs of A1 about one table, with `parameters` as in `scan_embed_prove`.
 #[pyclass]
 struct ScanEmbedBatch {
     of: Embedder,

@@ -22,7 +22,7 @@ pub fn ptau_new(py: Python<'_>, power: u32, path: PathBuf) -> PyResult<()> {
     guard(py, || ptau::new(power, &path))
 }
 
-/// Proving key of a circuit from powers of tau, with one local contribution.
+/// Write the proving key of a circuit from powers of tau, with one local contribution.
 #[pyfunction]
 pub fn groth16_setup(
     py: Python<'_>,
@@ -33,7 +33,8 @@ pub fn groth16_setup(
     guard(py, || zkey::setup(&r1cs_path, &ptau_path, &zkey_path))
 }
 
-/// Proving key of a circuit from secrets drawn here and wiped, and its powers of tau if a path is given.
+/// Write the proving key of a circuit from secrets that the function draws and wipes, and its powers of tau if a path is
+/// given.
 #[pyfunction]
 #[pyo3(signature = (r1cs_path, zkey_path, ptau_path = None))]
 pub fn groth16_setup_one_party(
@@ -47,7 +48,7 @@ pub fn groth16_setup_one_party(
     })
 }
 
-/// The initial proving key, before any contribution, equal to snarkjs's.
+/// Write the initial proving key, before any contribution. It equals the key of snarkjs.
 #[pyfunction]
 pub fn zkey_new(
     py: Python<'_>,
@@ -58,7 +59,7 @@ pub fn zkey_new(
     guard(py, || zkey::new(&r1cs_path, &ptau_path, &zkey_path))
 }
 
-/// Add a phase-2 contribution with fresh randomness; its hash, 64 bytes.
+/// Add a phase-2 contribution with fresh randomness, and return its hash of 64 bytes.
 #[pyfunction]
 pub fn zkey_contribute(
     py: Python<'_>,
@@ -69,7 +70,8 @@ pub fn zkey_contribute(
     guard(py, || zkey::contribute(&old_path, &new_path, name))
 }
 
-/// Add a public value, hashed 2^exponent times, as the last contribution; its hash, 64 bytes.
+/// Add a public value, hashed 2^exponent times, as the last contribution, and return its hash of
+/// 64 bytes.
 #[pyfunction]
 pub fn zkey_beacon(
     py: Python<'_>,
@@ -92,7 +94,7 @@ fn contribution(parameters: Parameters, digest: [u8; 64]) -> Contribution {
     (parameters.name, beacon, digest)
 }
 
-/// What a key's contributions say of themselves; unchecked: see zkey_fault.
+/// The parameters that a key's contributions state. `zkey_fault` checks them.
 #[pyfunction]
 pub fn zkey_contributions(py: Python<'_>, zkey_path: PathBuf) -> PyResult<Vec<Contribution>> {
     let (_, contributions) = guard(py, || KeyFile::open(&zkey_path)?.contributions())?;
@@ -103,7 +105,7 @@ pub fn zkey_contributions(py: Python<'_>, zkey_path: PathBuf) -> PyResult<Vec<Co
     Ok(all.collect())
 }
 
-/// What the contributions of powers of tau say of themselves; unchecked: see ptau_fault.
+/// The parameters that the contributions of powers of tau state. `ptau_fault` checks them.
 #[pyfunction]
 pub fn ptau_contributions(py: Python<'_>, ptau_path: PathBuf) -> PyResult<Vec<Contribution>> {
     let contributions = guard(py, || phase1_contributions(&ptau_path))?;
@@ -113,7 +115,7 @@ pub fn ptau_contributions(py: Python<'_>, ptau_path: PathBuf) -> PyResult<Vec<Co
     Ok(all.collect())
 }
 
-/// What is false as a text, None if nothing is; other errors stay errors.
+/// The text of a mismatch, None without a mismatch; other errors remain errors.
 fn fault(outcome: Result<()>) -> Result<Option<String>> {
     match outcome {
         Ok(()) => Ok(None),
@@ -122,7 +124,7 @@ fn fault(outcome: Result<()>) -> Result<Option<String>> {
     }
 }
 
-/// Why a key is not the circuit's under these powers, changed only by its contributions; None if it is.
+/// The reason why a key is not the circuit's initial key under these powers after the key's contributions; None if it is.
 #[pyfunction]
 pub fn zkey_fault(
     py: Python<'_>,
@@ -133,15 +135,15 @@ pub fn zkey_fault(
     guard(py, || fault(verify_key(&r1cs_path, &ptau_path, &zkey_path)))
 }
 
-/// Why powers of tau are not what their contributions make; None if they are. With `part`, they may be cut from the file
-/// of a larger ceremony.
+/// The reason why powers of tau do not follow from their contributions; None if they do. With `part`, the file may be a
+/// part of a larger ceremony's file.
 #[pyfunction]
 #[pyo3(signature = (ptau_path, part = false))]
 pub fn ptau_fault(py: Python<'_>, ptau_path: PathBuf, part: bool) -> PyResult<Option<String>> {
     guard(py, || fault(verify_powers(&ptau_path, part)))
 }
 
-/// (power, power of the ceremony that the file says it is from); unchecked.
+/// (power, power of the ceremony that the file names as its origin). Nothing is checked.
 #[pyfunction]
 pub fn ptau_powers(py: Python<'_>, ptau_path: PathBuf) -> PyResult<(u32, u32)> {
     guard(py, || powers_claimed(&ptau_path))
@@ -153,7 +155,7 @@ pub fn groth16_verification_key(py: Python<'_>, zkey_path: PathBuf) -> PyResult<
     guard(py, || key_json(&KeyFile::open(&zkey_path)?))
 }
 
-/// Indices of the constraints that a witness (.wtns bytes) breaks, ascending, at most `limit`.
+/// Indices of the constraints that a witness (.wtns bytes) does not satisfy, ascending, at most `limit`.
 #[pyfunction]
 #[pyo3(signature = (r1cs_path, witness, limit = 16))]
 pub fn r1cs_unsatisfied(
@@ -167,8 +169,9 @@ pub fn r1cs_unsatisfied(
     })
 }
 
-/// Prove, for a witness that was made here or the content of a .wtns file:
-/// A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints say how long values can be.
+/// Prove a statement with a witness of this module or with the content of a .wtns file. The proof is
+/// A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints determine the
+/// maximum lengths of values.
 #[pyfunction]
 #[pyo3(signature = (zkey_path, witness, r1cs_path = None))]
 pub fn groth16_prove(
@@ -187,8 +190,8 @@ pub fn groth16_prove(
     })
 }
 
-/// The numbers of the proofs that do not verify, ascending: with the reason where proof or inputs are malformed, with None
-/// where the pairing equation fails. ValueError if the key is malformed.
+/// The numbers of the proofs that do not verify, ascending, each with the reason if proof or inputs are malformed, or with
+/// None if the pairing equation is false. Raises ValueError if the key is malformed.
 #[pyfunction]
 pub fn groth16_verify_batch(
     py: Python<'_>,
@@ -203,11 +206,11 @@ pub fn groth16_verify_batch(
     })
 }
 
-/// The values of all wires, which are secret, in memory that is overwritten when it is given back.
+/// The secret values of all wires, in memory that is overwritten before it is freed.
 #[pyclass(frozen)]
 pub struct Groth16Witness(Witness);
 
-/// A witness that was made here, or the content of a .wtns file.
+/// A witness of this module, or the content of a .wtns file.
 #[derive(FromPyObject)]
 pub enum AnyWitness {
     Native(Py<Groth16Witness>),
@@ -226,7 +229,7 @@ impl Groth16Witness {
     }
 }
 
-/// Write the plan of the circuit whose code is in a file to another file, or say why it has none.
+/// Write the plan of a circuit, from a file with its code, to another file. Returns the reason if the circuit has no plan.
 #[pyfunction]
 pub fn groth16_plan(
     py: Python<'_>,
@@ -250,8 +253,8 @@ pub fn groth16_plan(
     })
 }
 
-/// The witness for inputs by name, 32 bytes big-endian each value; None where they are not the circuit's, or an assertion
-/// of the circuit fails.
+/// The witness for inputs by name, 32 bytes big-endian each value; None if the circuit has other inputs, or if an
+/// assertion of the circuit fails.
 #[pyfunction]
 pub fn groth16_witness(
     py: Python<'_>,

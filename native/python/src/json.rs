@@ -1,5 +1,5 @@
 //! JSON of the plain values that nearly every document consists of, between bytes and Python's values: texts, integers
-//! below 2^53, booleans and null, in lists and dicts at most 64 deep. Other values are left to Python, which is slower.
+//! below 2^53, booleans and null, in lists and dicts at most 64 deep. Python handles other values, and is slower.
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use pyo3::IntoPyObjectExt;
@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 const MAX_DEPTH: usize = 64;
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// The RFC 8785 bytes of a value, or None where it is not a plain value or a key is not ASCII.
+/// The RFC 8785 bytes of a value, or None if it is not a plain value or a key is not ASCII.
 #[pyfunction]
 pub fn canonical_json(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(1024);
@@ -16,7 +16,7 @@ pub fn canonical_json(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Types are exact, since a subclass may print in its own way.
+/// Only exact types, because a subclass may print in another way.
 fn write(value: &Bound<'_, PyAny>, depth: usize, out: &mut Vec<u8>) -> Option<()> {
     if depth > MAX_DEPTH {
         return None;
@@ -89,13 +89,13 @@ fn write_fields(dict: &Bound<'_, PyDict>, depth: usize, out: &mut Vec<u8>) -> Op
     Some(())
 }
 
-/// RFC 8785 escapes as serde_json does; a lone surrogate has no UTF-8.
+/// RFC 8785 escapes like serde_json. A lone surrogate has no UTF-8 form.
 fn write_text(text: &Bound<'_, PyString>, out: &mut Vec<u8>) -> Option<()> {
     serde_json::to_writer(out, text.to_str().ok()?).ok()
 }
 
-/// The value of a JSON text, or None where it is not wholly plain or an object repeats a key: the caller then reads the text
-/// step by step and says what is wrong, if anything is.
+/// The value of a JSON text, or None if it contains other values or an object repeats a key. The caller then reads the text
+/// step by step, and reports an error if there is one.
 #[pyfunction]
 pub fn plain_json<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyAny>> {
     let mut reader = serde_json::Deserializer::from_slice(data);
@@ -104,7 +104,7 @@ pub fn plain_json<'py>(py: Python<'py>, data: &[u8]) -> Option<Bound<'py, PyAny>
     Some(value)
 }
 
-/// Makes Python's values of what serde_json reads; a float, or an integer beyond 64 bits, is an error.
+/// Creates Python values from the values that serde_json reads. A float and an integer beyond 64 bits are errors.
 #[derive(Clone, Copy)]
 struct Value<'py> {
     py: Python<'py>,
@@ -192,7 +192,7 @@ impl<'de, 'py> Visitor<'de> for Value<'py> {
     }
 }
 
-/// Makes one Python text of a key, however many objects of a document have it.
+/// Creates one Python text for a key that many objects of a document have.
 struct Key<'py>(Python<'py>);
 
 impl<'de, 'py> DeserializeSeed<'de> for Key<'py> {

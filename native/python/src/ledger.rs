@@ -1,4 +1,4 @@
-//! Bindings of what a ledger's readers and writers hash and check: RFC 9162 trees, and Ed25519 signatures.
+//! Bindings for readers and writers of ledgers: RFC 9162 trees, and Ed25519 signatures.
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ impl GrowingTree {
     }
 }
 
-// Nothing here takes longer than a few microseconds: another thread would wait longer for the GIL than for the result.
+// The methods take a few microseconds and hold the GIL: releasing the GIL would take other threads longer.
 #[pymethods]
 impl GrowingTree {
     #[new]
@@ -64,7 +64,7 @@ impl GrowingTree {
     }
 }
 
-/// The root to which a path leads from a leaf hash at an index of a tree; None if the path has another length.
+/// The root from a leaf hash, its index in a tree and a path; None if the path has another length.
 #[pyfunction]
 pub fn path_root(
     leaf: &[u8],

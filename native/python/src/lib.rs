@@ -19,7 +19,7 @@ mod ledger;
 mod randomized_response_py;
 mod scan_py;
 
-/// What is computed here is computed on secrets: nothing of it stays in memory that was given back.
+/// The allocator overwrites freed memory, because the functions of this module compute on secrets.
 #[global_allocator]
 static MEMORY: Wiping = Wiping;
 
@@ -57,7 +57,7 @@ mod _native {
     }
 }
 
-/// The bytes as an array; refuses another number of them.
+/// The bytes as an array; an error for another number of bytes.
 pub(crate) fn array<const N: usize>(
     bytes: &[u8],
     field: &str,
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// [`guard`] on the calling thread: for short sequential work, where handing over would cost more than it does.
+/// [`guard`] on the calling thread, for short sequential work that takes less time than a change of threads.
 pub(crate) fn guard_inline<T, E>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, E> + Send,

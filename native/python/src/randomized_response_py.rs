@@ -1,4 +1,4 @@
-//! Lists by randomised response in the scan argument; encodings as in `scan_py`, bits one byte a position.
+//! Lists by randomized response in the scan argument. Encodings are as in `scan_py`; bits are one byte for each position.
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::{element, elements};
@@ -24,9 +24,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// What policy and window of a tenant with randomized response fix: 32-byte digest of the window, commitments to the sampled
-/// positions, the minimum score of a relevant position, the maximum positions of a list; and context and bound of the slots'
-/// Bernoulli bits, where a record comes with their proof instead of commitments that are verified.
+/// The constants of a tenant with randomized response: the 32-byte digest of the window, commitments to the sampled
+/// positions, the minimum score of a relevant position, the maximum number of positions of a list; and the context and the
+/// bound of the slots' Bernoulli bits, if records come with their proof instead of verified commitments.
 #[pyclass(frozen)]
 pub(crate) struct ScanRandomizedResponse(pub(crate) Constants);
 
@@ -72,9 +72,9 @@ fn column(layout: Layout, rows: &[u8], bytes: &[u8], blindings: &[u8]) -> Result
 type Committed = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// The proof of a record's list (c_seed, beacon, slot, context, cq, htopk) and the commitments to the account's disclosed set
-/// after it, under the blindings `after`, which must be used for nothing else. `flips` are the slot's Bernoulli bits and
-/// `disclosed` the disclosed set before, each with its commitments; `sample` has no commitments of its own but those of
-/// `randomized_response`. The scores of all positions are int32, the query int8 with its salt; `salt_k` is htopk's, `key` the
+/// after it, under the blindings `after`, which must have no other use. `flips` are the slot's Bernoulli bits and
+/// `disclosed` the disclosed set before, each with its commitments; the commitments of `sample` are
+/// in `randomized_response`. The scores of all positions are int32, the query int8 with its salt; `salt_k` is htopk's, `key` the
 /// index's.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
@@ -127,8 +127,9 @@ fn scan_list_prove<'py>(
     Ok((PyBytes::new(py, &proof), PyBytes::new(py, &rows)))
 }
 
-/// Raises ValueError with the reason unless the proof holds for the record: with these commitments to the slot's Bernoulli
-/// bits, or their proof, as `randomized_response` says, and to the account's disclosed set before and after.
+/// Raises ValueError with the reason unless the proof holds for the record. The arguments include commitments to the slot's
+/// Bernoulli bits, or their proof, according to `randomized_response`, and commitments to the account's disclosed set before
+/// and after the record.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn scan_list_verify(
@@ -152,7 +153,7 @@ fn scan_list_verify(
     })
 }
 
-/// Commitments to an account's disclosed set, one byte a position, under these blindings, one a row.
+/// Commitments to an account's disclosed set (one byte for each position) under blindings (one for each row).
 #[pyfunction]
 fn scan_disclosed_rows<'py>(
     py: Python<'py>,
@@ -168,7 +169,7 @@ fn scan_disclosed_rows<'py>(
     Ok(PyBytes::new(py, &rows))
 }
 
-/// The commitments that an account's first record starts from: an empty disclosed set, under the blinding 1 in every row.
+/// The commitments before an account's first record: an empty disclosed set with the blinding 1 in every row.
 #[pyfunction]
 fn scan_disclosed_empty(py: Python<'_>, capacity: usize) -> PyResult<Bound<'_, PyBytes>> {
     let rows = guard(py, || {

@@ -56,7 +56,7 @@ fn scan_limits() -> BTreeMap<&'static str, u64> {
     protocol::limits().into()
 }
 
-/// The first generators as a table, which a page takes instead of hashing them.
+/// The first generators as a table, which a page uses instead of hashing them.
 #[pyfunction]
 fn scan_generators(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     let table = guard(py, || Ok::<_, Error>(prepared_generators()))?;
@@ -102,7 +102,7 @@ impl ScanIndex {
         .map(|c| Self(Arc::new(c)))
     }
 
-    /// The points of components `first..` alone, from their int8 columns of shape (components, positions).
+    /// The points of only the components `first..`, from their int8 columns of shape (components, positions).
     #[staticmethod]
     fn commit_components<'py>(
         py: Python<'py>,
@@ -132,8 +132,8 @@ impl ScanIndex {
     }
 }
 
-/// What a tenant's policy fixes: 32-byte digest of the window, gains, listed positions, score window and lattice; and the
-/// commitments to its sampled positions, if it is sampled.
+/// The constants of a tenant: the 32-byte digest of the window, gains, listed positions, score window and lattice, and the
+/// commitments to its sampled positions if it has a sample.
 #[pyclass(frozen)]
 pub(crate) struct ScanParameters(pub(crate) Parameters);
 
@@ -206,7 +206,7 @@ fn byte_strings<'py>(py: Python<'py>, all: &[Vec<u8>]) -> ByteStrings<'py> {
     all.iter().map(|bytes| PyBytes::new(py, bytes)).collect()
 }
 
-/// The noise proof of slots (c_seed, beacon, slot), each with its seed, and of each slot the noise commitments and their
+/// The noise proof of slots (c_seed, beacon, slot), each with its seed; and for each slot the noise commitments and their
 /// blindings, which are secret until the slot's query is proved.
 #[pyfunction]
 fn scan_prove_noise<'py>(
@@ -242,8 +242,8 @@ fn bernoulli_statement(
     ))
 }
 
-/// The proof of a slot's Bernoulli bits: of each position whether its draw is below the bound. With the commitments to the
-/// bits and their blindings, which are secret.
+/// The proof of a slot's Bernoulli bits, which are 1 if a position's draw is below the bound; with the commitments to the
+/// bits and their secret blindings.
 #[pyfunction]
 fn scan_bits_prove<'py>(
     py: Python<'py>,
@@ -262,7 +262,7 @@ fn scan_bits_prove<'py>(
     Ok([&proof, &rows[0], &blindings[0]].map(|part| PyBytes::new(py, part)))
 }
 
-/// The commitments to the Bernoulli bits that a proof is about; ValueError with the reason unless it holds.
+/// The commitments to the Bernoulli bits of a proof. Raises ValueError with the reason unless the proof holds.
 #[pyfunction]
 fn scan_bits_verify<'py>(
     py: Python<'py>,
@@ -280,7 +280,7 @@ fn scan_bits_verify<'py>(
 }
 
 /// A record (c_seed, beacon, slot, context, cq, htopk) with the noise and the scores of all positions (int32), the query
-/// (int8) and its salt, and the listed positions (int32) and theirs. Without gains there is no noise.
+/// (int8) and its salt, and the listed positions (int32) and their salt. The noise is empty without gains.
 type PrivateRecord = (
     PyBackedBytes,
     PyBackedBytes,
@@ -289,10 +289,10 @@ type PrivateRecord = (
     (PyBackedBytes, PyBackedBytes),
 );
 
-/// The noise proof of the records' slots, and of each slot its commitments and their blindings.
+/// The noise proof of the records' slots, and for each slot its commitments and their blindings.
 type SlotsProof = (PyBackedBytes, Vec<PyBackedBytes>, Vec<PyBackedBytes>);
 
-/// The columns of noise of records, as many as the noise proof has.
+/// The noise columns of records; their number is the number in the noise proof.
 fn noise_columns(
     layout: Layout,
     (_, rows, blindings): &SlotsProof,
@@ -316,8 +316,8 @@ fn noise_columns(
         .collect()
 }
 
-/// The query proof of records whose slots have the noise proof, and the index's key. Without gains there is no noise proof;
-/// of a sampled tenant there are the sampled positions, a byte 0 or 1 each, and the blindings of their commitments.
+/// The query proof of records, from the noise proof of their slots and the index's key. Without gains there is no noise
+/// proof. A sampled tenant also has the sampled positions (a byte 0 or 1 each) and the blindings of their commitments.
 #[pyfunction]
 #[pyo3(signature = (index, parameters, records, noise_proof, key, low_memory, sample=None))]
 #[allow(clippy::too_many_arguments)]
@@ -372,13 +372,13 @@ fn scan_prove<'py>(
     Ok(PyBytes::new(py, &proof))
 }
 
-/// The maximum number of records that one proof may be about, of so many positions and gains.
+/// The maximum number of records of one proof for a number of positions and of gains.
 #[pyfunction]
 fn scan_max_batch(capacity: usize, gains: usize) -> usize {
     batch_size::max_batch(capacity, gains)
 }
 
-/// Records with their noise proof, empty without gains, and query proof.
+/// Records with their noise proof (empty without gains) and their query proof.
 pub(crate) type Answered = (Vec<PyBackedBytes>, PyBackedBytes, PyBackedBytes);
 
 pub(crate) fn answered((records, noise_proof, proof): &Answered) -> Result<Item<'_>> {
@@ -439,7 +439,7 @@ pub(crate) fn signed(bytes: &[u8]) -> Vec<i8> {
     bytes.iter().map(|&b| b as i8).collect()
 }
 
-/// Of (maximum tokens, norm factor) and (context, hq, cq).
+/// The statement from (maximum tokens, norm factor) and (context, hq, cq).
 pub(crate) fn embed_statement<'a>(
     table: &'a IndexCommitment,
     (tokens, norm_factor): (usize, u64),
@@ -498,9 +498,9 @@ fn scan_embed_verify(
     })
 }
 
-/// What a coalition proof is about: 32-byte context; cq (elements), account and first compared record of each
-/// record; tenant of each account; theta as (p, q); maximum accounts of a label, and of one in a tenant; log2 of the norms
-/// there is room for.
+/// The statement of a coalition proof: 32-byte context; cq (elements), account and first compared record of each
+/// record; tenant of each account; theta as (p, q); maximum accounts of a label, and of one in a tenant; log2 of the
+/// maximum norm.
 #[pyclass(frozen)]
 struct ScanCoalition(CoalitionStatement);
 
@@ -550,7 +550,7 @@ impl ScanCoalition {
         })
     }
 
-    /// log2 of the norms that a proof of these vectors needs room for.
+    /// log2 of the maximum norm that a proof of these vectors needs.
     #[staticmethod]
     fn room(py: Python<'_>, vectors: &[u8], dimension: usize) -> PyResult<usize> {
         guard(py, || {
@@ -561,7 +561,7 @@ impl ScanCoalition {
         })
     }
 
-    /// How many runs over pairs a proof has.
+    /// The number of runs over pairs of a proof.
     fn runs(&self, py: Python<'_>) -> PyResult<usize> {
         guard_inline(py, || self.0.runs())
     }
