@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Rules and fixtures for every test."""
 
 import os
 import shutil
@@ -30,9 +30,9 @@ if (
 
 
 class Permutation:
-    """Poseidon's permutation as tests compute it. The reference takes milliseconds and a suite asks for thousands, so
-    the native core permutes in its place, and the reference after it for each `COMPARED`-th state. Tests that hold the
-    two against each other (`REFERENCE`) have the reference alone.
+    """Poseidon's permutation in tests. The reference takes milliseconds, and the suite needs thousands of permutations, so
+    the native core computes them, and the reference repeats each `COMPARED`-th one. Tests that compare the two
+    (`REFERENCE`) use only the reference.
     """
 
     COMPARED = 64
@@ -119,9 +119,9 @@ SLOW = (
     "scan/test_memory.py",
     "estimate/test_coalition_proof.py",
 )
-"""Files and groups that take longest, which start first: one process must not be left alone with them at the end."""
+"""The slowest files and groups. They start first, so that no process runs them at the end while the others are idle."""
 APART = ("window/test_crash.py", "accounting/test_exact_bound.py")
-"""Files whose tests share nothing and take long: each test may run anywhere."""
+"""Slow files with independent tests: each of their tests may run in any process."""
 _GROUPS = {file: group for group, files in TOGETHER.items() for file in files}
 
 
@@ -130,7 +130,7 @@ def _file(nodeid: str) -> str:
 
 
 def _group(nodeid: str) -> str:
-    """What the test has to share a process with."""
+    """The group of tests that must run in the same process as the test."""
     file = _file(nodeid)
     return nodeid if file in APART else _GROUPS.get(file, file)
 
@@ -189,5 +189,5 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(crashitem: str) -> None:
-    """Name the test at once whose process ended: the summary, which names it too, comes only after all other tests."""
+    """Print the name of a test as soon as its process ends. The summary prints it only after all other tests."""
     print(f"\n{crashitem}: its process ended, or the test took longer than faulthandler_timeout", flush=True)

@@ -13,16 +13,16 @@ import pytest
 
 @dataclass
 class Total:
-    """What the calls of a function add up to."""
+    """The total of a function's calls."""
 
     count: int = 0
 
 
 @contextmanager
 def counted(owner: object, name: str, amount: Callable[..., int] = lambda *_: 1) -> Iterator[Total]:
-    """Count what a module's or class's function is called for while the block runs.
+    """Count the calls of a module's or class's function during the block.
 
-    :param amount: what a call with these positional arguments counts as
+    :param amount: the amount that a call with given positional arguments adds
     """
     total, function = Total(), getattr(owner, name)
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 
 class Endpoint(ThreadingHTTPServer, ABC):
-    """Answers posted JSON objects (`answer`), and keeps what it was asked.
+    """Answers posted JSON objects (`answer`), and stores its requests.
 
-    :param faults: what goes wrong with the first requests, in order: `429`, `500`, `400`, `slow`, or what the endpoint
-        itself knows; after them all is well
+    :param faults: the faults of the first requests, in order: `429`, `500`, `400`, `slow`, or a fault of the endpoint's
+        subclass; later requests have no fault
     """
 
     daemon_threads = True
@@ -33,7 +33,7 @@ class Endpoint(ThreadingHTTPServer, ABC):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def refuses(self, body: dict[str, Any]) -> bool:
-        """Whether a request is answered with status 400 because of what it asks."""
+        """Whether the content of a request causes an answer with status 400."""
         return False
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The named error in which a command ended. Its name stands in JSON and not in the text for people."""
+"""The named error of a command. JSON output has its name, and the text for people does not."""
 
 from __future__ import annotations
 

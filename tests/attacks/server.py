@@ -28,7 +28,7 @@ class ChatServer(Endpoint):
         self.generator = ExtractiveGenerator(TokenStatistics(texts))
 
     def reply(self, prompt: str) -> str:
-        """What the service says: retrieval by shared words, then extraction."""
+        """The service's answer: retrieval by shared words, then extraction."""
         requested = set(words(prompt))
         best = sorted(self.passages, key=lambda p: -len(requested & p.counts.keys()))[:2]
         task: Task

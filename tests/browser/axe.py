@@ -38,7 +38,7 @@ def axe_source() -> str | None:
 
 
 def violations(browser: Chromium, source: str) -> list[str]:
-    """What the page that a browser shows violates of WCAG 2.2, A and AA."""
+    """The violations of WCAG 2.2, levels A and AA, in a page that a browser shows."""
     browser.value(source)
     run = f"axe.run(document, {{runOnly: {{type: 'tag', values: {LEVELS}}}}})"
     result: dict[str, Any] = browser.value(run)

@@ -39,7 +39,7 @@ class Chromium:
         self._process, self._to, self._back = process, to, back
         self._buffer, self._last = b"", 0
         self.events: list[dict[str, Any]] = []
-        """what the page reported since it was opened: requests, errors, refusals"""
+        """the reports of the page since it was opened: requests, errors, refusals"""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
@@ -98,12 +98,12 @@ class Chromium:
         return done["result"].get("value")
 
     def screenshot(self, path: Path) -> None:
-        """Write the whole page, not only what a window shows of it, as PNG."""
+        """Write the whole page, and not only its visible part, as PNG."""
         taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(taken["data"]))
 
     def pdf(self, path: Path) -> None:
-        """Print the page as its style sheet says."""
+        """Print the page by its style sheet."""
         printed = self.call("Page.printToPDF", preferCSSPageSize=True, printBackground=False)
         path.write_bytes(base64.b64decode(printed["data"]))
 

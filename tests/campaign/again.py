@@ -1,4 +1,4 @@
-"""Making single cases of a campaign again."""
+"""Repetition of single cases of a campaign."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Cases(Protocol):
-    """A campaign, which makes each case from its name alone."""
+    """A campaign, which creates each case from only its name."""
 
     def case(self, name: str) -> Any:
         """Run one case: what became of it."""

@@ -1,16 +1,16 @@
-"""Every check of the scan argument's verifier is taken out in turn, and a test of the core has to fail.
+"""Removes each check of the scan argument's verifier in turn; a test of the core must then fail.
 
     python -m tests.campaign.checks --list                 the checks, numbered
     python -m tests.campaign.checks --checks 12 --seed 1   a sample of them
     python -m tests.campaign.checks --all                  all of them
-    python -m tests.campaign.checks --all --lies           by lies that pass, then by published proofs
+    python -m tests.campaign.checks --all --lies           by false proofs that pass, then by published proofs
 
 A check is a place of `native/scan-protocol` that makes a claim, a constraint or an equation, that compares with zero,
-or that refuses. In a copy of `native/` each of them is made to ask whether it is the one that is taken out, so that one
-build has all: `RAG_AUDIT_DROPPED` has its number. Each test runs once by itself with none taken out, and says which
-checks it comes by; it runs again without each of these, until one test has failed for each. Prover and verifier share
-these places, so what has to fail is a test that knows the protocol from elsewhere: published proofs, cheaters, a
-statement beyond its limits.
+or that refuses. In a copy of `native/`, each place compares its own number with `RAG_AUDIT_DROPPED`, so that one build
+can remove any check. Each test first runs alone with all checks and records the checks that it reaches. It then runs
+without each of these checks, until one test has failed for each check. Prover and verifier share these places, so the
+failing test must know the protocol from another source: published proofs, malicious provers, or a statement beyond its
+limits.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path("scan-protocol/src")
 BASE = cache_dir("campaign")
 TARGET = cache_dir("campaign-target")
-"""Where builds are kept from one run to the next."""
+"""The folder of builds, which later runs reuse."""
 PATIENCE_S = 300
-"""Processor time of a test, after which it counts as one that fails."""
+"""The maximum processor time of a test; a longer test counts as failed."""
 FAILED = 101
-"""What a program of tests ends with where one of them fails."""
+"""The exit code of a test program with a failed test."""
 LONG = ("test_vectors", "errors_are", "simulat", "low_memory", "forgotten", "skipped", "mutat")
 """Parts of names of tests that make many proofs or large ones."""
 PUBLISHED = ("test_vectors", "published", "errors_are")
-"""Parts of names of tests that read published proofs and traces, or count what a run says: that one of them fails shows
-that a check is made, not that a lie passes without it."""
+"""Parts of names of tests that read published proofs and traces, or count the messages of a run. A failure of such a test
+shows that the check exists, and not that a false proof passes without the check."""
 MADE = r"(?:self|session)\s*\.\s*(?:constrain|claim)(?:_\w+)?\("
 EQUATION = r"equations\.(?:push|extend)\("
 ASKED = r"(?:\w+\s*\.\s*)*\b(?:check_\w+|in_range|end)\("
@@ -85,15 +85,15 @@ FASTER = {
 Program = tuple[str, str]
 """A built file of tests, and the folder that it runs in."""
 PACKAGES = ("ragaudit-scan-protocol", "ragaudit-scan-prover")
-"""The verifier alone with published proofs first: it is the quickest. What no test of it misses is left to the
-prover's."""
+"""The test programs: first the fast one with only the verifier and published proofs. The prover's program tests the
+checks that the first program does not detect."""
 
 
 @dataclass(frozen=True)
 class Check:
     """A place from `start` to `end` of a source file.
 
-    :param put: what stands there instead, with the question whether it is taken out
+    :param put: the replacement, which tests whether the check is removed
     """
 
     path: Path
@@ -163,7 +163,7 @@ def all_checks(native: Path) -> list[Check]:
 
 
 def copied(numbered: dict[int, Check]) -> Path:
-    """A copy of `native` in which each check asks for its number, beside what the core's tests read by its place."""
+    """A copy of `native` in which each check tests its number, with the files that the core's tests read by their place."""
     native = BASE / "native"
     texts = {path.relative_to(ROOT / "native"): path.read_bytes() for path in sources(ROOT / "native")}
     for number, check in sorted(numbered.items(), key=lambda each: each[1].start, reverse=True):
@@ -194,7 +194,7 @@ def sources(native: Path) -> Iterator[Path]:
 
 
 def cargo(native: Path, *words: str) -> list[dict[str, Any]]:
-    """What cargo says, message by message."""
+    """The messages of cargo."""
     command = ["cargo", *words, "--quiet", "--locked", "--message-format=json"]
     environment = os.environ | FASTER | {"CARGO_TARGET_DIR": str(TARGET)}
     done = subprocess.run(
@@ -204,7 +204,7 @@ def cargo(native: Path, *words: str) -> list[dict[str, Any]]:
 
 
 def uncompiled(native: Path, numbered: dict[int, Check]) -> set[int]:
-    """The checks whose place has to have a value that nobody else has: without them the core does not compile."""
+    """The checks that cannot be removed, because the core does not compile without their values."""
     result: set[int] = set()
     for said in cargo(native, "check", "--profile", "test", "-p", "ragaudit-scan-protocol"):
         message = said.get("message")
@@ -263,9 +263,9 @@ def failing(program: Program, name: str, environment: dict[str, str]) -> str | N
 
 
 def names_of(program: Program, rooms: set[str], published: bool | None = None) -> list[str]:
-    """The tests of a program, those that make many proofs last, and before others those of the checks' own modules.
+    """The tests of a program in their order: tests of the checks' own modules first, tests with many proofs last.
 
-    :param published: only those that read what is published, or only the others
+    :param published: return only tests that read published data, or only the other tests
     """
     listed, ignored = (
         re.findall(r"^(\S+): test$", subprocess.run([program[0], "--list", *more], stdout=subprocess.PIPE, text=True,
@@ -281,7 +281,7 @@ def names_of(program: Program, rooms: set[str], published: bool | None = None) -
 
 
 def reached(program: Program, name: str) -> set[int]:
-    """The checks that a test comes by, with none taken out. They are kept for the same program."""
+    """The checks that a test reaches when none is removed. The result is cached for the same program."""
     digest = hashlib.sha256(Path(program[0]).read_bytes() + name.encode()).hexdigest()
     kept = BASE / "reached" / digest[:32]
     if not kept.exists():
@@ -298,7 +298,7 @@ def reached(program: Program, name: str) -> set[int]:
 def taken_out(
     native: Path, left: dict[int, Check], packages: Sequence[str] = PACKAGES, published: bool | None = None
 ) -> dict[int, Check]:
-    """Take each check out in turn, and say what fails first; those that no test misses are returned."""
+    """Remove each check in turn, and print the first test that fails. Returns the checks that no test detects."""
     left, come_by = dict(left), dict.fromkeys(left, 0)
     for package in packages:
         for program in programs(native, package) if left else ():

@@ -1,11 +1,11 @@
 """The parsers of the core under libFuzzer, which follows the branches that an input takes (`native/fuzz`).
 
-    python -m tests.campaign.covered --seconds 60          every target, so long each
-    python -m tests.campaign.covered --only zkey FILE      one input again
+    python -m tests.campaign.covered --seconds 60          every target, for this time each
+    python -m tests.campaign.covered --only zkey FILE      one input
 
-Each target starts from valid files and proofs, and from what earlier runs found to reach further. An input that makes a
-parser panic or overflow, take more than half a gigabyte at once or more than twenty seconds ends the run: it is kept,
-and named.
+Each target starts from valid files and proofs, and from inputs of earlier runs that reached new branches. A run ends at an
+input that makes a parser panic or overflow, allocate more than half a gigabyte at once, or take more than twenty seconds.
+The run stores the input and prints its name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TARGETS = ("proof", "certificate", "index", "zkey", "ptau", "r1cs", "wtns", "gro
 
 
 def built() -> Path:
-    """The program, whose crates of our own are instrumented; it needs a compiler of C++ for libFuzzer."""
+    """The program with instrumented crates of this project. libFuzzer needs a C++ compiler."""
     command = ["cargo", "build", "--release", "--locked", "--quiet"]
     environment = os.environ | {"RUSTC_WRAPPER": str(FUZZ / "covered"), "CARGO_TARGET_DIR": str(TARGET)}
     subprocess.run(command, cwd=FUZZ, env=environment, check=True)
@@ -96,7 +96,7 @@ def seeds(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def run(program: Path, target: str, words: list[str]) -> tuple[int, str]:
-    """libFuzzer's exit code and what it said."""
+    """The exit code and the output of libFuzzer."""
     environment = os.environ | {"RAG_AUDIT_FUZZ": target}
     done = subprocess.run(
         [program, *words], env=environment, capture_output=True, text=True, errors="replace", check=False
@@ -105,7 +105,7 @@ def run(program: Path, target: str, words: list[str]) -> tuple[int, str]:
 
 
 def fuzzed(program: Path, target: str, seconds: int) -> bool:
-    """Run a target, and say what it found: whether nothing."""
+    """Run a target, and print its faults. Returns whether there are none."""
     corpus, result = cache_dir("fuzz", target), cache_dir("fuzz-found")
     words = [str(corpus), f"-max_total_time={seconds}", f"-max_len={LONGEST.get(target, 1 << 14)}",
              f"-artifact_prefix={result}/{target}-", *LIMITS]  # fmt: skip

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 HEAD = b"\0asm\1\0\0\0"
 CUSTOM, TYPES, FUNCTIONS, MEMORY, CODE, DATA = 0, 1, 3, 5, 10, 11
 SHARED, OWN, ONE = 16, 8192, 8256
-"""Addresses of the words that are handed over, whose cell begins 8 bytes earlier, of the input's cell, and of that of
-1."""
+"""Addresses of the passed words (their cell begins 8 bytes earlier), of the input's cell, and of the cell of 1."""
 
 
 def leb(value: int) -> bytes:
@@ -33,7 +32,7 @@ def section(kind: int, content: bytes) -> bytes:
 
 
 def fnv(name: bytes) -> int:
-    """What circom knows an input by."""
+    """circom's hash of an input's name."""
     result = 0xCBF29CE484222325
     for byte in name:
         result = (result ^ byte) * 0x100000001B3 % (1 << 64)
@@ -41,7 +40,7 @@ def fnv(name: bytes) -> int:
 
 
 def constant(value: int) -> bytes:
-    """i32.const, whose operand has a sign."""
+    """i32.const with a signed operand."""
     low = [value >> shift & 0x7F for shift in (0, 7, 14)]
     return bytes([0x41, low[0] | 0x80, low[1] | 0x80, low[2]])
 

@@ -1,11 +1,11 @@
 """Mutated files, proofs and keys through the parsers and verifiers of the native core.
 
-    python -m tests.campaign.native --cases 20000 --seed 1       every target, so many cases each
-    python -m tests.campaign.native --case 1/zkey/4711           one case again, by its name
+    python -m tests.campaign.native --cases 20000 --seed 1       every target, with this number of cases each
+    python -m tests.campaign.native --case 1/zkey/4711           one case, by its name
 
-Of every case: the core accepts what it is given or refuses it by an exception that it names (`ValueError`, `OSError`);
-no panic, no memory that the file does not need, and no changed proof that holds. The process has two gigabytes beyond
-what it starts with, so an allocation of a claimed size ends it.
+The campaign checks for every case that the core accepts the input or refuses it by a named exception (`ValueError`,
+`OSError`), that it does not panic, that it allocates no memory that the file does not need, and that no changed proof
+is valid. The process may allocate two gigabytes, so an allocation by a size that a file claims ends it.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ class Campaign:
         _native.ScanTable(mutated(points, draw), *draw.choice(sizes))
 
     def _signatures(self, draw: random.Random) -> None:
-        """Of drand and of notes: points of both curves, from anyone's file."""
+        """Signatures of drand and of notes: points of both curves, from untrusted files."""
         check, honest = draw.choice(generated.signatures())
         values = list(honest)
         which = draw.randrange(len(values))
@@ -367,9 +367,9 @@ class Campaign:
 
 
 def run(cases: int, seed: str, targets: list[str] | None = None) -> tuple[dict[str, Counter[str]], list[str]]:
-    """Run so many cases of each target, in this process.
+    """Run a number of cases of each target, in this process.
 
-    :returns: how the cases of each target ended, and what is wrong
+    :returns: the results of each target's cases, and the faults
     """
     ended: dict[str, Counter[str]] = {}
     broken: list[str] = []

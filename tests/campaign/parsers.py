@@ -1,10 +1,10 @@
-"""Coverage-guided fuzzing of every parser of a file or text, by atheris (libFuzzer), where that is installed.
+"""Coverage-guided fuzzing of every parser of a file or text, by atheris (libFuzzer), if it is installed.
 
     python -m tests.campaign.parsers notes -runs=100000            one target, with libFuzzer's own options
-    python -m tests.campaign.parsers notes crash-1234              a finding again
+    python -m tests.campaign.parsers notes crash-1234              one finding
 
-A parser may refuse by name; it may not end otherwise, nor read what has another form than it writes. The corpus is made
-of the worked example and the vectors at each start, so that nothing has to be kept.
+A parser may refuse an input by a named error. It may not end in another way, and it may not accept an input with another
+form than its own output. Each start creates the corpus from the worked example and the vectors, so no corpus is stored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def text(data: bytes) -> str:
 
 
 def same(actual: object, data: bytes) -> None:
-    """What was read is written as it was read."""
+    """The output for a parsed input must equal the input."""
     assert str(actual).encode() == data, "another form was read"
 
 

@@ -1,4 +1,4 @@
-"""Mutations that are signed again by every party, so that signatures and trees find nothing."""
+"""Mutations that every party signs, so that signatures and trees detect no fault."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """Mutated windows, receipts, trust files and notes through `verify`, by the hundred thousand.
 
     python -m tests.campaign.verdicts --cases 100000 --seed 1     all cores; ends early after --budget seconds
-    python -m tests.campaign.verdicts --case 1/4711               one case again, by its name
+    python -m tests.campaign.verdicts --case 1/4711               one case, by its name
 
-Of every case: it ends in a verdict or in a named error, within ten seconds of processor time; a verdict has a report in
-every format; and a PASS is the verdict of the window that was mutated. The windows are those of vectors/windows; one
-part in eight of the cases is signed again by every party after it was mutated, as a provider could with all their help.
+The campaign checks for every case that it ends in a verdict or in a named error within ten seconds of processor time,
+that a verdict has a report in every format, and that a PASS equals the verdict of the unmutated window. The windows come
+from vectors/windows. In one of eight cases, every party signs the mutated window, as a provider with the help of all
+parties could arrange.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WINDOWS = (
     "sampled-by-own-draw",
     "in-a-row",
 )
-"""The cases whose files are mutated, all of which pass; the small one more often."""
+"""The mutated cases, which all pass without mutations. The small case occurs more often."""
 KINDS = ("window", "window", "window", "text", "receipt", "trust", "note", "sealed")
 LIMIT = 10
 """Seconds of processor time that a case may take."""
@@ -62,7 +63,7 @@ OWN = (
     "challenge",
     "sampled",
 )
-"""Figures that say what the verifier asked for and was handed in, and not what the window is."""
+"""Figures that describe the verifier's requirements and inputs, and not the window."""
 
 
 class Broken(AssertionError):
@@ -91,7 +92,7 @@ class Subject:
         self.previous = [(folder / name).read_bytes() for name in self.case["previous"]]
 
     def files(self) -> dict[str, bytes]:
-        """What a verifier is given."""
+        """The inputs of a verifier."""
         return {
             "window.json": jcs(self.window),
             "trust.toml": self.trust.encode(),
@@ -128,7 +129,7 @@ class Campaign:
         )  # fmt: skip
 
     def essence(self, verdict: ReportedVerdict, *, whole: bool) -> dict[str, Any]:
-        """What no mutation of a passing window may change.
+        """The values that no mutation of a passing window may change.
 
         :param whole: the verifier's own files are the honest ones, so that their figures count too
         """
@@ -237,7 +238,7 @@ class Campaign:
         return files
 
     def _sealed(self, subject: Subject, draw: Mutator) -> dict[str, bytes]:
-        """Mutated by a provider whom everybody helps: signed, cosigned and countersigned again."""
+        """A mutation by a provider with the help of all parties: signed, cosigned and countersigned after the mutation."""
         from tests.campaign.sealing import sealed
 
         return sealed(self, draw)
@@ -291,7 +292,7 @@ def run(
     """Run the campaign on all cores.
 
     :param budget: seconds after which no further case begins
-    :returns: how many cases ended in which way, and what is wrong
+    :returns: the number of cases by result, and the faults
     """
     processes = processes or os.cpu_count() or 1
     until = time.monotonic() + budget

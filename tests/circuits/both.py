@@ -1,6 +1,6 @@
-"""Witnesses made twice: whatever a test has circom's own code assign, the circuit's plan must assign too, byte for
-byte, and refuse what that code refuses. The fixture holds for every test of the folders whose conftest.py imports
-it."""
+"""Comparison of two witness generators: for every witness of a test, the circuit's plan must assign the same bytes as
+circom's own code, and must refuse the same inputs. The fixture applies to all tests of a folder with a conftest.py that
+imports it."""
 
 from __future__ import annotations
 

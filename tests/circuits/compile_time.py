@@ -1,6 +1,6 @@
-"""What the compiler computes before there is a circuit: functions, and a template's variables and asserts, read from
-the sources and run with circom's arithmetic, which is that of residues modulo r. So a test says of the shipped text,
-not of a copy of its formulas, where that arithmetic is the one of integers."""
+"""The compiler's computations before a circuit exists: functions, and a template's variables and asserts. The module reads
+them from the sources and runs them with circom's arithmetic of residues modulo r. A test can therefore show for the
+shipped text, and not for a copy of its formulas, that this arithmetic equals the arithmetic of integers."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _shipped() -> str:
 
 
 _texts: list[str] = []
-"""What is read, the last of them: the shipped sources, and what `without` made of them."""
+"""The texts to read; the last one counts: the shipped sources, and their versions by `without`."""
 _BODY = r"^(function|template) (\w+)\((.*)\) \{\n((?:.*\n)*?)\}"
 _ASSERT = re.compile(r"^ *assert\((.*)\);$", re.MULTILINE)
 
@@ -201,7 +201,7 @@ def _text() -> str:
 
 
 def bounds() -> set[tuple[str, str]]:
-    """Every part of every assert of the sources, with the function or template that it stands in."""
+    """Every part of every assert of the sources, with its function or template."""
     return {
         (body[2], part.strip())
         for body in re.finditer(_BODY, _text(), re.MULTILINE)
@@ -268,7 +268,7 @@ def _constant(value: int) -> Residue:
 
 @cache
 def function(name: str) -> Callable[..., Residue]:
-    """A function of the sources; those that it calls are found when it runs."""
+    """A function of the sources. It looks up the functions that it calls when it runs."""
     parameters, lines = _body("function", name)
     source = "\n    ".join([f"def {name}({', '.join(parameters)}):", *_statements(lines)])
     scope: dict[str, Any] = {"_n": _constant, "_need": _need, "bit_length": bit_length}
@@ -284,7 +284,7 @@ def function(name: str) -> Callable[..., Residue]:
 
 @cache
 def template(name: str) -> Callable[..., dict[str, Any]]:
-    """What a template computes and asserts of its parameters before its first signal: its variables by name."""
+    """Run a template's computations and asserts on its parameters before its first signal, and return its variables."""
     parameters, lines = _body("template", name)
     until = next(i for i, line in enumerate(lines) if line.startswith("signal "))
     body = [*_statements(lines[:until]), "return dict(locals())"]
@@ -309,7 +309,7 @@ def _slot_arguments(name: str) -> list[Any]:
 
 
 def slots(name: str, variables: Mapping[str, Any], **more: int) -> list[list[Residue]]:
-    """The arguments of each SlotEquality of a template, whose own asserts are run.
+    """The arguments of each SlotEquality of a template. The function also runs the asserts of SlotEquality.
 
     :param variables: `template`'s
     :param more: values of variables that are set further down

@@ -1,8 +1,8 @@
-"""Cheating provers: full witnesses of a circuit whose checks are silenced and whose hints are replaced.
+"""Malicious provers: full witnesses of a circuit with disabled checks and replaced hints.
 
-`circom` writes one assertion into the witness generator for every `===`. A forger's generator is made from
-the same sources without them, and with other hints, so that one lie is carried through to every signal that
-depends on it. The judge is the untouched circuit.
+`circom` writes one assertion into the witness generator for every `===`. The generator of a malicious prover comes from
+the same sources without these assertions and with other hints, so that a false value reaches every signal that depends
+on it. The unchanged circuit then decides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.circuits.r1cs import System, read_witness, signal_class
 from tests.circuits.retrieve_case import Case
 
 LITERAL = ("--O0",)
-"""No simplification: every constraint as it stands in the source, every signal a wire."""
+"""No simplification: every constraint of the source is unchanged, and every signal is a wire."""
 
 Patch = tuple[str, str, str]
 """File below circuits/, text there (exactly once), replacement."""
@@ -129,9 +129,9 @@ def shipped_witness(instance: Instance, literal: Sequence[int]) -> list[int]:
 def selected(
     inputs: Inputs, cases: Sequence[Case], instance: Instance, *patches: Patch, judge: System | None = None
 ) -> list[int]:
-    """A forged witness of `retrieve` whose positions are, record by record, the top K of the forged scores and noise.
+    """A forged witness of `retrieve`. For each record, its positions are the top K of the forged scores and noise.
 
-    :param judge: whose wires the witness has; the untouched circuit's unless given
+    :param judge: the circuit with the witness's wires; by default the unchanged circuit
     """
     wires = (judge or literal_system(instance)).wires
     witness = forge(instance, inputs, *patches)
@@ -169,9 +169,9 @@ def satisfiable(instance: Instance, inputs: Inputs) -> bool:
 
 
 def assert_caught(instance: Instance, witness: list[int], check: set[str]) -> None:
-    """The witness breaks constraints of the check's signals, and no others; the shipped circuit rejects it.
+    """Assert that the witness violates only constraints of the check's signals, and that the shipped circuit rejects it.
 
-    :param check: classes of signals, one of which only the meant constraint has
+    :param check: classes of signals; one of them is only in the intended constraint
     """
     broken = literal_system(instance).broken_signals(witness)
     assert broken, "the forged witness is accepted"

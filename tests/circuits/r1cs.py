@@ -1,5 +1,5 @@
-"""Constraint systems and witnesses in plain Python: which constraints does a witness break, and what are
-their signals called. Formats: iden3 r1cs and wtns (binary), circom's sym (text)."""
+"""Constraint systems and witnesses in plain Python: the constraints that a witness violates, and the names of their
+signals. Formats: iden3 r1cs and wtns (binary), circom's sym (text)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class System:
 
     @staticmethod
     def read_wires(symbols: Path) -> dict[str, int]:
-        """Names (without `main.`) and wires of the signals that the compiler kept."""
+        """Names (without `main.`) and wires of the signals that remain after the compiler's simplification."""
         wires: dict[str, int] = {}
         for line in symbols.read_text().splitlines():
             _, wire, _, name = line.split(",")

@@ -60,7 +60,7 @@ class RandomizedResponseCase:
         return winners(relevant, self.kept, held, by_chance)
 
     def lists(self) -> tuple[list[list[bool]], list[bool]]:
-        """The list of each record, and what the account holds after the last."""
+        """The list of each record, and the account's disclosed set after the last record."""
         held, lists = list(self.before), []
         for requested in self.requested:
             listed = first_winners(self.winners(requested, held), self.most)
@@ -90,7 +90,7 @@ class RandomizedResponseCase:
         )
 
     def records(self) -> tuple[RandomizedResponseInputs, ...]:
-        """The private inputs of each record, with the ledger's statement of it alone."""
+        """The private inputs of each record, with its statement as a single record."""
         one, held, salt = replace(self.instance, queries=1), self.before, self.before_salt
         result = []
         for number, requested in enumerate(self.requested):
@@ -122,7 +122,7 @@ class RandomizedResponseCase:
 def randomized_response_case(
     instance: RandomizedResponseInstance, seed: int, **changes: object
 ) -> RandomizedResponseCase:
-    """Random records, half of whose positions are near the queries; the changes are of the case's fields."""
+    """Random records with half of the positions near the queries. The changes apply to the case's fields."""
     rng = random.Random(seed)
 
     def element() -> int:

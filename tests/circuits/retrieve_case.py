@@ -22,7 +22,7 @@ SMALL = RetrieveInstance(8, 256, 5, (1, 8, 64), 101, 810, 128)
 
 
 class PrivatePart(TypedDict):
-    """What the private inputs of every kind of record have."""
+    """The common private inputs of every kind of record."""
 
     index_salt: int
     rows: bytes
@@ -98,7 +98,7 @@ class Case:
         return {**self.public(), **self.private()}
 
     def raised(self) -> tuple[Self, Self]:
-        """The case, and the same over an index whose first component is one larger."""
+        """The case, and the same case over an index with a first component that is larger by one."""
         lower, higher = ([list(row) for row in self.rows] for _ in range(2))
         lower[0][0] = min(lower[0][0], 6)
         higher[0][0] = lower[0][0] + 1
@@ -106,7 +106,7 @@ class Case:
 
 
 def random_case(instance: RetrieveInstance, seed: int, *, empty: int = 1) -> Case:
-    """A case with `empty` empty positions whose scores spread over the window and both clamps."""
+    """A case with `empty` empty positions, and with scores in the whole window and beyond both of its ends."""
     rng = random.Random(seed)
     element = lambda: rng.randrange(MODULUS)  # noqa: E731
 

@@ -1,4 +1,4 @@
-"""Cases of `kept`, by the Python reference."""
+"""Cases of the circuit `kept`, by the Python reference."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SampleCase:
 
 
 def random_kept(instance: SampleInstance, seed: int, keep: int | None = None) -> SampleCase:
-    """A case whose secrets are random; so is the probability unless given."""
+    """A case with random secrets, and with the given or a random probability."""
     rng = random.Random(seed)
     secrets = [rng.randrange(MODULUS) for _ in range(6)]
     ctx, s0, s1, beacon, slot, salt = secrets

@@ -22,7 +22,7 @@ EXACT = replace(SAMPLED, sampled=False)
 
 @dataclass(frozen=True)
 class SampledCase(Case):
-    """A record's secrets and public values; without sampling every position is kept."""
+    """A record's secrets and public values. Without a sample, every position counts as sampled."""
 
     kind: RetrieveInstance = SAMPLED
     kept: Sequence[bool] = ()
@@ -68,7 +68,7 @@ class SampledCase(Case):
 def sampled_case(
     kind: RetrieveInstance, seed: int, kept: Sequence[bool] | None = None, *, empty: int = 1
 ) -> SampledCase:
-    """A case with random kept positions, unless given."""
+    """A case with the given sample, or with a random one."""
     rng = random.Random(f"kept {seed}")
     base = RetrieveInstance(
         kind.capacity, kind.dimension, kind.top_k, kind.gains or (1,), kind.lo, kind.hi, kind.lattice

@@ -1,4 +1,4 @@
-"""The examples of a page that a test runs as they stand there."""
+"""The examples of a page that a test runs unchanged."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def kill_a_busy_worker(self, running: Callable[[], bool]) -> bool:
-        """Wait until a worker has a task, and kill it; False if nothing is `running` any more."""
+        """Wait until a worker has a task, and kill the worker. Returns False if no task is `running`."""
 
     def stop(self) -> None:
         """End whatever of its processes was started, the last one first; also where `begin` failed."""
@@ -67,7 +67,7 @@ class Cluster(ABC):
 
 
 class DaskCluster(Cluster):
-    """A task whose worker dies is not repeated by Dask itself."""
+    """Dask itself does not repeat a task after the death of its worker."""
 
     def begin(self) -> None:
         file = self.folder / "scheduler.json"

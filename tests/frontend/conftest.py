@@ -25,7 +25,7 @@ class Process:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def call(self, request: bytes) -> bytes:
-        """What `module._transport` returns in a page."""
+        """The return value of `module._transport` in a page."""
         to, back = self._process.stdin, self._process.stdout
         assert to is not None and back is not None
         to.write(struct.pack("<I", len(request)) + request)

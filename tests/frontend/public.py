@@ -35,7 +35,7 @@ class Case(NamedTuple):
         return [(self.folder / file).resolve() for file in self.stated.get(name, [])]
 
     def own(self) -> list[Path]:
-        """What the verifier has from elsewhere."""
+        """The verifier's own files."""
         return [self.trust, *self.named("receipts"), *self.named("previous"), *self.named("challenges")]
 
 

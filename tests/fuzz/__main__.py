@@ -1,4 +1,4 @@
-"""Make cases again by their names, or run some: ``python -m tests.fuzz "window/17" "policies/0-999"``."""
+"""Repeat cases by their names, or run a range: ``python -m tests.fuzz "window/17" "policies/0-999"``."""
 
 from __future__ import annotations
 

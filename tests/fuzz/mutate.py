@@ -1,6 +1,6 @@
-"""Mutations of what the commands read: of JSON by its structure, of texts by their lines and words, of both by bytes.
+"""Mutations of the commands' inputs: JSON by its structure, texts by their lines and words, both by bytes.
 
-A mutator is a function of its seed alone: a case that fails is made again from the number in its name.
+A mutator depends only on its seed, so the number in the name of a failed case repeats the case.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Mutator:
     def json(self, value: Any, *, under: tuple[str, ...] = ()) -> bytes:
         """A file with one to four changes to a value, now and then to its bytes as well.
 
-        :param under: keys of which one is changed below, where the whole is too large to be hit where it matters
+        :param under: keys; the change is below one of them, because a random place of a large file seldom matters
         """
         value = copy.deepcopy(value)
         for _ in range(self.pick(1, 1, 1, 2, 2, 3, 4)):

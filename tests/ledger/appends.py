@@ -1,5 +1,5 @@
-"""Appends that a test brings about: several in one commit, one that its entry's maker refuses, and those of a process
-that dies.
+"""Appends for tests: several in one commit, one that the function for its entry refuses, and appends of a process that
+dies.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def refuse(index: int) -> bytes:
 
 @contextmanager
 def one_commit(store: Ledger) -> Iterator[list[Future[AppendResult]]]:
-    """Hold the writer at a first entry `first` while the block appends, so that all of that is one commit.
+    """Block the writer at the entry `first` while the block appends, so that all entries are in one commit.
 
-    :returns: the futures, of which the first entry's is the first
+    :returns: the futures, with the future of `first` at the beginning
     """
     gate = threading.Event()
 

@@ -1,16 +1,16 @@
-"""The relation of the scan argument over a small prime, searched without a gap for false statements that it accepts.
+"""A complete search for false statements that the relation of the scan argument accepts over a small prime.
 
-The pages in `docs/scan` reduce each run to claims about columns of field elements. Here these claims stand once more, over
-a prime from 97 to 65,521 and for two to four positions, so that *every* value that a prover may write can be tried. A
-module has one family of claims and says:
+The pages in `docs/scan` reduce each run to claims about columns of field elements. This package repeats the claims over a
+prime from 97 to 65,521 and for two to four positions, so that a test can try *every* value that a prover may write. A
+module has one family of claims and defines:
 
-- `CLAIMS`: their names, as the pages number them,
-- `accepted_and_false(..., without)`: what a prover gets accepted that is not so, where the claims of `without` are not made.
+- `CLAIMS`: the names of the claims, as the pages number them,
+- `accepted_and_false(..., without)`: the false statements that pass if the claims of `without` are omitted.
 
-The tests ask for two things. With every claim there is nothing to find; and without any one of them there is, so that no
-claim is missing, and none is there for nothing. What the claims are worth over a large field, where they are held by
-sumchecks and lookups at random points, is `layers`.
+The tests check two facts. With all claims no false statement passes, so no claim is missing. Without any one of the claims
+a false statement passes, so no claim is superfluous. `layers` measures the errors of sumchecks and lookups at random
+points, which check the claims over a large field.
 
-Sizes are cut down and nothing else: fewer limbs, shorter draws, a smaller modulus. What the pages say about integers that
-do not wrap around is asserted of these sizes too, in each module.
+Only the sizes are reduced: fewer limbs, shorter draws, a smaller modulus. Each module asserts for these sizes that integers
+do not wrap around, as the pages state.
 """

@@ -1,4 +1,4 @@
-"""What is drawn from a stream's words, and coins: claims 1 to 3 of `docs/scan/noise.md`, 1 and 2 of
+"""Draws from a stream's words, and Bernoulli bits: claims 1 to 3 of `docs/scan/noise.md`, 1 and 2 of
 `docs/scan/bernoulli-bits.md`."""
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Sizes:
 
     @property
     def rest(self) -> int:
-        """Bits of what a word lacks of it."""
+        """Bits of the difference between the bound and a word."""
         return self.highest.bit_length()
 
     def check(self) -> None:
-        """What the page says of its own sizes: every word has a place, and no sum of limbs wraps around."""
+        """The page's statements for these sizes: every word fits, and no sum of limbs wraps around."""
         assert 2 * self.draw + self.high >= self.p.bit_length()
         assert (1 << self.draw + self.high) + (1 << self.rest) < self.p
 

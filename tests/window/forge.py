@@ -1,8 +1,7 @@
-"""A provider that cheats with all the help it can get: every other party's signature is for the asking.
+"""A malicious provider that has the signing keys of all other parties.
 
-A `Forge` takes a finished window apart, lets a test change any part, and seals the rest again so that nothing else
-is wrong: the tree, checkpoints, cosignatures, beacon notes, request signatures and receipts are all remade. What
-`verify` then finds is the one thing that was changed.
+A `Forge` takes a finished window apart, lets a test change any part, and recreates the tree, checkpoints, cosignatures,
+beacon notes, request signatures and receipts, so that the changed part is the only fault that `verify` can detect.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Forge:
     proofs: dict[tuple[str, int], Any] = field(init=False)
     receipts: list[StoredReceipt] = field(init=False)
     samples: dict[str, Any] = field(init=False)
-    """the proof of each tenant's column, such as a sampled tenant's kept positions"""
+    """the proof of each tenant's column, such as a tenant's sample"""
 
     def __post_init__(self) -> None:
         service = self.finished.service
@@ -205,7 +204,7 @@ class Forge:
     # -- sealing ---------------------------------------------------------------------------------------------
 
     def seal(self, folder: Path) -> tuple[WindowFile, Path]:
-        """The window file and the receipts, everything signed again."""
+        """The window file and the receipts, with new signatures of all parties."""
         header = self.header
         if self.commit:
             header.update(
@@ -257,7 +256,7 @@ class Forge:
         return self.finished.verify(file, receipts=[receipts], **options)
 
     def answered(self) -> None:
-        """What a forge that can prove does once opening, numbers and signatures of the requests are fixed."""
+        """The proofs of a forge that can prove. They follow after header, numbers and signatures of requests are fixed."""
 
     # -- pieces ----------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What stands where proofs would be verified, in tests that are about something else."""
+"""Replacements for the verification of proofs, in tests of other subjects."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Ledger:
         return sha256(self.entries[0]).hex()
 
     def add(self, value: dict[str, Any]) -> bytes:
-        """Append an entry with the place at which it stands, which an opening does not say."""
+        """Append an entry with its place; a window header has none."""
         place = {} if value["type"] == "header" else {"seq": len(self.entries)}
         return self.append({**value, **place})
 
@@ -118,7 +118,7 @@ def beacon_of(entry: int = 0) -> dict[str, Any]:
 
 
 def kept(tenant: str, window: str = "w1") -> dict[str, Any]:
-    """What a sampled tenant keeps, without its place."""
+    """The sample entry of a tenant, without its place in the ledger."""
     return {"type": "sample", "v": 1, "window": window, "tenant": tenant, "commitment": "00" * 32}
 
 
