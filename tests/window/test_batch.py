@@ -158,7 +158,7 @@ def test_a_copy_of_the_proof_is_missing(paired: Finished, tmp_path: Path) -> Non
     forge = Forge(paired)
     forge.proofs.pop(FIRST)
     verdict = forge.verify(tmp_path)
-    assert complaints(verdict) == {"proof.present": f"record {forge.record(*FIRST)['seq']}, retrieve"}
+    assert complaints(verdict) == {"proof.present": f"record {forge.record(*FIRST)['seq']} (retrieve)"}
     assert verdict.exit_code is UNDECIDED and verdict.figures["proved"] == 5
 
 

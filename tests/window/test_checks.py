@@ -1086,7 +1086,7 @@ def test_without_a_pinned_table_a1_is_proved_of_whatever_table_the_provider_comm
     verdict = finished.verify(trust=unpinned)
     assert not_passed(verdict) == {"trust.query_embedding"}
     assert verdict.exit_code is UNMET and "query_embedding=proved(unpinned)" in verdict.line
-    assert any("A1 is proved(unpinned)" in note for note in verdict.notes)
+    assert any("(A1) is proved(unpinned)" in note for note in verdict.notes)
 
 
 @pytest.mark.parametrize("part", ["kind", "prompt", "query_commitment"])
@@ -1334,7 +1334,7 @@ def test_a_challenged_record_without_proof_is_named(finished: Finished) -> None:
     assert verdict.deciding is not None
     assert (verdict.deciding.id, verdict.deciding.at) == (
         "proof.present",
-        f"record {missing}, retrieve",
+        f"record {missing} (retrieve)",
     )
 
 

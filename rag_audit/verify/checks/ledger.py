@@ -339,7 +339,7 @@ def _slots(case: Case) -> None:
     for q in case.queries:
         counts[q.account] += 1
         if q.i != counts[q.account]:
-            order.append(f"record {q.seq} is query {q.i} of {q.account}, whose next is {counts[q.account]}")
+            order.append(f"record {q.seq} is query {q.i} of {q.account}, not query {counts[q.account]}")
     case.report(
         "ledger.slots",
         not order,

@@ -96,7 +96,7 @@ def _present(case: Case, requested: Set[int], given: Given) -> None:
         Status.UNDECIDED if missing else Status.PASS,
         f"proofs of every statement for each of {len(requested)} records",
         f"{len(requested) - len(short)} of {len(requested)} records have all proofs",
-        f"record {missing[0][0]}, {missing[0][1]}" if missing else None,
+        f"record {missing[0][0]} ({missing[0][1]})" if missing else None,
     )
 
 
