@@ -4,7 +4,9 @@
 
 `attacks.json` is of `rag-audit lab attack run all`, each `tables.md` what `rag-audit lab attack tables` printed, of
 some of the
-collections. What stands between `<!-- run -->`, or `<!-- tables -->`, and `<!-- end -->` is replaced.
+collections. What stands between `<!-- run -->`, or `<!-- tables -->`, and `<!-- end -->` is replaced. The comparison of
+the run's figures with their bounds, at `<!-- bounds -->`, follows from the table on the page, so
+`python docs/attacks/generate.py` without a file writes it again.
 """
 
 from __future__ import annotations
@@ -12,11 +14,17 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from rag_audit.lab.experiments.comparison import Bounded
+from rag_audit.lab.experiments.model import Figure, Line
+from rag_audit.lab.experiments.statistics import auc_error
 from rag_audit.models.attacks import AttackCell, AttackResult, AttackRun
 
 PAGE = Path(__file__).resolve().parents[1] / "attacks.md"
+TRIALS = 500
+"""Trials of each world in the run, the default of `rag-audit lab attack run`."""
 WEAK, STRONG = "noise:1,1,1,1:128", "noise:1,8,64:32"
 PLAIN = [
     ("no defence", "none", "none", 1),
@@ -70,6 +78,56 @@ def _bound(result: AttackResult) -> str:
     return f"{b.lower:.2f} < {b.certified:.4g} ({b.auc:.2f} / {result.ceiling:.2f})"
 
 
+@dataclass(frozen=True)
+class Compared:
+    """An attack's figures on lists as the page prints them, each with its certified bound."""
+
+    place: str
+    lower: float
+    certified: float
+    auc: float
+    ceiling: float
+
+
+_PRINTED = re.compile(r"([\d.]+) < ([\d.]+) \(([\d.]+) / ([\d.]+)\)")
+
+
+def of_page(page: str) -> list[Compared]:
+    """The entries of the page's table of lower bounds."""
+    result = []
+    for line in page.splitlines():
+        name, *cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        for (column, *_), cell in zip(CERTIFIED, cells, strict=False):
+            if match := _PRINTED.fullmatch(cell):
+                result.append(Compared(f"{name.strip('`')}, {column}", *map(float, match.groups())))
+    return result
+
+
+def bounds(compared: Sequence[Compared]) -> str:
+    """The comparison of lower bounds on epsilon, and of AUCs in standard errors, with their certified bounds."""
+    above = [c.place for c in compared if c.lower >= c.certified]
+    positive = [c for c in compared if c.lower > 0]
+    near = min(positive, key=lambda c: c.certified - c.lower)
+    lines = [
+        Line(
+            "attacks",
+            c.place,
+            None,
+            Figure("auc", c.auc, auc_error(min(c.auc, 0.995), TRIALS), bound=c.ceiling),
+        )
+        for c in compared
+    ]
+    return "\n".join([
+        "```",
+        f"lower bounds on epsilon: {len(compared)}, of which {len(above)} are above the certified epsilon and"
+        f" {len(compared) - len(positive)} are 0;",
+        f"  the nearest of the others is {near.lower:g}, which is {near.certified - near.lower:.3g} below"
+        f" ({near.place})",
+        *Bounded.of("AUC", lines).text(),
+        "```",
+    ])  # fmt: skip
+
+
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -98,19 +156,23 @@ def _titled(text: str) -> Iterator[tuple[str, list[str]]]:
 def main() -> None:
     """Rewrite the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("run", type=Path)
+    parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("tables", type=Path, nargs="*")
     chosen = parser.parse_args()
-    parts = {"run": of_run(AttackRun.load(chosen.run))}
-    if chosen.tables:
-        parts["tables"] = joined([path.read_text() for path in chosen.tables])
     page = PAGE.read_text()
-    for name, text in parts.items():
-        mark = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page, count = mark.subn(lambda m, t=text: f"{m[1]}{t}\n{m[2]}", page)
-        if count != 1:
-            raise SystemExit(f"{PAGE} has no place for {name}")
-    PAGE.write_text(page)
+    if chosen.run:
+        page = _replaced(page, "run", of_run(AttackRun.load(chosen.run)))
+    if chosen.tables:
+        page = _replaced(page, "tables", joined([path.read_text() for path in chosen.tables]))
+    PAGE.write_text(_replaced(page, "bounds", bounds(of_page(page))))
+
+
+def _replaced(page: str, name: str, text: str) -> str:
+    mark = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    page, count = mark.subn(lambda m: f"{m[1]}{text}\n{m[2]}", page)
+    if count != 1:
+        raise SystemExit(f"{PAGE} has no place for {name}")
+    return page
 
 
 if __name__ == "__main__":

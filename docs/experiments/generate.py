@@ -1,8 +1,9 @@
-"""Write the tables and pictures of docs/experiments.md from a folder of results.
+"""Write the tables and pictures of docs/experiments.md, and figures.csv, from folders of results.
 
-    python docs/experiments/generate.py experiment-results/full [ANOTHER ..] [--against ANOTHER-SEED]
+    python docs/experiments/generate.py [experiment-results/full ..] [--against ANOTHER-SEED]
 
-Of several folders a later one's cells replace an earlier one's.
+Of several folders a later one's cells replace an earlier one's. Without a folder, the tables and the summary follow
+from figures.csv.
 
 Between `<!-- table NAME [PREFIX ..] -->` and `<!-- end -->` stands the table of an experiment, of the figures whose
 names start so, and of the cells whose names start as an @PREFIX; `<!-- summary -->` and `<!-- against -->` have the
@@ -12,19 +13,24 @@ ends of both reports.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_audit.lab.experiments import report
+from rag_audit.lab.experiments import comparison, report
+from rag_audit.lab.experiments.model import Column, Figure, Line
 from rag_audit.lab.experiments.registry import EXPERIMENTS
-from rag_audit.lab.experiments.report import Line
 from rag_audit.lab.experiments.run import collect
 from rag_audit.lab.experiments.store import Store
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "experiments.md"
+RECORD = HERE / "figures.csv"
+PLACE = ("experiment", "cell", "column", "derived", "name", "note")
+REALS = ("value", "error", "paper", "paper_error", "theory", "bound")
 MARK = re.compile(r"<!-- (table|summary|against)([^>]*) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -48,6 +54,42 @@ def together(folders: Sequence[Path]) -> list[Line]:
     return [
         line for name in EXPERIMENTS for key, lines in by_cell.items() if key[0] == name for line in lines
     ]
+
+
+def stored(lines: Sequence[Line]) -> str:
+    """Figures as CSV, reals with all digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*PLACE, *REALS])
+    for line in lines:
+        f = line.figure
+        reals = [getattr(f, name) for name in REALS]
+        place = [
+            line.experiment,
+            line.cell,
+            line.column or "",
+            "derived" if line.derived else "",
+            f.name,
+            f.note,
+        ]
+        writer.writerow([*place, *("" if real is None else repr(float(real)) for real in reals)])
+    return text.getvalue()
+
+
+def recorded(text: str) -> list[Line]:
+    """The inverse of `stored`."""
+    result = []
+    for row in csv.DictReader(io.StringIO(text)):
+        column: Column | None = "paper" if row["column"] == "paper" else "engine" if row["column"] else None
+        reals = {name: float(row[name]) for name in REALS if row[name]}
+        figure = Figure(row["name"], note=row["note"], **reals)
+        result.append(Line(row["experiment"], row["cell"], column, figure, bool(row["derived"])))
+    return result
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """The comparison of all figures, as the page has it."""
+    return "```\n" + "\n".join(comparison.summarise(lines).text()) + "\n```"
 
 
 def four(value: float | None) -> str:
@@ -75,15 +117,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--against", type=Path, nargs="*", default=[])
     requested = parser.parse_args()
-    result, other = together(requested.folders), together(requested.against)
+    if requested.folders:
+        RECORD.write_text(stored(together(requested.folders)), "utf-8")
+    result, other = recorded(RECORD.read_text("utf-8")), together(requested.against)
 
     def written(match: re.Match[str]) -> str:
         kind, (name, *prefixes) = match[1], (match[2].split() or [""])
         if kind == "summary":
-            text = "```\n" + "\n".join(report.summarise(result).text()) + "\n```"
+            text = summary(result)
+        elif kind == "against" and not other:
+            return match[0]
         elif kind == "against":
             both = {line.experiment for line in other}
             rows, spread = report.between([line for line in result if line.experiment in both], other)

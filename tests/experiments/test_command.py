@@ -61,14 +61,17 @@ def test_a_run_writes_every_form_and_says_how_near_it_is(tmp_path: Path) -> None
     done = call("run", "toy", "--out", tmp_path / "r", "--no-pictures", "--json")
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)
-    assert (summary["compared"], summary["bounded"]) == (2, 2)
+    assert summary["paper"]["compared"] + summary["others"]["compared"] == 2
+    assert summary["bounds"]["AUC"]["sampled"] == 2
     value = json.loads((tmp_path / "r/toy.json").read_text())
     assert (value["seed"], value["revision"], value["size"]) == (1, "r1", "test")
     assert {"cpu", "cores", "load"} <= set(value["machine"]) and "numpy" in value["versions"]
     rows = (tmp_path / "r/toy.csv").read_text().splitlines()
     assert len(rows) == 3 and rows[1].startswith("toy,k0,engine,auc,0.5")
     shown = call("report", tmp_path / "r").stdout
-    assert "2 of 2 figures within 2 standard errors" in shown or "of 2 figures within 2" in shown
+    assert (
+        "the paper's figures, each once: 1 figures, 0 further than 2 standard errors (0.0 expected" in shown
+    )
     assert MEASURED == ["k0", "k1"]
 
 

@@ -13,7 +13,7 @@ from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say
 from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, path_option
 
 if TYPE_CHECKING:
-    from rag_audit.lab.experiments.model import Experiment, Results
+    from rag_audit.lab.experiments.model import Experiment, Line, Results
 
 OUT = Path("experiment-results")
 
@@ -123,13 +123,13 @@ def report_(folder: Path, against: Path | None, as_json: bool) -> None:
 
 
 def _print(chosen: Sequence[Experiment], results: Results, as_json: bool) -> None:
-    from rag_audit.lab.experiments import report
+    from rag_audit.lab.experiments import comparison, report
 
     text: list[str] = []
-    result: list[report.Line] = []
+    result: list[Line] = []
     for one in chosen:
         shown = report.lines(results, one)
         result += shown
         text += [f"{one.name}: {one.title} ({one.place})", *report.table(shown), ""]
-    summary = report.summarise(result)
+    summary = comparison.summarise(result)
     emit(summary.as_json(), as_json, [*text, *summary.text()])

@@ -125,6 +125,25 @@ class Row:
     column: Column | None = None
 
 
+@dataclass(frozen=True)
+class Line:
+    """A figure of the report with its place.
+
+    :param derived: whether the figure follows from several cells
+    """
+
+    experiment: str
+    cell: str
+    column: Column | None
+    figure: Figure
+    derived: bool = False
+
+    @property
+    def place(self) -> str:
+        """Its place in words."""
+        return f"{self.experiment}, {self.cell}, {self.figure.name}"
+
+
 Results: TypeAlias = Mapping[str, Sequence[tuple[Cell, Sequence[Figure]]]]
 """The figures of each experiment's cells, in the order of its grid."""
 

@@ -5,32 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from rag_audit._internal.canonical import Json, jcs
 from rag_audit._internal.durable import replace_file
-from rag_audit.lab.experiments.model import Cell, Column, Experiment, Figure, Results, Row
+from rag_audit.lab.experiments.model import Cell, Experiment, Figure, Line, Results, Row
 from rag_audit.lab.experiments.plots import save
 from rag_audit.lab.experiments.store import Store
-
-NEAR = 2.0
-"""Maximum distance in standard errors between a figure and the paper's figure that counts as equal."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A figure of the report with its place."""
-
-    experiment: str
-    cell: str
-    column: Column | None
-    figure: Figure
-
-    @property
-    def place(self) -> str:
-        """Its place in words."""
-        return f"{self.experiment}, {self.cell}, {self.figure.name}"
 
 
 def lines(results: Results, experiment: Experiment) -> list[Line]:
@@ -41,7 +21,7 @@ def lines(results: Results, experiment: Experiment) -> list[Line]:
         for figure in figures
     ]
     rows: Sequence[Row] = experiment.derive(results) if has_what_it_reads(results, experiment) else ()
-    return of_cells + [Line(experiment.name, row.cell, row.column, row.figure) for row in rows]
+    return of_cells + [Line(experiment.name, row.cell, row.column, row.figure, derived=True) for row in rows]
 
 
 def has_what_it_reads(results: Results, experiment: Experiment) -> bool:
@@ -149,68 +129,6 @@ def _four(value: float | None) -> str:
 
 def _two(value: float | None) -> str:
     return "" if value is None else f"{value:+.2f}"
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A summary of all figures.
-
-    :param compared: figures that the paper prints too
-    :param far: of these, the ones more than `NEAR` standard errors away
-    :param bounded: figures with a certified upper bound
-    :param closest: of these, the one with the lower confidence limit closest to its bound
-    """
-
-    compared: Sequence[Line]
-    far: Sequence[Line]
-    bounded: Sequence[Line]
-    closest: Line | None
-
-    def as_json(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "compared": len(self.compared),
-            "within_2_se": len(self.compared) - len(self.far),
-            "far": [line.place for line in self.far],
-            "bounded": len(self.bounded),
-            "smallest_room": None if self.closest is None else short(self.closest.figure.room),
-            "closest": None if self.closest is None else self.closest.place,
-        }
-
-    def text(self) -> list[str]:
-        """The summary for people."""
-        near = len(self.compared) - len(self.far)
-        said = [f"{near} of {len(self.compared)} figures within {NEAR:g} standard errors of the paper's"]
-        for line in self.far:
-            f = line.figure
-            said.append(
-                f"  {line.place}: {_four(f.value)}, the paper {_four(f.paper)} ({_two(f.from_paper)} s.e.)"
-            )
-        if self.closest is not None:
-            said.append(
-                f"{len(self.bounded)} figures beside a certified bound, which lies above the lower confidence limit"
-                f" by {short(self.closest.figure.room)} at least ({self.closest.place})"
-            )
-        return said
-
-
-def summarise(actual: Sequence[Line]) -> Summary:
-    """Compare all figures with the paper's and with their bounds."""
-    compared = [line for line in actual if line.figure.paper is not None]
-    bounded = [line for line in actual if line.figure.room is not None]
-    return Summary(
-        compared,
-        [line for line in compared if not _near(line.figure)],
-        bounded,
-        min(bounded, key=lambda line: line.figure.room or 0.0, default=None),
-    )
-
-
-def _near(figure: Figure) -> bool:
-    distance = figure.from_paper
-    if distance is None:  # neither has an error: both are computed, or counts
-        return abs(figure.value - (figure.paper or 0.0)) <= 0.005 * max(1.0, abs(figure.paper or 0.0))
-    return abs(distance) <= NEAR
 
 
 def between(first: Sequence[Line], second: Sequence[Line]) -> tuple[list[str], float]:
