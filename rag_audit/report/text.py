@@ -134,12 +134,14 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
     """The deciding checks, with their explanation; then the number of other checks that did not pass."""
     deciding = [c for c in failed if c.decides]
     lines = [paint.bold("deciding checks")]
+    explained: set[str] = set()
     for check in deciding[:_SHOWN]:
         place = "" if check.at is None else f", at {check.at}"
         lines.append(f"  {check.outcome} {check.id}{shortened(place, 200)}")
         lines.append(f"    read      {shortened(check.actual, 200)}")
         lines.append(f"    expected  {shortened(check.expected, 200)}")
-        if check.explanation is not None:
+        if check.explanation is not None and check.base not in explained:
+            explained.add(check.base)
             lines += wrapped(check.explanation.failed, "    ")
             lines += wrapped(causes(check.explanation), "    ")
             lines += wrapped(f"Next step: {check.explanation.ask}.", "    ")

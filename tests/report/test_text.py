@@ -231,3 +231,15 @@ def test_numbers_in_words_stay_upper_bounds() -> None:
         "moderate",
         "weak",
     ]
+
+
+def test_an_explanation_of_several_tenants_is_printed_once(reports: dict[str, Report]) -> None:
+    report = reports["UNDECIDED"]
+    first = next(c for c in report.checks if c.decides)
+    twice = [c for c in report.checks if c is not first] + [
+        first.model_copy(update={"id": f"{first.base}.{tenant}", "tenant": tenant}) for tenant in "ab"
+    ]
+    assert first.explanation is not None
+    text = " ".join(render(report.model_copy(update={"checks": twice})).split())
+    assert text.count(first.explanation.failed) == 1
+    assert f"undecided {first.base}.a" in text and f"undecided {first.base}.b" in text

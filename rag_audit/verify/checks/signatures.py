@@ -46,11 +46,12 @@ def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -
         return None
     case.signed[signature_id] = signed
     case.report(signature_id, True, f"signed for {origin}", f"signed with size {signed.checkpoint.size}")
+    expected = f"cosignatures of {case.trust.quorum} of {len(case.trust.witness)} witnesses"
     names = ", ".join(sorted(k.name for k in signed.cosignatures)) or "no witness of trust.toml"
     try:
         signed.quorum_time(case.trust.quorum)
     except SignatureError:
-        case.require(quorum_id, False, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names)
+        case.require(quorum_id, False, expected, f"cosigned by {names}")
         return None
-    case.report(quorum_id, True, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names)
+    case.report(quorum_id, True, expected, f"cosigned by {names}")
     return signed
