@@ -128,7 +128,7 @@ def test_only_queries_that_somebody_independent_disclosed_are_re_executed(
     )
     assert verdict.figures["query_embedding"] == level
     result = {c.id: c for c in verdict.checks}
-    assert result["proof.query_embedding"].actual.startswith("6 of 6 re-executed")
+    assert result["proof.query_embedding"].actual.startswith("6 of 6 records re-executed")
     assert (result["trust.query_embedding"].status.value == "pass") == (level != "declared")
 
 

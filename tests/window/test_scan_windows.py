@@ -556,7 +556,7 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
     # What is read first decides: the proof, or the other system's commitment to the index, which is rarely below r.
     wrong = ("the fields do not match this format", "the value is not a scan proof", "a field element")
     assert verdict.deciding is not None and verdict.deciding.actual.startswith(
-        tuple(f"1 invalid: {reason}" for reason in wrong)
+        tuple(f"1 invalid proof; the first: {reason}" for reason in wrong)
     )
 
 
