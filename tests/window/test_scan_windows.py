@@ -556,7 +556,7 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
     # What is read first decides: the proof, or the other system's commitment to the index, which is rarely below r.
     wrong = ("the fields do not match this format", "the value is not a scan proof", "a field element")
     assert verdict.deciding is not None and verdict.deciding.actual.startswith(
-        tuple(f"1 invalid proof; the first: {reason}" for reason in wrong)
+        tuple(f"1 invalid proof: {reason}" for reason in wrong)
     )
 
 
@@ -762,7 +762,7 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
 MALFORMED = {
     "proof truncated": "the proof ends early",
     "proof extended": "bytes after the proof's end",
-    "proof of another protocol": "1 invalid: the proof is of another system",
+    "proof of another protocol": "1 invalid proof: the proof is of another system",
     "proof of another capacity": "the proof is refused (the encoding is malformed at byte ",
     "point of a proof off the curve": "not the canonical encoding of a point",
     "scalar of a proof not canonical": "not a canonical scalar",

@@ -272,7 +272,8 @@ def _verify_kind(
             result, at, status = right, None, Status.PASS
             if bad:
                 first, reason = _refusal(bad)
-                result = f"{counted(len(bad), 'invalid proof')}; the first: {refusal(reason)}"
+                said = f": {refusal(reason)}" if len(bad) == 1 else f"; the first: {refusal(reason)}"
+                result = counted(len(bad), "invalid proof") + said
                 at = f"record {proved[first].seq}"
                 if reason.field is not None and reason.field.startswith("proofs."):
                     at += f", {reason.field}"
