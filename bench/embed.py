@@ -28,7 +28,9 @@ def main() -> None:
     embedder, rng = get_embedder(), Random(1)
     table = embedder.table
     assert table is not None
-    argument = EmbedArgument(embedder.limits.query, table.dimension, table.tokens, table.norm_factor)
+    argument = EmbedArgument(
+        embedder.limits.query, table.dimension, table.constants.vocabulary, table.constants.norm_factor
+    )
     key = EmbedKey(argument, table_columns(table))
     tokens = embedder.tokenize(" ".join(rng.choice(WORDS) for _ in range(args.words)))
     vector = embedder.embed_tokens(tokens).tolist()

@@ -36,6 +36,7 @@ from rag_audit.estimate.calibration import calibrate_questions
 from rag_audit.estimate.clusters import estimate
 from rag_audit.lab.empirical.sets import CollectionError, folder
 from rag_audit.mechanisms import accounting
+from rag_audit.models.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.engine import Int8Array
@@ -138,7 +139,7 @@ def selection(
     target: Target, probe: Int8Array, noise: accounting.Mechanism, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Probabilities that the target's position is selected, with the target there and with the position empty."""
-    window = ScoreWindow(101, 810, LATTICE)
+    window = ScoreWindow(*DEFAULT_SCORE_WINDOW, LATTICE)
     u = np.array([window.quantise(int(s)) for s in target.others.astype(np.int64) @ probe])
     own = window.quantise(int(np.dot(target.vector.astype(np.int64), probe)))
     cdf = np.cumsum(noise.pmf)

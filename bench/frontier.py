@@ -50,7 +50,7 @@ from rag_audit.retrieval.engine import build_index
 
 NAMES = ("squad", "scifact", "pubmedqa")
 WITH_QUESTIONS = (*NAMES, "medquad")
-EMBEDDER = "wordllama-256"
+EMBEDDER = "wordllama-lexical-768"
 TOP_K = 5
 QUERIES = 200
 SIZES = (1, 2, 10)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.scan.embed import EmbedProofs
 from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
 from rag_audit.proofs.backends.scan.randomized_response import ListProofs
@@ -14,7 +15,9 @@ from rag_audit.proofs.batch import Failures, Lazy
 from rag_audit.proofs.records import Group
 from rag_audit.proofs.statements.tenant import PublicValues, TenantPublic
 
-TENANT = TenantPublic("law", "00" * 32, "00" * 32, Constants(64, 256, 5, (1,), 101, 810, 128, 64, 8145), {})
+TENANT = TenantPublic(
+    "law", "00" * 32, "00" * 32, Constants(64, 256, 5, (1,), 101, 810, 128, 64, DEFAULT_TABLE), {}
+)
 """A tenant of which nothing is read: the keys are given."""
 
 

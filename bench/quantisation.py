@@ -120,10 +120,10 @@ def rows_of(
 
 
 def float_vectors(texts: Sequence[str], limit: int) -> npt.NDArray[np.float32]:
-    """Unit vectors of the embedder's table before any rounding, shape (n, 256)."""
+    """Unit vectors of the semantic part of the default embedder's table before any rounding, shape (n, 256)."""
     data = wordllama.package_data(wordllama.WEIGHTS, wordllama.WEIGHTS_SHA256)
-    size = wordllama.VOCABULARY * wordllama.DIMENSION
-    table = np.frombuffer(data[-2 * size :], "<f2").reshape(-1, wordllama.DIMENSION).astype(np.float32)
+    size = wordllama.VOCABULARY * wordllama.SEMANTIC
+    table = np.frombuffer(data[-2 * size :], "<f2").reshape(-1, wordllama.SEMANTIC).astype(np.float32)
     encodings = wordllama.tokenizer().encode_batch(list(texts), add_special_tokens=False)
     sums = np.stack([table[encoding.ids[:limit]].sum(axis=0) for encoding in encodings])
     return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), np.float32)
@@ -139,7 +139,7 @@ def table(dimensions: Sequence[int], count: int, queries: int) -> Iterator[dict[
     texts = [document.text for document in corpus.collect()]
     requested = [text.split(". ")[0] for text in texts[:: -(-len(texts) // queries)]]
     vectors = float_vectors(texts, 512), float_vectors(requested, 64)
-    yield from rows_of(wordllama.NAME, *vectors, (128, 64), (*FACTORS, 0.22 * 16))
+    yield from rows_of("semantic part", *vectors, (128, 64), (*FACTORS, 0.22 * 16))
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ ORIGIN, WINDOW = "bench.example/rag", "w-1"
 ZERO = "00" * 32
 STRICT = {"max_epsilon": "60", "max_delta": "1e-5", "min_k_max": 2, "max_theta": "0.8", "min_tau": 0,
           "max_K_share": "0.25",
-          "max_abandoned": 0, "max_score_hi": 810, "min_score_width": 709, "query_embedding": "re-executed",
+          "max_abandoned": 0, "max_score_hi": 1680, "min_score_width": 1260, "query_embedding": "re-executed",
           "coalition": "not-checked", "min_receipts": 1, "allow_unsafe_setup": False}  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def bls_signed_in_g2(key: bytes, message: bytes, signature: bytes) -> bool:
     """The same for a signature in G2 (96 bytes) and a key in G1 (48 bytes)."""
 
 def table_tree(rows_int8: bytes, dimension: int, depth: int) -> bytes:
-    """All nodes of the tree of arity 8 over int8 rows of shape (rows, dimension), dimension 251..275: the 8^depth
+    """All nodes of the tree of arity 8 over int8 rows of shape (rows, dimension), dimension 1..4096: the 8^depth
     leaves, then level by level to the root. Places after the last row, at least one, hold zero rows.
     """
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
-from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.embedders.static import normalise
 
 
 def embed_statement(
@@ -21,7 +22,7 @@ def embed_statement(
     :param table: the commitment to the table
     :param salts: of the query's commitment, and of the vector's
     """
-    vector = wordllama.normalise(entries[tokens].sum(axis=0, dtype=np.int64), field="query")
+    vector = normalise(entries[tokens].sum(axis=0, dtype=np.int64), DEFAULT_TABLE.norm_factor, field="query")
     salt_q, salt_c = salts
     return EmbedStatement(
         ctx=ctx,

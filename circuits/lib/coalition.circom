@@ -5,17 +5,19 @@ include "scores.circom";
 
 /// @title Inner products of all pairs of N vectors
 /// @notice For i < j: dot_positive = 1 if <v_i, v_j> >= 0, and then dot_low = <v_i, v_j>; norm[i] = |v_i|^2 < 2^a.
-/// @dev Rows are taken four by four: sum over k of (sum_s v_sk 2^(W s)) (sum_t v_tk 2^(4 W t)) holds 16 products in
-///      slots of W bits, each offset by 2^(W - 1). A product lies in -56 d..64 d and 64 d <= 2^(W - 1), so a slot
+/// @dev Rows are taken R by R: sum over k of (sum_s v_sk 2^(W s)) (sum_t v_tk 2^(R W t)) holds R^2 products in
+///      slots of W bits, each offset by 2^(W - 1); R is 4 if 16 slots fit below r, else 3, and rows after the last
+///      are zero. A product lies in -56 d..64 d and 64 d <= 2^(W - 1), so a slot
 ///      overflows only at 64 d = 2^(W - 1), for two vectors that are -8 throughout. Such a vector's own slot, in the
 ///      block of its rows with themselves, then holds a carry of 0 or 1 and no top bit, which norms are not allowed.
-///      Hence no slot overflows in any witness, and 16 W bits below r make the digits unique.
+///      Hence no slot overflows in any witness, and R^2 W <= 252 bits below r make the digits unique.
 /// @param v components in -8..7; NOT checked here (`Coalition`, through Nibbles)
 /// @param a bits of a norm: **checked here**; at most W - 1
 template InnerProducts(N, d, a) {
-    var W = bit_length(64 * d - 1) + 1;  // at most 15
-    assert(4 <= N && N <= 1 << 16 && N % 4 == 0 && 1 <= d && d <= 256 && 1 <= a && a < W);
-    var groups = N \ 4;
+    var W = bit_length(64 * d - 1) + 1;  // at most 19
+    assert(4 <= N && N <= 1 << 16 && N % 4 == 0 && 1 <= d && d <= 4096 && 1 <= a && a < W);
+    var R = 16 * W <= 252 ? 4 : 3;
+    var groups = (N + R - 1) \ R;
     var blocks = groups * (groups + 1) \ 2;
     signal input v[N][d];
     signal output norm[N];
@@ -31,32 +33,32 @@ template InnerProducts(N, d, a) {
             for (var k = 0; k < d; k++) {
                 var left = 0;
                 var right = 0;
-                for (var s = 0; s < 4; s++) {
-                    left += v[4 * g + s][k] * (1 << (W * s));
-                    right += v[4 * h + s][k] * (1 << (4 * W * s));
+                for (var s = 0; s < R; s++) {
+                    left += R * g + s < N ? v[R * g + s][k] * (1 << (W * s)) : 0;
+                    right += R * h + s < N ? v[R * h + s][k] * (1 << (R * W * s)) : 0;
                 }
                 product[block][k] <== left * right;
                 sum += product[block][k];
             }
-            for (var slot = 0; slot < 16; slot++) {
+            for (var slot = 0; slot < R * R; slot++) {
                 sum += 1 << (W * slot + W - 1);
             }
-            slots[block] = Bits(16 * W);
+            slots[block] = Bits(R * R * W);
             slots[block].in <== sum;
-            for (var s = 0; s < 4; s++) {
-                for (var t = 0; t < 4; t++) {
-                    var i = 4 * g + s;
-                    var j = 4 * h + t;
-                    var first = W * (s + 4 * t);
+            for (var s = 0; s < R; s++) {
+                for (var t = 0; t < R; t++) {
+                    var i = R * g + s;
+                    var j = R * h + t;
+                    var first = W * (s + R * t);
                     var low = 0;
                     for (var b = 0; b < W - 1; b++) {
                         low += slots[block].bit[first + b] * (1 << b);
                     }
-                    if (i < j) {
+                    if (i < j && j < N) {
                         dot_positive[j * (j - 1) \ 2 + i] <== slots[block].bit[first + W - 1];
                         dot_low[j * (j - 1) \ 2 + i] <== low;
                     }
-                    if (i == j) {
+                    if (i == j && j < N) {
                         slots[block].bit[first + W - 1] === 1;
                         for (var b = a; b < W - 1; b++) {
                             slots[block].bit[first + b] === 0;

@@ -43,8 +43,8 @@ template OneOfEight() {
 
 /// @title One row of the embedder's table
 /// @notice Proves that `row` is the row at the index whose digits are `bit` in the table of root `root`.
-/// @dev The tree has arity 8 and a fixed depth; a leaf is Poseidon(8, row) and a node Poseidon of its eight
-///      children, of different widths, so that neither can stand for the other.
+/// @dev The tree has arity 8 and a fixed depth; a leaf is HL(8, row) and a node Poseidon of its eight children,
+///      of different widths, so that neither can stand for the other.
 /// @param bit digits of the index, least significant first; booleans, NOT checked here
 /// @param row, node any field elements; checked here against `root`
 template TableRow(depth, wide) {
@@ -52,12 +52,8 @@ template TableRow(depth, wide) {
     signal input row[wide];
     signal input node[depth][8];
     signal input root;
-    component leaf = Permutation(2 + wide, 0, 1);
-    leaf.in[0] <== 0;
-    leaf.in[1] <== 8;
-    for (var k = 0; k < wide; k++) {
-        leaf.in[2 + k] <== row[k];
-    }
+    component leaf = ListHash(8, wide);
+    leaf.in <== row;
     component here[depth];
     component parent[depth];
     for (var level = 0; level < depth; level++) {
@@ -72,7 +68,7 @@ template TableRow(depth, wide) {
             here[level].bit[i] <== bit[3 * level + i];
         }
         if (level == 0) {
-            here[level].out === leaf.out[0];
+            here[level].out === leaf.out;
         } else {
             here[level].out === parent[level - 1].out[0];
         }
@@ -128,9 +124,13 @@ function threshold_at(threshold, k) {
 ///      allows. Both thresholds are looked up at once, as two slots of `shift` bits.
 /// @param e integers in -reach..reach; NOT checked here
 template Normalise(d, A, reach) {
-    assert(1 <= d && d <= 256 && 1 <= reach && reach <= 512 && 1 <= A && A <= 1 << 20);
-    // w <= 2^8 sqrt(256) reach, and t_7 follows from it.
-    var root_max = 4096 * reach;
+    assert(1 <= d && d <= 4096 && 1 <= reach && reach <= 512 && 1 <= A && A <= 1 << 20);
+    // w <= 2^8 sqrt(d) reach, and t_7 follows from it.
+    var side = 1;
+    while (side * side < d) {
+        side++;
+    }
+    var root_max = 256 * side * reach;
     var threshold_max = (root_max * 13 + 2 * A - 1) \ (2 * A);
     var threshold_bits = bit_length(threshold_max > reach + 1 ? threshold_max : reach + 1);
     var shift = threshold_bits + 2;

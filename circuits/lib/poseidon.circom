@@ -4,8 +4,8 @@ include "circomlib/circuits/poseidon_constants.circom";
 
 /// @notice Number of partial rounds for a state of t words. Compile time only.
 function partial_rounds(t) {
-    assert(t == 9 || t == 13 || t == 17);
-    return t == 9 ? 63 : (t == 13 ? 65 : 68);
+    assert(t == 9 || t == 17);
+    return t == 9 ? 63 : 68;
 }
 
 /// @title Poseidon permutation of t words (docs/relation.md, "Field and hash")

@@ -32,7 +32,8 @@ from rag_audit.models.records import DrandBeacon  # noqa: E402
 from rag_audit.models.windowfile import WindowFile  # noqa: E402
 from rag_audit.report.build import report_of  # noqa: E402
 from rag_audit.report.text import render  # noqa: E402
-from tests.window.simulator import QUESTIONS, Service  # noqa: E402
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER  # noqa: E402
+from tests.window.simulator import DEFAULT_SCORES, QUESTIONS, Service  # noqa: E402
 
 PROTOCOL = HERE.parent / "protocol.md"
 BLOCK = re.compile(
@@ -59,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 def run(root: Path) -> None:
     """Seven queries by four accounts, one of them enrolled late; full mode; the verdict's text beside it."""
-    service = Service(root)
+    service = Service(root, embedder=DEFAULT_EMBEDDER)
     window = service.open(tokens=(24, 512), coalition_proof=("groth16", 8))
     publication = Publication.load(window.directory / "public")
     exchange: dict[str, Any] = {"roster": [a.roster_entry.dump() for a in service.accounts.values()]}
@@ -94,7 +95,7 @@ def run(root: Path) -> None:
         old.unlink()
     for path in sorted(receipts.glob("*.json")):
         (HERE / "receipts" / path.name).write_bytes(path.read_bytes())
-    trust = service.trust_text(window.policy, query_embedding="proved", coalition="checked")
+    trust = service.trust_text(window.policy, query_embedding="proved", coalition="checked", **DEFAULT_SCORES)
     (HERE / "trust.toml").write_text(trust, encoding="utf-8")
     write_verdict()
 

@@ -70,7 +70,7 @@ trust = Trust.parse({
         "scan": protocols_digest(),
     },
     "require": {"max_epsilon": "20", "max_delta": "1e-5", "min_k_max": 2, "max_theta": "0.8", "min_tau": 0,
-                "max_K_share": "0.25", "max_abandoned": 0, "max_score_hi": 810, "min_score_width": 709,
+                "max_K_share": "0.25", "max_abandoned": 0, "max_score_hi": 1680, "min_score_width": 1260,
                 "query_embedding": "proved", "coalition": "not-checked", "min_receipts": 1},
 }, field="trust.toml")  # fmt: skip
 Path("trust.toml").write_text(trust_template(trust), encoding="utf-8")

@@ -23,7 +23,8 @@ from rag_audit.account.account import Account  # noqa: E402
 from rag_audit.models.trust import Require  # noqa: E402
 from rag_audit.models.windowfile import WindowFile  # noqa: E402
 from rag_audit.report.verification import verify_window  # noqa: E402
-from tests.window.simulator import STRICT, TEXTS, Service  # noqa: E402
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER  # noqa: E402
+from tests.window.simulator import DEFAULT_SCORES, STRICT, TEXTS, Service  # noqa: E402
 
 QUESTIONS = (
     ("alice", "Contract law: what is it?"),
@@ -43,7 +44,7 @@ def main() -> None:
 
 def run(root: Path) -> None:
     """Runs the window with all its parties below `root`, and writes its public files, trust.toml and receipts."""
-    service = Service(root)
+    service = Service(root, embedder=DEFAULT_EMBEDDER)
     service.accounts = {
         name: Account.create(root / "accounts" / name, name, "law") for name in ("alice", "bob")
     }
@@ -76,7 +77,7 @@ def run(root: Path) -> None:
         "coalition": "checked",
         "allow_unsafe_setup": False,
     }
-    trust = service.trusting([], Require(**{**STRICT, **limits}), ("alice", "bob"))
+    trust = service.trusting([], Require(**{**STRICT, **DEFAULT_SCORES, **limits}), ("alice", "bob"))
     (EXAMPLE / "trust.toml").write_text(trust, encoding="utf-8")
     window.shut()
 

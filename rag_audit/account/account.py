@@ -524,7 +524,7 @@ def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
     """The embedder (or at least its tokeniser) that a window's manifest names.
 
     >>> embedder_of(Publication.load(Path("docs/examples"))).name
-    'wordllama-256'
+    'wordllama-lexical-768'
 
     :param model: the folder of its files, if it has any
     :raises SetupError: the embedder is not installed here

@@ -145,7 +145,9 @@ class _Target:
         callback=whole_number,
         help="positions  [default: the smallest power of two for all documents]",
     ),
-    default_option("--embedder", default="wordllama-256", help="the embedder of documents and questions"),
+    default_option(
+        "--embedder", default="wordllama-lexical-768", help="the embedder of documents and questions"
+    ),
     model_option,
 )
 @path_option("--policy", "policy_file", help="a policy: its constants are the defaults")

@@ -151,7 +151,7 @@ class _Embedder:
         """The properties that the policy depends on."""
         return Embedding(
             self.dimension or self._published.dimension,
-            self._published.norm_factor,
+            self._published.table,
             (self.query_tokens, DOCUMENT_TOKENS),
             self._published.relevance if self.relevance is None else self.relevance or None,
         )
@@ -284,7 +284,7 @@ class _Estimator:
         "--score-window",
         metavar="LO:HI",
         callback=score_range,
-        help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
+        help="raw scores that count  [default: the embedder's, 420:1680 for the default one]",
     ),
     click.option(
         "--relevance",

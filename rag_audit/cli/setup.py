@@ -12,7 +12,7 @@ import click
 from rag_audit._internal.canonical import parse_hex, read_json
 from rag_audit._internal.errors import SetupError
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
-from rag_audit.cli.options import default_option, gathered, path_option
+from rag_audit.cli.options import choice_option, gathered, model_option, path_option
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.models.trust import CircuitPin
@@ -21,8 +21,14 @@ from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, Instance
 from rag_audit.proofs.backends.groth16.keys import KeyFiles, proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.groth16.powers import Contribution
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
 
-dimension_option = default_option("--dimension", default=256, help="components of the embedder's vectors")
+embedder_option = choice_option(
+    "--embedder",
+    choices=EMBEDDERS,
+    default=DEFAULT_EMBEDDER,
+    help="the embedder of the policy; circuits depend on its dimension and table",
+)
 circuit_option = click.option("--circuit", help="name of one of the policy's circuits, if it has several")
 batch_option = click.option(
     "--batch",
@@ -46,7 +52,8 @@ class Circuits:
     :raises EncodingError: the powers' digest is malformed
     """
 
-    dimension: int
+    embedder: str
+    model: Path | None
     batch: int | None
     ptau_digest: str | None
     circuit: str | None = None
@@ -58,7 +65,8 @@ class Circuits:
     def of(self, policy: Path) -> list[Instance]:
         """The circuits that a policy names, each once, and the circuits that prove batches of its records."""
         read = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
-        return policy_instances(read, self.dimension, batch=self.batch)
+        published = published_constants(self.embedder, self.model)
+        return policy_instances(read, published.dimension, published.table, batch=self.batch)
 
     def one_of(self, policy: Path) -> Instance:
         """The named circuit, or the only circuit of the policy.
@@ -80,7 +88,7 @@ class Circuits:
 circuits_options = partial(gathered, "circuits", Circuits)
 """The options of a command that gets them as `circuits`."""
 one_circuit_options = circuits_options(
-    circuit_option, dimension_option, batch_option, ptau_option, ptau_digest_option
+    circuit_option, embedder_option, model_option, batch_option, ptau_option, ptau_digest_option
 )
 
 
@@ -96,7 +104,8 @@ def setup() -> None:
 @setup.command("new")
 @click.argument("policy", type=PATH)
 @circuits_options(
-    dimension_option,
+    embedder_option,
+    model_option,
     batch_option,
     path_option("--ptau", help="powers of tau of a public ceremony, in snarkjs's format"),
     ptau_digest_option,

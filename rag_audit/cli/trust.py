@@ -20,7 +20,6 @@ from rag_audit.cli.setup import (
     batch_option,
     checked_pins,
     circuits_options,
-    dimension_option,
     ptau_digest_option,
 )
 from rag_audit.log.note import parse_note
@@ -165,17 +164,20 @@ class _Keys:
         " randomized response and no noise",
     ),
     path_option("--ptau", help="the powers of tau of the --zkey"),
-    circuits_options(ptau_digest_option, dimension_option, batch_option),
-)
-@choice_option(
-    "--embedder",
-    choices=EMBEDDERS,
-    default=DEFAULT_EMBEDDER,
-    help="pin the public artefacts of this embedder, and require its score window",
-)
-@path_option(
-    "--model",
-    help="pin the files in this folder (or of this embedder.toml) from the embedder's publisher",
+    circuits_options(
+        ptau_digest_option,
+        choice_option(
+            "--embedder",
+            choices=EMBEDDERS,
+            default=DEFAULT_EMBEDDER,
+            help="pin the public artefacts of this embedder, and require its score window",
+        ),
+        path_option(
+            "--model",
+            help="pin the files in this folder (or of this embedder.toml) from the embedder's publisher",
+        ),
+        batch_option,
+    ),
 )
 @path_option("--show", help="show the unverified fingerprints in a window, and pin none of them")
 @click.option(
@@ -185,8 +187,6 @@ def trust_new(
     out: Path,
     parties: _Parties,
     keys: _Keys,
-    embedder: str,
-    model: Path | None,
     show: Path | None,
     settings: tuple[str, ...],
 ) -> None:
@@ -200,6 +200,7 @@ def trust_new(
         raise StoreError("the file exists already and is not overwritten", field=str(out),
                          hint="edit the file, or choose another name")  # fmt: skip
     known, circuits = parties.read(), keys.pins()
+    embedder, model = keys.circuits.embedder, keys.circuits.model
     if model is None and embedder not in OF_A_PLACE:
         artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
     else:
@@ -299,7 +300,7 @@ def _requirements(
         "min_receipts": defaults.RECEIPTS,
         # Without an integer normalisation there is no proof of A1; disclosed queries are re-embedded if possible.
         "coalition": "checked" if published.dimension <= MAX_DIMENSION else "not-checked",
-        "query_embedding": "proved" if published.norm_factor is not None else unproved,
+        "query_embedding": "proved" if published.table is not None else unproved,
     }
     for setting in settings:
         key, _, text = setting.partition("=")

@@ -9,7 +9,8 @@ from typing import Literal
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.base import Scores, Tenant
 from rag_audit.mechanisms.noise import Noise
-from rag_audit.models.constants import NORM_FACTOR, Constants
+from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import DEFAULT_TABLE, TableConstants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
 from rag_audit.proofs.coalition import coalition_proof_policy
 from rag_audit.proofs.description import default_system
@@ -107,13 +108,13 @@ class Embedding:
     """The embedder's properties that a policy depends on.
 
     :param dimension: components of a vector
-    :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
+    :param table: the constants of the embedder's table; None where it has none, and A1 is not proved
     :param tokens: the numbers of tokens at which queries and documents are truncated
     :param relevance: minimum raw score of a passage that a retriever returns; None if it was not measured
     """
 
-    dimension: int = 256
-    norm_factor: int | None = NORM_FACTOR
+    dimension: int = 768
+    table: TableConstants | None = DEFAULT_TABLE
     tokens: tuple[int, int] = (64, 512)
     relevance: int | None = None
 
@@ -170,7 +171,7 @@ def draft_policy(
         )  # fmt: skip
         constants = Constants.of(
             mechanism, dimension=embedding.dimension, query_tokens=embedding.tokens[0],
-            norm_factor=embedding.norm_factor,
+            table=embedding.table,
         )  # fmt: skip
         system = tenants.system_of(name)
         return {

@@ -6,15 +6,11 @@ from dataclasses import dataclass
 
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.base import SAMPLE
+from rag_audit.models.manifest import TableConstants
 
 STATEMENTS = ("retrieve", "embed")
 """The statements about a record in the order of work and report: `retrieve` is claims A2 to A4, `embed` claim A1. A
 policy names a circuit (or protocol) for each statement that its tenant's records are proved for, always `retrieve`."""
-
-
-NORM_FACTOR = 8145
-"""A of the integer normalisation (docs/relation.md, "Vectors") of the usual embedder: A = 7 * 256 / 0.22, for norms in
-units of 2^-8."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class Constants:
     :param hi: upper end of the score window
     :param lattice: R
     :param query_tokens: the number of a query's tokens that are embedded
-    :param norm_factor: factor of the embedder's integer normalisation; None if it has none, and A1 cannot be proved
+    :param table: the constants of the embedder's table; None if it has none, and A1 cannot be proved
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
     :param flip_probability: for a tenant with randomized response, Q over 2^40
     :param threshold: for a tenant with randomized response, the minimum raw score of a relevant position
@@ -43,14 +39,14 @@ class Constants:
     hi: int
     lattice: int
     query_tokens: int
-    norm_factor: int | None
+    table: TableConstants | None
     columns: tuple[str, ...] = ()
     flip_probability: int | None = None
     threshold: int | None = None
 
     @classmethod
     def of(
-        cls, mechanism: Mechanism, *, dimension: int, query_tokens: int, norm_factor: int | None
+        cls, mechanism: Mechanism, *, dimension: int, query_tokens: int, table: TableConstants | None
     ) -> Constants:
         """The constants of a tenant with a mechanism, under an embedder."""
         return cls(
@@ -62,7 +58,7 @@ class Constants:
             hi=mechanism.scores.hi,
             lattice=mechanism.scores.lattice,
             query_tokens=query_tokens,
-            norm_factor=norm_factor,
+            table=table,
             columns=mechanism.columns,
             flip_probability=mechanism.flip_probability,
             threshold=mechanism.threshold,

@@ -12,8 +12,7 @@ from rag_audit._internal.errors import SchemaError, kind_of
 DECLARED = ("sentence-transformers", "openai")
 """Embedders with vectors that cannot be recomputed to the last bit. For them A1 is only ever declared."""
 PUBLISHED = {
-    "wordllama-256": "6959c447ab7cede83911c1e467ac30fe36f23cb7350870d005890b274fc4c7eb",
-    "wordllama-lexical-768": "ab26e6be56557bb2a27abf61781dcc4d46935f3141c4e1ad3aed0a44da518880",
+    "wordllama-lexical-768": "a034f608f0a4cc4df899d383186562cc0a016acc8f9c5523aa1437e082b149bb",
 }
 """The digests (`manifest_digest`) of this release's own embedders, for verifiers that pin no manifest."""
 
@@ -26,25 +25,36 @@ class TokenCounts(TypedDict):
 
 
 @dataclass(frozen=True)
-class StaticTable:
-    """A static embedder's table as proofs of claim A1 need it. Each proof system computes its own commitment to it once
-    per machine and accepts only the pinned one.
+class TableConstants:
+    """The constants of a static embedder that proofs of claim A1 depend on.
 
-    :param rows: a function that returns the table, int8, row by row, shape (tokens, dimension); it belongs to a module,
-        so a job carries it by name and calls it in the process that proves
+    :param vocabulary: rows of the table, one for each token
+    :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
+    """
+
+    vocabulary: int
+    norm_factor: int
+
+
+DEFAULT_TABLE = TableConstants(vocabulary=32_000, norm_factor=16_593)
+"""The constants of the default embedder: A = 7 * 256 / 0.108, for norms in units of 2^-8."""
+
+
+@dataclass(frozen=True)
+class StaticTable:
+    """A static embedder's table for proofs of claim A1. Each proof system accepts only its own pinned commitment to it.
+
+    :param rows: a function that returns the table, int8, row by row, shape (vocabulary, dimension); it belongs to a
+        module, so a job carries it by name and calls it in the process that proves
     :param digest: SHA-256 over the rows
-    :param norm_factor: factor of the embedder's integer normalisation
-    :param depth: depth of the circuits' tree over the rows
-    :param tree: SHA-256 over that tree's nodes, leaves first, 32 bytes big-endian each
+    :param tree: SHA-256 over the nodes of the circuits' tree over the rows, leaves first, 32 bytes big-endian each
     :param columns: SHA-256 over the scan argument's commitments to the columns, preceded by their numbers
     """
 
     rows: Callable[[], bytes]
     digest: str
-    tokens: int
     dimension: int
-    norm_factor: int
-    depth: int
+    constants: TableConstants
     tree: str
     columns: str
 
@@ -76,6 +86,7 @@ class EmbedderManifest(TypedDict):
     :param query_commitment: whether hq commits to tokens or to text
     :param model: the model that an endpoint is asked for
     :param cut_from: the components of the model's own vectors, if only the first `dimension` are used
+    :param vocabulary: rows of the table, for static embedders
     """
 
     kind: str
@@ -90,6 +101,7 @@ class EmbedderManifest(TypedDict):
     pooling: NotRequired[str]
     model: NotRequired[str]
     cut_from: NotRequired[int]
+    vocabulary: NotRequired[int]
 
 
 class SchemaTenant(TypedDict):

@@ -18,6 +18,7 @@ from rag_audit.mechanisms import Mechanism, of_policy
 from rag_audit.mechanisms.base import Tenant
 from rag_audit.mechanisms.randomized_response import MAX_LISTED
 from rag_audit.models.constants import STATEMENTS, Constants
+from rag_audit.models.manifest import TableConstants
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
 from rag_audit.models.tenants import (
     NoisePolicy,
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
 """The method that chose the noise for eps_acc (docs/accounting.md, "Calibration")."""
 
-DEFAULT_SCORE_WINDOW = (101, 810)
-"""The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
+DEFAULT_SCORE_WINDOW = (420, 1680)
+"""The score window of the default embedder in raw units (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
 MAX_TOKENS = 1 << 16
 """Maximum tokens of a text. Within it, the sum of squares that normalises the text's vector fits into 64 bits."""
@@ -164,17 +165,17 @@ class Policy(Model):
             }
         )
 
-    def constants(self, tenant: TenantPolicy, dimension: int, norm_factor: int | None) -> Constants:
+    def constants(self, tenant: TenantPolicy, dimension: int, table: TableConstants | None) -> Constants:
         """The constants that fix the circuits of one tenant's proofs.
 
         :param dimension: components of the embedder's vectors
-        :param norm_factor: factor of the embedder's integer normalisation, None where it has none
+        :param table: the constants of the embedder's table, None where it has none
         """
         return Constants.of(
             self.mechanism(tenant),
             dimension=dimension,
             query_tokens=self.tokens.query,
-            norm_factor=norm_factor,
+            table=table,
         )
 
     def figures(self) -> PolicyFigures:

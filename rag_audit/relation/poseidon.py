@@ -1,4 +1,4 @@
-"""Poseidon over BN254 with x^5 and 8 full rounds: circomlib's, at t = 17 and, for the table tree, 9 and 13.
+"""Poseidon over BN254 with x^5 and 8 full rounds: circomlib's, at t = 17 and, for the nodes of the table's tree, 9.
 
 Grassi, Khovratovich, Rechberger, Roy and Schofnegger, "Poseidon: A New Hash Function for Zero-Knowledge Proof Systems"
 (USENIX Security 2021). Round constants and matrix come from the Grain LFSR of its appendices E and F. The rounds are
@@ -17,8 +17,8 @@ from rag_audit.relation.field import MODULUS
 from rag_audit.relation.tags import LIST_RUN, RATE, TAG_LIST, WIDTH
 
 FULL_ROUNDS = 8
-PARTIAL_ROUNDS = {9: 63, 13: 65, 17: 68}
-"""Partial rounds by width; the tree over the embedder's table (`table`) uses the two narrow widths."""
+PARTIAL_ROUNDS = {9: 63, 17: 68}
+"""Partial rounds by width; the tree over the embedder's table (`table`) uses the narrow width."""
 _FIELD_BITS = 254
 _WARM_UP = 160
 _STRIDE = 18
@@ -73,7 +73,7 @@ def parameters(width: int = WIDTH) -> tuple[tuple[tuple[int, ...], ...], tuple[t
 
 
 def permute(state: Sequence[int]) -> list[int]:
-    """The Poseidon permutation of 9, 13 or 17 field elements.
+    """The Poseidon permutation of 9 or 17 field elements.
 
     :raises ValueError: the number of elements is wrong
     """

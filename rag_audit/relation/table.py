@@ -1,8 +1,8 @@
 """The tree over a static embedder's table. Proofs of A1 open its rows (docs/relation.md, "Commitments").
 
-The arity is 8. A leaf is Poseidon(12) of a tag and a row as 11 wide elements; a node is Poseidon(8). The two widths
-differ, so a node can never be read as a leaf. A wide element separates its 25 components by 10 bits, so up to 64 rows
-can be added without unpacking a row.
+The arity is 8. A leaf is the list hash of a row's wide elements under a tag of its own; a node is Poseidon(8). The
+hashes have different widths, so a node can never be read as a leaf. A wide element separates its 25 components by 10
+bits, so up to 64 rows can be added without unpacking a row.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_audit._internal.errors import EncodingError
-from rag_audit.relation.poseidon import permute
+from rag_audit.relation.poseidon import hash_list, permute
 from rag_audit.relation.tags import TAG_TABLE
 from rag_audit.relation.vectors import NIBBLE_OFFSET
 
@@ -30,16 +30,21 @@ def wide_row(row: Sequence[int]) -> list[int]:
 
 
 def leaf(row: Sequence[int]) -> int:
-    """The leaf of a row of 251 to 275 components: Poseidon(12) of the tag and the wide row.
-
-    :raises ValueError: the row has another width
-    """
-    return permute([0, TAG_TABLE, *wide_row(row)])[0]
+    """The leaf of a row: HL of the tag and the wide row."""
+    return hash_list(TAG_TABLE, wide_row(row))
 
 
 def node(children: Sequence[int]) -> int:
     """An inner node: Poseidon(8) of its eight children."""
     return permute([0, *children])[0]
+
+
+def tree_depth(rows: int) -> int:
+    """The depth of the smallest tree with places for so many rows and a zero row."""
+    depth = 1
+    while ARITY**depth <= rows:
+        depth += 1
+    return depth
 
 
 class TableTree:

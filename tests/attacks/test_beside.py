@@ -66,7 +66,7 @@ def run_value(**changes: Any) -> dict[str, Any]:
         "delta": "1e-5",
         "mechanisms": {
             "none": {"kind": "none"},
-            NOISE: {"kind": "noise", "gains": [1, 4], "lattice": 64, "lo": 101, "hi": 810},
+            NOISE: {"kind": "noise", "gains": [1, 4], "lattice": 64, "lo": 420, "hi": 1680},
         },
         "results": [
             result("mba", "none"),
@@ -166,10 +166,10 @@ def test_what_a_window_would_not_answer_is_left_out_and_counted() -> None:
         ({"n": 4}, "n"),
         ({"k_max": 3}, "k_max"),
         ({"top_k": 5}, "top_k"),
-        ({"mechanisms": {"none": {"kind": "none"}, NOISE: {"kind": "noise", "gains": [1, 8], "lattice": 64, "lo": 101,
-                                                           "hi": 810}}}, "results"),
+        ({"mechanisms": {"none": {"kind": "none"}, NOISE: {"kind": "noise", "gains": [1, 8], "lattice": 64, "lo": 420,
+                                                           "hi": 1680}}}, "results"),
         ({"mechanisms": {"none": {"kind": "none"}, NOISE: {"kind": "noise", "gains": [1, 4], "lattice": 64, "lo": 0,
-                                                           "hi": 810}}}, "results"),
+                                                           "hi": 1680}}}, "results"),
         ({"results": []}, "results"),
         ({"header": "cd" * 32, "tenant": "law", "target": "provider.sock"}, "header"),
         ({"header": OPENING, "tenant": "trade", "target": "provider.sock"}, "tenant"),

@@ -141,7 +141,7 @@ def test_quantisation() -> None:
     """Slow, since it collects the standard library's docstrings."""
     value = run("quantisation", "--documents", "100", "--queries", "2", "--dimensions", "16")
     rows = {(row["vectors"], row["cut"], row["components"]): row for row in value["table"]}
-    assert ("nested, 1/j", 4, "int4, turned") in rows and ("wordllama-256", 128, "float") in rows
+    assert ("nested, 1/j", 4, "int4, turned") in rows and ("semantic part", 128, "float") in rows
     assert {row["dimension"] for row in value["table"]} == {16, 256}
     assert all(0 <= row[f"recall@{k}"] <= 100 for row in value["table"] for k in (5, 20))
     assert rows["even, j^-1", 16, "int4, turned"]["scale"] == 0.75

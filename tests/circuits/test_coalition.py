@@ -88,6 +88,17 @@ def test_full_scale_components_are_counted() -> None:
     assert satisfied(case)
 
 
+def test_long_vectors_are_taken_three_by_three() -> None:
+    """Above 256 components 16 slots do not fit below r; the third group of three has two rows."""
+    rng, instance = np.random.default_rng(5), CoalitionInstance(8, 300)
+    rows = rng.integers(-3, 4, (7, 300)).tolist()
+    near = [*rows[1][:299], -rows[1][299]]
+    case = window([*rows[:6], near, [3] * 299 + [-3]], list(range(8)), instance=instance)
+    assert case.statement.c == 2
+    assert satisfied(case)
+    assert not satisfied(case.stating(c=1, c_tenant=1))
+
+
 # -- cheating provers ----------------------------------------------------------------------------------------
 
 
@@ -238,9 +249,9 @@ def test_certificate_of_a_full_window_of_64() -> None:
     """The shipped instance, every place used."""
     shipped = CoalitionInstance(64)
     rng = np.random.default_rng(64)
-    rows = rng.standard_normal((64, 256))
+    rows = rng.standard_normal((64, 768))
     rows[40] = rows[3] + 0.1 * rows[4]
-    rows *= 7 / 0.22 / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows *= 7 / 0.108 / np.linalg.norm(rows, axis=1, keepdims=True)
     vectors = np.clip(np.rint(rows), -7, 7).astype(int).tolist()
     full = window(vectors, [i % 20 for i in range(64)], [i % 3 for i in range(20)], instance=shipped)
     assert full.statement.c == 2
@@ -316,7 +327,7 @@ def test_window_that_does_not_fit(case: Window) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"records": 0}, {"records": 10}, {"records": 68}, {"dimension": 257}, {"theta": (5, 4)},
+    "change", [{"records": 0}, {"records": 10}, {"records": 68}, {"dimension": 4097}, {"theta": (5, 4)},
                {"theta": (0, 4)}, {"theta": (8, 10)}, {"theta": (1, 1001)}]
 )  # fmt: skip
 def test_parameters_that_no_circuit_fits(change: dict[str, Any]) -> None:

@@ -10,20 +10,21 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import PolicyError, WitnessError
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.table import TableTree, wide_row
-from rag_audit.retrieval.embedders.wordllama import normalise
+from rag_audit.retrieval.embedders.static import normalise
 from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
 from tests.circuits.r1cs import System, read_witness, signal_class
 
 pytestmark = pytest.mark.circuits
 
-LONG = EmbedInstance(tokens=18, depth=2, zero_row=60)
+LONG = EmbedInstance(tokens=18, dimension=256, depth=2, zero_row=60)
 """More than 16 tokens, so that the list hash has two starts."""
-TINY = EmbedInstance(tokens=4, depth=2, zero_row=60)
+TINY = EmbedInstance(tokens=4, dimension=256, depth=2, zero_row=60)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Case:
         return np.sum([self.table.row(t) for t in self.tokens], axis=0, dtype=np.int64)
 
     def vector(self) -> list[int]:
-        return [int(v) for v in normalise(self.sums(), field="query")]
+        return [int(v) for v in normalise(self.sums(), DEFAULT_TABLE.norm_factor, field="query")]
 
     def inputs(self) -> dict[str, int | list[int]]:
         unused = self.instance.tokens - len(self.tokens)
@@ -241,6 +242,6 @@ def test_sum_moved_between_components(table: Table) -> None:
 
 
 def test_parameters_that_no_circuit_fits() -> None:
-    for change in ({"tokens": 0}, {"tokens": 65}, {"dimension": 250}, {"depth": 6}, {"zero_row": 64}):
+    for change in ({"tokens": 0}, {"tokens": 65}, {"dimension": 4097}, {"depth": 6}, {"zero_row": 64}):
         with pytest.raises(PolicyError):
             replace(TINY, **change)

@@ -29,7 +29,7 @@ from tests.embedded import embed_statement
 
 pytestmark = pytest.mark.circuits
 
-TINY = EmbedInstance(tokens=4, depth=2, zero_row=60)
+TINY = EmbedInstance(tokens=4, dimension=256, depth=2, zero_row=60)
 SALT_Q, SALT_C = 7**80, 11**70
 TOKENS = [3, 50, 3]
 

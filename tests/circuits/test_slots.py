@@ -146,7 +146,7 @@ def top_k(rng: random.Random) -> None:
 
 def embed(rng: random.Random) -> None:
     """Embed and Normalise."""
-    tokens, d = rng.randint(1, 70), one_of(rng, lambda: rng.randint(1, 260), lambda: 256)
+    tokens, d = rng.randint(1, 70), one_of(rng, lambda: rng.randint(1, 800), lambda: near(rng, 4096))
     factor = one_of(
         rng, lambda: rng.randint(1, 20_000), lambda: near(rng, 1 << 20), lambda: 1 << rng.randrange(20)
     )
@@ -180,14 +180,19 @@ def longest_root(d: int, reach: int) -> int:
 
 def coalition(rng: random.Random) -> None:
     """The two counts of Coalition; InnerProducts has digits for its slots, whose number is bounded."""
-    records, d, a = 4 * rng.randint(0, 20), rng.randint(1, 300), rng.randint(0, 16)
+    records, d, a = (
+        4 * rng.randint(0, 20),
+        one_of(rng, lambda: rng.randint(1, 300), lambda: near(rng, 4096)),
+        rng.randint(0, 20),
+    )
     if rng.random() < 0.3:
         records, d, a = (wild(rng) if rng.random() < 0.4 else x for x in (records, d, a))
     parameters = [Residue(x) for x in (records, d, a)]
     inner = template("InnerProducts")(*parameters)
     result = template("Coalition")(*parameters[:2], Residue(4), Residue(5), parameters[2])
     n, d, a = integers(*parameters)
-    assert 64 * d <= 1 << int(inner["W"]) - 1 and 16 * int(inner["W"]) <= 252 and 1 <= a < int(inner["W"])
+    width, rows = int(inner["W"]), int(inner["R"])
+    assert 64 * d <= 1 << width - 1 and rows in (3, 4) and rows**2 * width <= 252 and 1 <= a < width
     bits = (n - 1).bit_length()
     ((w, g, *ranges),) = (integers(*x) for x in slots("Coalition", result, count_bits=bits))
     held, value = (1 - n, n - 1), (0, (1 << bits) - 1)
@@ -284,7 +289,7 @@ REFUSED: dict[str, dict[str, tuple[object, ...]]] = {
     },
     "Normalise": {
         "1 <= d": (0, 8145, 8),
-        "d <= 256": (257, 8145, 8),
+        "d <= 4096": (4097, 8145, 8),
         "1 <= reach": (256, 8145, 0),
         "reach <= 512": (256, 8145, 513),
         "1 <= A": (256, -1, 8),
@@ -303,7 +308,7 @@ REFUSED: dict[str, dict[str, tuple[object, ...]]] = {
         "N <= 1 << 16": ((1 << 16) + 4, 256, 11),
         "N % 4 == 0": (6, 256, 11),
         "1 <= d": (16, wrapping(4096, negative=True), 11),
-        "d <= 256": (16, 257, 11),
+        "d <= 4096": (16, 4097, 11),
         "1 <= a": (16, 256, 0),
         "a < W": (16, 256, 15),
     },

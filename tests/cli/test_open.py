@@ -20,9 +20,9 @@ from rag_audit.proofs.backends.scan import store as index_store
 from rag_audit.proofs.backends.scan.store import RUN
 from rag_audit.retrieval.documents import DocumentStore
 from rag_audit.retrieval.embedders import NothingToEmbed, Vectors
-from rag_audit.retrieval.embedders.wordllama import WordLlama
+from rag_audit.retrieval.embedders.static import StaticEmbedder
 from tests.cli.conftest import Shell
-from tests.window.simulator import TEXTS
+from tests.window.simulator import EMBEDDER, TEXTS
 
 PLACE = ("index of law", 3 * RUN)
 
@@ -62,6 +62,8 @@ def command(service: Shell, tmp_path: Path) -> list[str]:
         "1h",
         "--query-tokens",
         "2",
+        "--embedder",
+        EMBEDDER,
     )
     options = {
         "--policy": policy,
@@ -76,6 +78,8 @@ def command(service: Shell, tmp_path: Path) -> list[str]:
         str(tmp_path / "window"),
         *(str(a) for pair in options.items() for a in pair),
         *nonces,
+        "--embedder",
+        EMBEDDER,
     ]
 
 
@@ -107,8 +111,8 @@ def test_an_interrupted_opening_goes_on(
     done = CliRunner().invoke(main, [*command, "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["status"] == "committed"
-    assert firsts == [("law", n) for n in range(3 * RUN, 256, RUN)] + [
-        ("medicine", n) for n in range(0, 256, RUN)
+    assert firsts == [("law", n) for n in range(3 * RUN, 64, RUN)] + [
+        ("medicine", n) for n in range(0, 64, RUN)
     ]
     kept = json.loads((folder / "secrets.json").read_bytes())
     changed = {name for name, value in kept.items() if value != secrets[name]}
@@ -152,7 +156,7 @@ def test_progress_is_shown_on_a_terminal(command: list[str]) -> None:
             pass
         assert child.stdout is not None and b"committed" in child.stdout.read()
     os.close(master)
-    for line in (b"documents of law 5/5", b"index of law 48/256", b"index of medicine 256/256"):
+    for line in (b"documents of law 5/5", b"index of law 48/64", b"index of medicine 64/64"):
         assert line in shown
 
 
@@ -213,15 +217,15 @@ def test_a_document_that_cannot_be_embedded_is_named_and_omitted_if_asked(
     docs = own_docs(command, tmp_path)
     with (docs / "law.jsonl").open("a") as file:
         file.write('{"text": "no vector one"}\n{"text": "Roof."}\n{"text": "no vector two", "id": "a-8"}\n')
-    embed = WordLlama.embed_documents
+    embed = StaticEmbedder.embed_documents
 
-    def failing(self: WordLlama, texts: Sequence[str], *, first: int = 0) -> Vectors:
+    def failing(self: StaticEmbedder, texts: Sequence[str], *, first: int = 0) -> Vectors:
         for number, text in enumerate(texts, first):
             if text.startswith("no vector"):
                 raise NothingToEmbed("the text has no token to embed", field=f"documents[{number}]")
         return embed(self, texts, first=first)
 
-    monkeypatch.setattr(WordLlama, "embed_documents", failing)
+    monkeypatch.setattr(StaticEmbedder, "embed_documents", failing)
     first_bad = len(TEXTS["law"]) + 1
     command += [str(tmp_path / word) if word == "vectors" else word for word in more]
     done = CliRunner().invoke(main, command)

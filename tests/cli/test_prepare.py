@@ -14,7 +14,7 @@ from rag_audit._internal.clock import now_ms
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.models.windowfile import WindowFile
-from tests.window.simulator import TEXTS, Service
+from tests.window.simulator import EMBEDDER, TEXTS, Service
 
 
 def run(*arguments: object) -> Result:
@@ -59,6 +59,8 @@ def inputs(service: Service, name: str, *, witnesses: bool = True, **changes: An
         root / "docs",
         "--key",
         root / "key",
+        "--embedder",
+        EMBEDDER,
     ]
     for member in service.beacon().witnesses if witnesses else ():
         path = root / f"{name}-{member.name}.nonce"

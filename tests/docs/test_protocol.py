@@ -100,7 +100,7 @@ def test_ledger_entries(values: dict[str, Any], generator: ModuleType) -> None:
 def test_opening_commits_to_the_lists_beside_it(values: dict[str, Any]) -> None:
     header = parse_entry(values["header"], field="header")
     policy = Policy.parse(values["policy"], field="policy")
-    policy.check(256)
+    policy.check(768)
     assert header.c_policy == digest_hex(values["policy"])
     assert header.c_emb == digest_hex(values["embedder"])
     assert header.roster == list_root([RosterEntry.parse(r, field="roster") for r in values["roster"]])

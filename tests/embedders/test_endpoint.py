@@ -307,7 +307,7 @@ def test_the_manifest_names_the_model_and_not_the_place(tmp_path: Path) -> None:
     assert "example" not in json.dumps(created)
     assert created != embedder(settings(tmp_path, "https://here.example/v1", model="large")).manifest()
     result = published_constants("openai", tmp_path)
-    assert (result.dimension, result.norm_factor) == (DIMENSION, None)
+    assert (result.dimension, result.table) == (DIMENSION, None)
     assert not re_executable("openai") and re_executable("onnx")
 
 

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import EncodingError
-from rag_audit.retrieval.embedders import NothingToEmbed, lexical
-from rag_audit.retrieval.embedders import wordllama_lexical as wordllama
+from rag_audit.retrieval.embedders import NothingToEmbed, lexical, wordllama
 from rag_audit.retrieval.embedders.lexical import LexicalTable
 
 pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
 
 
 @pytest.fixture(scope="module")
-def embedder() -> wordllama.WordLlamaLexical:
-    return wordllama.WordLlamaLexical()
+def embedder() -> wordllama.WordLlama:
+    return wordllama.WordLlama()
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def table() -> LexicalTable:
     return wordllama.lexical_table()
 
 
-def token(embedder: wordllama.WordLlamaLexical, piece: str) -> int:
+def token(embedder: wordllama.WordLlama, piece: str) -> int:
     number = embedder._tokenizer.token_to_id(piece)
     assert number is not None
     return int(number)
@@ -45,9 +44,7 @@ def test_ranks_of_the_gains_follow_from_the_formula() -> None:
     assert max(gains) == 5
 
 
-def test_variants_of_a_piece_have_equal_rows(
-    embedder: wordllama.WordLlamaLexical, table: LexicalTable
-) -> None:
+def test_variants_of_a_piece_have_equal_rows(embedder: wordllama.WordLlama, table: LexicalTable) -> None:
     rows = table.rows()
     for first, *others in (["the", "▁the", "The", "▁The", "▁THE"], ["▁court", "court", "▁Court"]):
         for other in others:
@@ -57,7 +54,7 @@ def test_variants_of_a_piece_have_equal_rows(
     assert (rows[token(embedder, "<0x61>")] != rows[token(embedder, "a")]).any()
 
 
-def test_rare_pieces_have_higher_gains(embedder: wordllama.WordLlamaLexical, table: LexicalTable) -> None:
+def test_rare_pieces_have_higher_gains(embedder: wordllama.WordLlama, table: LexicalTable) -> None:
     gains = [
         int(table.gains[table.piece_of[token(embedder, p)]])
         for p in ("<0x0A>", "▁the", "▁court", "▁Mitglieder")
@@ -65,7 +62,7 @@ def test_rare_pieces_have_higher_gains(embedder: wordllama.WordLlamaLexical, tab
     assert gains == sorted(gains) and gains[0] == gains[1] == 1 and gains[3] > gains[2] > 1
 
 
-def test_signs_are_the_published_bits(embedder: wordllama.WordLlamaLexical, table: LexicalTable) -> None:
+def test_signs_are_the_published_bits(embedder: wordllama.WordLlama, table: LexicalTable) -> None:
     """A literal, so that another order of bits, seed or piece is noticed."""
     signs = table.signs[table.piece_of[token(embedder, "▁court")]]
     assert "".join("+-"[int(s < 0)] for s in signs[:32]) == "-------+--------++-+-+----++----"
@@ -79,7 +76,7 @@ def test_signs_of_different_pieces_are_nearly_orthogonal(table: LexicalTable) ->
     assert np.abs(off).max() < 0.3 and abs(off.std() - lexical.COMPONENTS**-0.5) < 0.005
 
 
-def reference(embedder: wordllama.WordLlamaLexical, tokens: list[int]) -> list[int]:
+def reference(embedder: wordllama.WordLlama, tokens: list[int]) -> list[int]:
     """A document's vector by the formulas of docs/relation.md, token by token."""
     table, lex = wordllama.int4_table(), wordllama.lexical_table()
     semantic = [0] * wordllama.SEMANTIC
@@ -107,12 +104,12 @@ def reference(embedder: wordllama.WordLlamaLexical, tokens: list[int]) -> list[i
         "Größe der Heizung, 난방비, ሰላም ለዓለም",
     ],
 )
-def test_document_is_the_published_formula(embedder: wordllama.WordLlamaLexical, text: str) -> None:
+def test_document_is_the_published_formula(embedder: wordllama.WordLlama, text: str) -> None:
     tokens = embedder._tokenizer.encode(text, add_special_tokens=False).ids[: embedder.limits.document]
     assert embedder.embed_documents([text])[0].tolist() == reference(embedder, tokens)
 
 
-def test_repetition_of_a_word_does_not_take_over_a_document(embedder: wordllama.WordLlamaLexical) -> None:
+def test_repetition_of_a_word_does_not_take_over_a_document(embedder: wordllama.WordLlama) -> None:
     once, often = embedder.embed_documents(
         ["heating costs of the tenant", "heating costs of the tenant" + " heating" * 20]
     )
@@ -122,7 +119,7 @@ def test_repetition_of_a_word_does_not_take_over_a_document(embedder: wordllama.
     assert np.abs(twenty).max() < 2 * np.abs(one).max()
 
 
-def test_common_word_raises_the_score(embedder: wordllama.WordLlamaLexical) -> None:
+def test_common_word_raises_the_score(embedder: wordllama.WordLlama) -> None:
     """Two passages of one subject; only one has the question's rare word."""
     question = embedder.embed_query("who examined Katherine's liver").astype(np.int64)
     with_word, without = embedder.embed_documents(
@@ -134,14 +131,14 @@ def test_common_word_raises_the_score(embedder: wordllama.WordLlamaLexical) -> N
 @pytest.mark.parametrize(
     "text", ["a", "?!..,;", "ሰላም ለዓለም", "🙂", "\u0e01", "x" * 1_000_000, "(" * 1_000_000, "一" * 1_000_000]
 )
-def test_unusual_texts_have_vectors(embedder: wordllama.WordLlamaLexical, text: str) -> None:
+def test_unusual_texts_have_vectors(embedder: wordllama.WordLlama, text: str) -> None:
     for vector in (embedder.embed_query(text), embedder.embed_documents([text])[0]):
         assert vector.shape == (768,) and vector.any() and np.abs(vector).max() <= 7
     assert len(embedder.tokenize(text)) <= 64
 
 
 def test_texts_in_a_script_outside_the_vocabulary_find_their_like(
-    embedder: wordllama.WordLlamaLexical,
+    embedder: wordllama.WordLlama,
 ) -> None:
     """Such texts are bytes; the same bytes give a higher score than others."""
     question = embedder.embed_query("ሰላም ለዓለም").astype(np.int64)
@@ -150,9 +147,7 @@ def test_texts_in_a_script_outside_the_vocabulary_find_their_like(
 
 
 @pytest.mark.parametrize("text", ["", "\u00ad", "\u200b\ufeff", "\u3164"])
-def test_texts_without_a_visible_character_are_refused(
-    embedder: wordllama.WordLlamaLexical, text: str
-) -> None:
+def test_texts_without_a_visible_character_are_refused(embedder: wordllama.WordLlama, text: str) -> None:
     with pytest.raises(NothingToEmbed):
         embedder.embed_query(text)
     with pytest.raises(NothingToEmbed) as caught:
@@ -175,7 +170,7 @@ def test_texts_without_a_visible_character_are_refused(
     ],
 )
 def test_texts_that_look_equal_have_equal_vectors(
-    embedder: wordllama.WordLlamaLexical, one: str, other: str
+    embedder: wordllama.WordLlama, one: str, other: str
 ) -> None:
     assert one != other
     assert (embedder.embed_documents([one])[0] == embedder.embed_documents([other])[0]).all()
@@ -183,7 +178,7 @@ def test_texts_that_look_equal_have_equal_vectors(
     assert embedder.cut_documents([other]) == 0
 
 
-def test_text_that_is_not_unicode_is_refused_by_its_number(embedder: wordllama.WordLlamaLexical) -> None:
+def test_text_that_is_not_unicode_is_refused_by_its_number(embedder: wordllama.WordLlama) -> None:
     with pytest.raises(EncodingError) as caught:
         embedder.embed_documents(["a", "b\udfff"], first=4)
     assert caught.value.field == "documents[5]"

@@ -1,4 +1,4 @@
-"""wordllama-256: the pinned table, integer normalisation, and what is refused."""
+"""wordllama-lexical-768: the pinned table, integer normalisation, and what is refused."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.groth16.embed import table_tree
 from rag_audit.proofs.backends.scan.embed import table_columns
 from rag_audit.relation import field
@@ -22,8 +23,10 @@ from rag_audit.relation import table as tree
 from rag_audit.relation.commitments import query_commitment
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, wordllama
+from rag_audit.retrieval.embedders.static import normalise
 
 pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
+DEPTH = tree.tree_depth(wordllama.VOCABULARY)
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +37,15 @@ def embedder() -> wordllama.WordLlama:
 def test_float16_arithmetic_would_change_the_table() -> None:
     """The reason for float64, and an independent count of where it matters."""
     data = wordllama.package_data(wordllama.WEIGHTS, wordllama.WEIGHTS_SHA256)
-    entries = np.frombuffer(data[-wordllama.VOCABULARY * wordllama.DIMENSION * 2 :], "<f2")
+    entries = np.frombuffer(data[-wordllama.VOCABULARY * wordllama.SEMANTIC * 2 :], "<f2")
     steps = np.rint(entries / np.float16(2.74) * np.float16(7))
     narrow = np.clip(steps, -7, 7).astype(np.int8)
-    assert int(np.sum(narrow != wordllama.int4_table().ravel())) == 7487
+    assert int(np.sum(narrow != wordllama.int4_table()[:, : wordllama.SEMANTIC].ravel())) == 7487
 
 
 def test_table_is_int4_and_read_only() -> None:
     table = wordllama.int4_table()
-    assert table.shape == (32000, 256)
+    assert table.shape == (32000, 768)
     assert (int(table.min()), int(table.max())) == (-7, 7)
     with pytest.raises(ValueError, match="read-only"):
         table[0, 0] = 1
@@ -60,7 +63,7 @@ def test_altered_artefact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_committed_table_is_the_pinned_one(embedder: wordllama.WordLlama) -> None:
     table = table_tree(wordllama.TABLE)
     assert field.to_hex(table.root) == wordllama.TABLE_ROOT
-    assert table.tokens == wordllama.VOCABULARY and table.depth == wordllama.TREE_DEPTH
+    assert table.tokens == wordllama.VOCABULARY and table.depth == DEPTH
 
 
 @pytest.mark.parametrize("place", [0, 1, 12_345, 31_999, 32_000, 32_767])
@@ -71,7 +74,7 @@ def test_rows_open_under_the_pinned_root_by_the_reference(place: int) -> None:
     row = rows[place] if place < len(rows) else np.zeros(wordllama.DIMENSION, np.int8)
     assert table.row(place) == row.tobytes()
     current, path = tree.leaf([int(v) for v in row]), table.path(place)
-    for level in range(wordllama.TREE_DEPTH):
+    for level in range(DEPTH):
         eight = [int.from_bytes(path[32 * i : 32 * i + 32], "big") for i in range(8 * level, 8 * level + 8)]
         assert eight[place // 8**level % 8] == current
         current = tree.node(eight)
@@ -81,7 +84,7 @@ def test_rows_open_under_the_pinned_root_by_the_reference(place: int) -> None:
 @pytest.mark.full
 def test_whole_tree_is_the_reference_s() -> None:
     table = table_tree(wordllama.TABLE)
-    built = tree.TableTree(wordllama.int4_table().tolist(), wordllama.TREE_DEPTH)
+    built = tree.TableTree(wordllama.int4_table().tolist(), DEPTH)
     assert b"".join(x.to_bytes(32, "big") for level in built.levels for x in level) == table.nodes
 
 
@@ -127,8 +130,9 @@ def test_missing_file_is_named() -> None:
 
 def test_known_tokens_and_vector(embedder: wordllama.WordLlama) -> None:
     assert embedder.tokenize("hello world") == [22172, 3186]
-    head = embedder.embed_query("hello world")[:20].tolist()
-    assert head == [3, 2, 1, -3, 0, 2, 0, -3, 2, 0, -1, 2, -1, -4, 0, 2, 3, 3, -2, -1]
+    vector = embedder.embed_query("hello world")
+    assert vector[:20].tolist() == [2, 1, 1, -2, 0, 1, 0, -2, 1, 0, -1, 1, -1, -3, 0, 1, 2, 2, -1, -1]
+    assert vector[256:272].tolist() == [4, 1, 4, -1, -1, -1, -4, -4, 4, -4, -1, 4, 4, 1, -4, 1]
 
 
 def test_no_package_import_and_no_network() -> None:
@@ -146,19 +150,19 @@ def test_no_package_import_and_no_network() -> None:
 
 def reference(e: list[int]) -> list[int]:
     w = isqrt(2**16 * sum(x * x for x in e))
-    return [(1 if x > 0 else -1) * min(7, (2 * abs(x) * 8145 + w) // (2 * w)) for x in e]
+    return [(1 if x > 0 else -1) * min(7, (2 * abs(x) * 16_593 + w) // (2 * w)) for x in e]
 
 
-@given(st.lists(st.integers(-3584, 3584), min_size=1, max_size=300).filter(any))
+@given(st.lists(st.integers(-3584, 3584), min_size=1, max_size=800).filter(any))
 def test_normalisation_is_the_integer_formula(e: list[int]) -> None:
-    assert wordllama.normalise(np.array(e, np.int64), field="x").tolist() == reference(e)
+    assert normalise(np.array(e, np.int64), DEFAULT_TABLE.norm_factor, field="x").tolist() == reference(e)
 
 
 def test_normalisation_follows_the_unit_vector(embedder: wordllama.WordLlama) -> None:
     tokens = embedder.tokenize("how are records kept durable when the disk is full")
     e = wordllama.int4_table()[tokens].sum(axis=0, dtype=np.int64)
     unit = e / np.linalg.norm(e)
-    ideal = np.clip(7 * unit / 0.22, -7, 7)
+    ideal = np.clip(7 * unit / 0.108, -7, 7)
     assert np.max(np.abs(embedder.embed_tokens(tokens) - ideal)) < 0.501
 
 
@@ -169,7 +173,7 @@ def test_empty_query_is_refused(embedder: wordllama.WordLlama) -> None:
 
 def test_cancelling_rows_are_refused() -> None:
     with pytest.raises(NothingToEmbed, match="the text has no token to embed"):
-        wordllama.normalise(np.zeros(256, np.int64), field="query")
+        normalise(np.zeros(768, np.int64), DEFAULT_TABLE.norm_factor, field="query")
 
 
 def test_document_without_text_is_named(embedder: wordllama.WordLlama) -> None:
@@ -193,12 +197,12 @@ def test_text_that_is_not_unicode_is_refused(embedder: wordllama.WordLlama) -> N
 
 
 def test_queries_and_documents_are_cut_at_their_limits(embedder: wordllama.WordLlama) -> None:
-    words = " ".join(["word", "disk", "tree"] * 300)
-    assert len(embedder.tokenize(words)) == 64
-    long = embedder.embed_documents([words])[0]
-    tokens = embedder._tokenizer.encode(words, add_special_tokens=False).ids
-    assert long.tolist() == embedder.embed_tokens(tokens[:512]).tolist()
-    assert len(get_embedder(query_tokens=24).tokenize(words)) == 24
+    words = ["word", "disk", "tree"] * 300
+    assert len(embedder.tokenize(" ".join(words))) == 64
+    long, cut = embedder.embed_documents([" ".join(words), " ".join(words[:512])])
+    assert embedder.cut_documents([" ".join(words), " ".join(words[:512])]) == 1
+    assert long.tolist() == cut.tolist()
+    assert len(get_embedder(query_tokens=24).tokenize(" ".join(words))) == 24
 
 
 def test_documents_that_are_cut_are_counted(embedder: wordllama.WordLlama) -> None:
@@ -208,12 +212,12 @@ def test_documents_that_are_cut_are_counted(embedder: wordllama.WordLlama) -> No
     assert embedder.cut_documents([whole + " disk", "a short text", whole * 3]) == 2
 
 
-def test_documents_and_queries_share_one_space(embedder: wordllama.WordLlama) -> None:
+def test_documents_have_one_row_each(embedder: wordllama.WordLlama) -> None:
     texts = ["a short text", "the ledger is public"]
     rows = embedder.embed_documents(texts)
-    assert rows.shape == (2, 256) and rows.dtype == np.int8
-    assert [row.tolist() for row in rows] == [embedder.embed_query(t).tolist() for t in texts]
-    assert embedder.embed_documents([]).shape == (0, 256)
+    assert rows.shape == (2, 768) and rows.dtype == np.int8
+    assert [row.tolist() for row in rows] == [embedder.embed_documents([t])[0].tolist() for t in texts]
+    assert embedder.embed_documents([]).shape == (0, 768)
 
 
 def test_query_commitment_is_over_the_tokens(embedder: wordllama.WordLlama) -> None:
@@ -228,4 +232,4 @@ def test_manifest_is_canonical_json_and_names_the_constants(embedder: wordllama.
     assert Fraction(manifest["quantiser"]["scale"]) == embedder.scale
     assert jcs(get_embedder(query_tokens=24).manifest()) != jcs(manifest)
     window = ScoreWindow(*embedder.score_window, 64)
-    assert (window.lo, window.hi) == (101, 810)
+    assert (window.lo, window.hi) == (420, 1680)

@@ -119,7 +119,7 @@ def one_tau(value: Any, tau: int) -> None:
 def one_theta(value: Any, theta: list[int], *, circuit: bool) -> None:
     value["policy"]["estimator"]["theta"] = value["entries"][-1]["coalition"]["theta"] = theta
     if circuit:
-        other = coalition.SYSTEM.digest(CoalitionSize(8, 256, (theta[0], theta[1])))
+        other = coalition.SYSTEM.digest(CoalitionSize(8, 64, (theta[0], theta[1])))
         value["policy"]["estimator"]["coalition_proof"]["circuit"] = other
 
 
@@ -435,9 +435,9 @@ def test_a_policy_for_another_circuit_is_not_opened(tmp_path: Path) -> None:
         update={"coalition_proof": part.coalition_proof.model_copy(update={"circuit": "00" * 32})}
     )
     with pytest.raises(PolicyError, match="the circuit differs from the circuit of this release") as caught:
-        check_coalition_proof(policy.model_copy(update={"estimator": other}), 256)
+        check_coalition_proof(policy.model_copy(update={"estimator": other}), 64)
     assert caught.value.field == "policy.estimator.coalition_proof.circuit"
-    check_coalition_proof(policy, 256)
+    check_coalition_proof(policy, 64)
     with pytest.raises(PolicyError):
         check_coalition_proof(policy, 384)
 

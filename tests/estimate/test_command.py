@@ -36,7 +36,7 @@ def test_questions_are_judged_with_the_embedder(questions: Path, tmp_path: Path)
     done = run("calibrate", "--questions", questions, *small, "--out", tmp_path, "--json")
     assert done.exit_code == 0, done.output
     value = json.loads(done.stdout)
-    assert (value["questions"], value["embedder"]) == (12, "wordllama-256")
+    assert (value["questions"], value["embedder"]) == (12, "wordllama-lexical-768")
     assert value["fpr"] == value["gate_fpr"] == 1
     assert value["theta_fpr"] > 0.8
     assert len((tmp_path / "calibration.csv").read_text().splitlines()) == 17

@@ -29,4 +29,4 @@ def cosine(one: str, other: str) -> float:
 def test_a_greeting_before_the_same_question_is_not_near(question: str) -> None:
     theta = float(Fraction(defaults.THETA))
     assert cosine(question, question) == pytest.approx(1)
-    assert 0.5 < cosine(question, f"{GREETING} {question}") < 0.85 < theta
+    assert 0.3 < cosine(question, f"{GREETING} {question}") < 0.85 < theta

@@ -236,7 +236,7 @@ def test_nothing_that_is_dropped_beside_the_areas_is_taken(frontend: Frontend) -
 @pytest.mark.full
 def test_proofs_of_several_records_end_as_with_the_command(frontend: Frontend, tmp_path: Path) -> None:
     """A window of pairs, and the same with other positions listed in one record of a pair."""
-    created = finished_window(tmp_path / "made", batch=2, system="scan", norm_factor=None)
+    created = finished_window(tmp_path / "made", batch=2, system="scan", table=None)
     require = {"allow_unsafe_setup": False, "query_embedding": "declared"}
     trust = created.service.trust_text(created.policy, batch=2, **require)
     forge = Forge(created)

@@ -72,7 +72,7 @@ def test_a_policy_reads_the_mechanism_that_it_writes(mechanism: Mechanism) -> No
 def test_constants_and_circuits_follow_from_the_mechanism(mechanism: Mechanism) -> None:
     part = next(t for t in POLICY.tenants if MADE[t.tenant] == mechanism)
     constants = POLICY.constants(part, 256, None)
-    assert constants == Constants.of(mechanism, dimension=256, query_tokens=64, norm_factor=None)
+    assert constants == Constants.of(mechanism, dimension=256, query_tokens=64, table=None)
     assert constants.top_k == mechanism.longest <= part.capacity
     assert (SAMPLE in part.circuits) == mechanism.sampled
 
@@ -158,7 +158,7 @@ def test_a_provider_draws_and_selects(mechanism: Mechanism) -> None:
 def test_an_option_chooses_the_mechanism(kind: type[Mechanism]) -> None:
     words = description(kind.name)
     assert all(form.split(":")[0] == kind.name for form in words.forms)
-    chosen = words.chosen(Option(None, "", kind.name, "", 64, 256))
+    chosen = words.chosen(Option(None, "", kind.name, "", 64, 768))
     assert type(chosen) is kind and chosen.tenant.capacity == 0
     with pytest.raises(PolicyError, match="names no mechanism"):
         words.chosen(Option(None, ":x:y", f"{kind.name}:x:y", "", 64, 256))

@@ -24,7 +24,7 @@ from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE, ScoreWindow
 from tests.drafting import draft
 
-DIMENSION = 256
+DIMENSION = 768
 BASE = draft(
     window="w-1",
     opens_at=1,
@@ -60,10 +60,10 @@ def test_the_usual_policy_is_well_formed() -> None:
 @pytest.mark.parametrize(
     "change, field, expected",
     [
-        (noise(lo=16_384, hi=17_000), "noise.hi", "at most 16384"),
-        (noise(hi=16_385), "noise.hi", "at most 16384"),
-        (noise(lo=810), "noise.hi", "greater than lo"),
-        (noise(lo=809), "tenants.law (hi)", "at least 811"),
+        (noise(lo=49_152, hi=50_000), "noise.hi", "at most 49152"),
+        (noise(hi=49_153), "noise.hi", "at most 49152"),
+        (noise(lo=1680), "noise.hi", "greater than lo"),
+        (noise(lo=1679), "tenants.law (hi)", "at least 1681"),
         (noise(lattice=48), "noise.lattice", "power of two"),
         (noise(lattice=2 * MAX_LATTICE), "noise.lattice", "power of two"),
         (tenant(0, capacity=MAX_CAPACITY + 8), "tenants.law (capacity)", f"at most {MAX_CAPACITY}"),

@@ -135,12 +135,12 @@ def test_lists_longer_than_the_index_are_refused() -> None:
 
 def test_an_embedder_without_a_threshold_has_no_listing_by_default() -> None:
     assert [type(m) for m in default_mechanisms("all-MiniLM-L6-v2", 4096)] == [SampledTopK] * 2
-    rows = default_mechanisms("wordllama-256", 4096)
+    rows = default_mechanisms("wordllama-lexical-768", 4096)
     assert [type(m) for m in rows] == [SampledTopK] * 2 + [RandomizedList] * 2
     listed = rows[-1]
     assert isinstance(listed, RandomizedList) and listed.sampling.epsilon(2) == 14.264
     # Fewer positions than chance would list.
-    assert len(default_mechanisms("wordllama-256", 8)) == 2
+    assert len(default_mechanisms("wordllama-lexical-768", 8)) == 2
 
 
 def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:

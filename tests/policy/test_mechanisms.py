@@ -33,7 +33,7 @@ from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.policy_text import explain
 from tests.drafting import draft
 
-DIMENSION = 256
+DIMENSION = 768
 KEEP = 9 * PROBABILITY_RANGE // 10
 LISTED = RandomizedResponseBound(KEEP, PROBABILITY_RANGE // 50)
 
@@ -143,7 +143,7 @@ def test_a_policy_of_another_version_is_refused() -> None:
         ),
         (lambda p: p.update(top_k=1025), "top_k", "at most 1024, whose receipt fits"),
         (tenant(LIST, threshold=None), "tenants.lists.threshold", "a value"),
-        (tenant(LIST, threshold=49 * DIMENSION + 1), "tenants.lists.threshold", "at most 12544"),
+        (tenant(LIST, threshold=49 * DIMENSION + 1), "tenants.lists.threshold", "at most 37632"),
         (tenant(LIST, mechanism="top-k"), "tenants.lists.flip_probability", "null"),
         (tenant(SAMPLE, mechanism="noise"), "tenants[3].mechanism", "'top-k' or 'randomized-response'"),
         (tenant(SAMPLE, flip_probability=1), "tenants.sample.flip_probability", "null"),
@@ -155,9 +155,9 @@ def test_a_policy_of_another_version_is_refused() -> None:
             "greater than lo",
         ),
         (
-            tenant(SAMPLE, scores={"lo": 0, "hi": 16_385, "lattice": 1 << 15}),
+            tenant(SAMPLE, scores={"lo": 0, "hi": 49_153, "lattice": 1 << 16}),
             "tenants.sample.scores.hi",
-            "at most 16384",
+            "at most 49152",
         ),
         (
             tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 24}),
@@ -330,7 +330,7 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
     assert isinstance(own, RandomizedResponse)
     rules = own.rules
     assert rules == ListRules(
-        probability_over_range(Decimal(3) / 64, "q"), 6, 354
+        probability_over_range(Decimal(3) / 64, "q"), 6, 900
     )  # a tenth of 64, half of it by chance
     assert "medicine: no mechanism hides the index; a verdict is PASS-INTEGRITY" in text_
     code, _, result = written(
@@ -355,7 +355,7 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
         ["--mechanism", "sampling:0.9:0.1"],
         ["--mechanism", "randomized-response:0.7:0.1"],
         ["--mechanism", "law=randomized-response:0.7:0.1:354:65"],
-        ["--mechanism", "law=randomized-response:0.7:0.1:20000"],
+        ["--mechanism", "law=randomized-response:0.7:0.1:50000"],
         ["--mechanism", "law=randomized-response:0.7:1:354"],
     ],
 )

@@ -42,7 +42,7 @@ def made(path: Path, *arguments: object) -> tuple[Policy, dict[str, Any]]:
     )
     assert result.exit_code == 0, result.output
     policy = Policy.parse(json.loads(path.read_text()), field="policy")
-    policy.check(256)
+    policy.check(768)
     return policy, json.loads(result.stdout)
 
 

@@ -62,7 +62,7 @@ def test_a_retriever_returns_no_passage_below_the_threshold(tmp_path: Path) -> N
     """The same questions to windows with other noise: each band is a function of question and text only."""
     bands: dict[tuple[str, str], set[int]] = {}
     counts = []
-    for name, threshold in (("low", 1), ("lower", 1), ("high", 49 * 256)):
+    for name, threshold in (("low", 1), ("lower", 1), ("high", 49 * 64)):
         parties = Service(tmp_path / name)
         with (
             parties.open(system="scan", n=8, eps_acc="60", relevance=threshold) as window,
@@ -84,7 +84,7 @@ def test_a_retriever_returns_no_passage_below_the_threshold(tmp_path: Path) -> N
     assert all(len(values) == 1 for values in bands.values())
 
 
-@pytest.mark.parametrize("value", [0, -1, 64 * 256 + 1, "229"])
+@pytest.mark.parametrize("value", [0, -1, 64 * 64 + 1, "229"])
 def test_a_threshold_out_of_range_is_refused(value: object, tmp_path: Path) -> None:
     with pytest.raises((PolicyError, SchemaError)) as caught:
         Service(tmp_path).open(relevance=value)
@@ -107,7 +107,7 @@ def test_the_measured_threshold_keeps_the_share_of_questions() -> None:
 
 
 def test_policy_new_takes_the_embedder_s_threshold(tmp_path: Path) -> None:
-    known = published_constants("wordllama-256").relevance
+    known = published_constants("wordllama-lexical-768").relevance
     for options, expected in (((), known), (("--relevance", "7"), 7), (("--relevance", "none"), None)):
         out = tmp_path / f"{len(options)}{options[-1:]}.json"
         result = run("provider", "policy", "new", str(out), "--window", "w", "--tenant", "law=64", *options)

@@ -21,7 +21,7 @@ from rag_audit.service.running.directory import RunDirectory
 from rag_audit.service.running.jobs import Jobs
 from rag_audit.service.running.supervisor import Supervisor
 from rag_audit.witness.witness import Witness
-from tests.window.simulator import ORIGIN, TEXTS, Service
+from tests.window.simulator import EMBEDDER, ORIGIN, TEXTS, Service
 
 LASTS, LEAD = 600_000, 60_000
 
@@ -61,7 +61,7 @@ class Play:
     def configure(self, **tables: Mapping[str, Any]) -> Path:
         """Write provider.toml."""
         values: dict[str, dict[str, Any]] = {
-            "documents": {"folder": "docs", "vectors": "cache/vectors"},
+            "documents": {"folder": "docs", "vectors": "cache/vectors", "embedder": EMBEDDER},
             "schedule": {
                 "lasts": f"{LASTS // 1000}s",
                 "lead": f"{LEAD // 1000}s",

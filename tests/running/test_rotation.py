@@ -42,7 +42,7 @@ DOCUMENTS = {tenant: texts[:4] for tenant, texts in TEXTS.items()}
 MECHANISMS: Mapping[str, Mechanism | None] = {
     "noise": None,  # as for services that name no mechanism
     "sampling": Sampling(keep=KEEP),
-    "randomized-response": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 150)),
+    "randomized-response": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 60)),
     "none": Exact(),
 }
 REQUIRE: dict[str, Any] = {

@@ -22,6 +22,7 @@ from rag_audit.errors import (
     WitnessError,
 )
 from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.engine import engine
@@ -334,7 +335,7 @@ def test_secrets_are_not_shown(made: Made) -> None:
     assert "statement=" in shown
 
 
-CONSTANTS = Constants(10_000, 256, 5, (1, 8), 101, 810, 128, 64, 8145)
+CONSTANTS = Constants(10_000, 256, 5, (1, 8), 101, 810, 128, 64, DEFAULT_TABLE)
 
 
 @pytest.mark.parametrize("low_memory", [False, True])

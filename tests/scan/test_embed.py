@@ -23,6 +23,7 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.scan.embed import (
     EmbedJob,
     embed_form,
@@ -32,6 +33,7 @@ from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.embedders.static import normalise
 from tests.embedded import embed_statement
 
 SMALL = EmbedArgument(tokens=20, dimension=30, vocabulary=50)
@@ -113,7 +115,7 @@ def test_table_of_the_provider_s_own_is_refused(key: EmbedKey) -> None:
     """It proves what its own table makes of the tokens: under the pinned commitment that is nothing."""
     own = EmbedKey.commit(other_rows(), SMALL)
     entries = np.frombuffer(other_rows(), np.int8).reshape(-1, SMALL.dimension)
-    vector = wordllama.normalise(entries[[4, 5]].sum(axis=0, dtype=np.int64), field="query")
+    vector = normalise(entries[[4, 5]].sum(axis=0, dtype=np.int64), DEFAULT_TABLE.norm_factor, field="query")
     public = EmbedStatement(
         ctx=1,
         table=own.root,

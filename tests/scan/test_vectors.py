@@ -16,6 +16,7 @@ from rag_audit import _native
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError
 from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.scan import coalition
 from rag_audit.proofs.backends.scan import key as key_module
 from rag_audit.proofs.backends.scan import system as system_module
@@ -132,7 +133,7 @@ def test_the_protocols_are_named_after_the_argument() -> None:
     named = {"system": "scan", "version": VERSION, "argument": ARGUMENT}
     assert digest_hex({**named, "claims": ["A2", "A3", "A4"]}) == PROTOCOL
     assert digest_hex({**named, "claims": ["coalition"]}) == coalition.PROTOCOL
-    parameters = {"tokens": 64, "dimension": 256, "vocabulary": 32_000, "norm_factor": 8145}
+    parameters = {"tokens": 64, "dimension": 768, "vocabulary": 32_000, "norm_factor": 16_593}
     assert digest_hex({**named, "claims": ["A1"], **parameters}) == EmbedArgument(64).digest()
 
 
@@ -155,7 +156,7 @@ CONSTANTS = Constants(
     hi=810,
     lattice=128,
     query_tokens=64,
-    norm_factor=8145,
+    table=DEFAULT_TABLE,
 )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bench.proofs import job
+from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.backends.scan.retrieve import RecordInputs
@@ -29,7 +30,7 @@ from rag_audit.relation.commitments import (
 from rag_audit.relation.field import MODULUS, to_bytes
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
-from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.embedders.static import normalise
 from tests.scan.left import Child, bits, column, counted, element, left_behind
 
 pytestmark = [
@@ -334,7 +335,7 @@ def test_a_proof_of_an_embedding_leaves_neither_tokens_nor_vector_in_memory() ->
     tokens = [rng.randrange(VOCABULARY) for _ in range(TOKENS - 10)]
     salts = [rng.randrange(MODULUS) for _ in range(2)]
     sums = np.array([rows[t] for t in tokens], dtype=np.int64).sum(axis=0)
-    vector = [int(v) for v in wordllama.normalise(sums, field="query")]
+    vector = [int(v) for v in normalise(sums, DEFAULT_TABLE.norm_factor, field="query")]
     statement = elements(5, query_commitment(salts[0], tokens), vector_commitment(salts[1], vector))
     handed = [packed([v for row in rows for v in row], "b"), statement, packed(tokens, "I"), elements(*salts)]
     secrets = column("tokens", tokens, "I") | column("vector", vector, "b")

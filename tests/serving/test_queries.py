@@ -77,10 +77,10 @@ def _signed(account: Any, value: dict[str, Any]) -> bytes:
     from rag_audit.models.records import request_message
     from rag_audit.retrieval.embedders import get_embedder
     from rag_audit.retrieval.query import OpenedQuery
-    from tests.window.simulator import QUERY_TOKENS
+    from tests.window.simulator import EMBEDDER, QUERY_TOKENS
 
     opened = OpenedQuery(
-        value["query"], bytes.fromhex(value["salt"]), get_embedder(query_tokens=QUERY_TOKENS)
+        value["query"], bytes.fromhex(value["salt"]), get_embedder(EMBEDDER, query_tokens=QUERY_TOKENS)
     )
     named = {name: value[name] for name in ("origin", "header", "tenant", "account", "i")}
     sig = account.keys.newest.sign(request_message(**named, hq=opened.hq)).hex()

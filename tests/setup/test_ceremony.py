@@ -570,16 +570,20 @@ def test_circuit_of_a_policy(
     tenants = ("--tenant", "law=8", "--tenant", "medicine=8", "--system", "groth16")
     result = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
     small = ("--lattice", "64", "--top-k", "2", "--accounts-max", "3", "--lasts", "1h")
-    done = CliRunner().invoke(main, ["provider", "policy", "new", str(policy), *tenants, *result, *small])
+    embedder = ("--embedder", "hashed-words-64")
+    done = CliRunner().invoke(
+        main, ["provider", "policy", "new", str(policy), *tenants, *result, *small, *embedder]
+    )
     assert done.exit_code == 0, done.output
     _native.ptau_new(4 if circuit else 13, folder.path("p.ptau"))
-    dimension = ("--dimension", "16")
-    started = folder.ok("start", policy, *dimension, *folder.powers, "--out", folder.path("0.zkey"))
-    assert started["name"] == "retrieve-n8-d16-k2-g1x4-w101x810-r64"
+    name = "retrieve-n8-d64-k2-g1x4-w40x320-r64"
+    chosen = (*embedder, "--circuit", name)
+    started = folder.ok("start", policy, *chosen, *folder.powers, "--out", folder.path("0.zkey"))
+    assert started["name"] == name
     folder.ok("contribute", folder.path("0.zkey"), folder.path("1.zkey"), "--name", "x")
     key = ("verify", folder.path("1.zkey"), "--policy", policy, *folder.powers)
-    assert folder.ok(*key, *dimension)["setup"] == "unsafe"
-    assert "name one of the policy's circuits" in folder.fails(2, "SetupError", *key, "--circuit", "embed")
+    assert folder.ok(*key, *chosen)["setup"] == "unsafe"
+    assert "name one of the policy's circuits" in folder.fails(2, "SetupError", *key, *embedder)
 
 
 def test_usage(place: Place) -> None:

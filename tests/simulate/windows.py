@@ -19,16 +19,14 @@ from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Groth16Pin, Require
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.backends.groth16.instance import EmbedInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
-from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.tenant import tenant_public
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
-from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.embedders import Embedder, published_constants
 from tests.simulate.randomness import drawn_from
 from tests.simulate.stored_proofs import StoredProofs
-from tests.window.simulator import QUESTIONS, STRICT, Finished, Service
+from tests.window.simulator import EMBEDDER, QUESTIONS, STRICT, Finished, Service
 
 ASKED = ("law-1", "medicine-1", "law-2", "law-1", "medicine-1")
 """Who asks, in order: two accounts of one tenant, one of the other, and two of them twice."""
@@ -59,13 +57,13 @@ class Base(Finished):
                 vk=VerificationKey.parse(self.stored_proofs.key(i), field="key").digest,
                 setup="unsafe",
             )
-            for i in policy_instances(policy or self.policy)
+            for i in self.service.circuits(policy or self.policy)
         ]
         return self.service.trusting(pins, Require(**{**REQUIRED, **require}), independent)
 
     def keys(self) -> dict[str, Any]:
         """The verification keys that the window publishes."""
-        keys = {i.digest(): self.stored_proofs.key(i) for i in policy_instances(self.policy)}
+        keys = {i.digest(): self.stored_proofs.key(i) for i in self.service.circuits(self.policy)}
         for part in (p for p in self.policy.tenants if p.system == "scan"):
             tenant = self.commitment.tenants[part.tenant]
             public = tenant_public(
@@ -119,7 +117,7 @@ def run(
 
 def _window(service: Service, folder: str, requested: Sequence[str], **changes: Any) -> Window:
     """A window that was opened, asked and closed."""
-    window = service.open(folder, **{"norm_factor": None, "system": "groth16", **changes})
+    window = service.open(folder, **{"table": None, "system": "groth16", **changes})
     asking: dict[str, int] = {}
     for account in requested:
         tenant = account.split("-")[0]
@@ -146,7 +144,7 @@ BASES: dict[str, dict[str, Any]] = {
     "disclosed": {"disclose": True},
     "embedded": {
         "requested": ("law-1", "medicine-1", "law-2", "law-1"),
-        "norm_factor": EmbedInstance.norm_factor,
+        "table": published_constants(EMBEDDER).table,
     },
     "few": {"requested": FEW},
     "in-a-row": {"requested": FEW, "follows": True},
@@ -157,7 +155,7 @@ BASES: dict[str, dict[str, Any]] = {
     "randomized-response": {
         "requested": ("law-1", "law-2", "law-1", "medicine-1"),
         "mechanisms": {
-            "law": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 150)),
+            "law": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 60)),
             "medicine": Noise(),
         },
     },

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from rag_audit.proofs.backends.scan import store as index_store
-from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.embedders.static import StaticEmbedder
 from tests.window.simulator import Finished, Service, finished_window
 
 
@@ -37,7 +37,7 @@ def service(tmp_path: Path) -> Service:
 def work(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What is computed from here on: documents embedded, and (rows, first component) of each run committed."""
     done: list[Any] = []
-    embed, commit = wordllama.WordLlama.embed_documents, index_store._commit
+    embed, commit = StaticEmbedder.embed_documents, index_store._commit
 
     def embedding(self: Any, texts: Any, *, first: int = 0) -> Any:
         done.append(list(texts))
@@ -47,6 +47,6 @@ def work(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         done.append((Path(rows.filename).name, first))
         return commit(rows, first, *rest)
 
-    monkeypatch.setattr(wordllama.WordLlama, "embed_documents", embedding)
+    monkeypatch.setattr(StaticEmbedder, "embed_documents", embedding)
     monkeypatch.setattr(index_store, "_commit", committing)
     return done

@@ -33,12 +33,18 @@ from rag_audit.models.requests import Answer
 from rag_audit.models.trust import Groth16Pin, Pins, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.groth16.instance import Instance
 from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.scan.release import protocols_digest
 from rag_audit.relation.noise import table_digest
 from rag_audit.report.verification import ReportedVerdict, verify_window
-from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.retrieval.embedders import (
+    get_embedder,
+    public_artefacts,
+    public_manifest,
+    published_constants,
+)
 from rag_audit.verify.inputs import VerifierOptions
 from rag_audit.witness.witness import Witness
 from tests.drafting import draft
@@ -46,6 +52,8 @@ from tests.drafting import draft
 ORIGIN = "example.org/rag"
 START = 1_800_000_000_000
 CAPACITY = 8
+EMBEDDER = "hashed-words-64"
+"""Its circuits are small."""
 RELEASE_S = 0.001
 """The least period of eager answers, for which nobody waits here; `test_release.py` is about the real one."""
 QUERY_TOKENS = 2
@@ -85,13 +93,15 @@ STRICT: dict[str, Any] = {
     "min_tau": 0,
     "max_K_share": "0.25",
     "max_abandoned": 0,
-    "max_score_hi": 810,
-    "min_score_width": 709,
+    "max_score_hi": 320,
+    "min_score_width": 280,
     "query_embedding": "re-executed",
     "coalition": "not-checked",
     "min_receipts": 1,
     "allow_unsafe_setup": True,
 }
+DEFAULT_SCORES: dict[str, Any] = {"max_score_hi": 1680, "min_score_width": 1260}
+"""In the place of the limits above for the default embedder, whose scores have another range."""
 SMALL_POLICY: dict[str, Any] = {
     "n": 3,
     "k_max": 2,
@@ -123,6 +133,7 @@ class Service:
 
     root: Path
     clock: Clock = field(default_factory=Clock)
+    embedder: str = EMBEDDER
     witnesses: dict[str, Witness] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
 
@@ -138,12 +149,16 @@ class Service:
 
     def policy(self, **changes: Any) -> Policy:
         """A small policy that opens ten seconds from now."""
+        published = published_constants(self.embedder)
         values: dict[str, Any] = {
             "window": "w-1",
             "opens_at": self.clock() + 10_000,
             "closes_at": self.clock() + 3_600_000,
             "capacities": dict.fromkeys(TEXTS, CAPACITY),
             "tokens": (QUERY_TOKENS, 512),
+            "dimension": published.dimension,
+            "table": published.table,
+            "score_window": published.score_window,
             "system": "groth16",
         }
         return draft(**{**SMALL_POLICY, **values, **changes})
@@ -171,10 +186,13 @@ class Service:
 
         :param witnesses: whose cosignatures are waited for; those of the beacon if empty
         """
+        policy = self.policy(**changes)
+        query, document = policy.tokens.query, policy.tokens.document
         window = Window.open(
             self.root / name,
             key=self.key,
-            policy=self.policy(**changes),
+            policy=policy,
+            embedder=get_embedder(self.embedder, query_tokens=query, document_tokens=document),
             roster=[a.roster_entry for a in self.accounts.values()],
             documents=documents,
             terms=Terms(ORIGIN, self.beacon(), witnesses, previous, opens_in),
@@ -251,6 +269,11 @@ class Service:
             account.export_receipts(publication, folder, disclose=disclose)
         return folder
 
+    def circuits(self, policy: Policy, *, batch: int | None = None) -> list[Instance]:
+        """The circuits of a policy of this service."""
+        published = published_constants(self.embedder)
+        return policy_instances(policy, published.dimension, published.table, batch=batch)
+
     def trust_text(
         self,
         policy: Policy,
@@ -265,7 +288,7 @@ class Service:
         """
         pins = [
             Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe")
-            for i in policy_instances(policy, batch=batch)
+            for i in self.circuits(policy, batch=batch)
         ]
         return self.trusting(pins, Require(**{**STRICT, **require}), independent)
 
@@ -282,8 +305,8 @@ class Service:
             "pins": Pins(
                 noise_table=table_digest(),
                 groth16=[*pins],
-                embedder=dict(get_embedder().manifest()["artefacts"]),
-                manifest=manifest_digest(get_embedder().manifest()),
+                embedder=public_artefacts(self.embedder),
+                manifest=manifest_digest(public_manifest(self.embedder)),
                 scan=protocols_digest(),
             ),
             "require": require,

@@ -18,7 +18,6 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import system as groth16
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
 from rag_audit.proofs.backends.groth16.job import RecordsJob
-from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.proving import RecordProofs
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
@@ -28,7 +27,7 @@ from tests.window.outcomes import assert_uncovered_record_fails, complaints
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 from tests.window.test_checks import lied_about_positions
 
-ONE = RetrieveInstance(8, 256, 2, (1, 4), 101, 810, 64)
+ONE = RetrieveInstance(8, 64, 2, (1, 4), 40, 320, 64)
 PAIR = replace(ONE, queries=2)
 FIRST, SECOND = ("law-2", 1), ("law-1", 2)
 """Slots of the two law records that share a proof, in ledger order."""
@@ -38,7 +37,7 @@ BOTH = ("proof.key.law", "proof.key.medicine")
 
 @pytest.fixture(scope="module")
 def paired(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return finished_window(tmp_path_factory.mktemp("paired"), batch=2, norm_factor=None)
+    return finished_window(tmp_path_factory.mktemp("paired"), batch=2, table=None)
 
 
 def retrieve(forge: Forge, slot: tuple[str, int]) -> dict[str, Any]:
@@ -334,4 +333,4 @@ def test_a_challenged_record_that_another_group_has_already_is_left_alone(
 @pytest.mark.parametrize("places", [0, 17])
 def test_a_number_of_records_that_no_circuit_fits(service: Service, places: int) -> None:
     with pytest.raises(PolicyError, match="number of queries"):
-        policy_instances(service.policy(), batch=places)
+        service.circuits(service.policy(), batch=places)

@@ -22,17 +22,18 @@ from rag_audit.log.keys import ALG_ED25519
 from rag_audit.log.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.challenge import Challenge
-from rag_audit.models.manifest import manifest_digest
+from rag_audit.models.manifest import PUBLISHED, manifest_digest
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import records
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
+from rag_audit.retrieval.embedders import public_manifest
 from rag_audit.verify.standing import Kind, kind_of
 from tests.circuits.test_proofs import off_subgroup
 from tests.window.forge import Forge
 from tests.window.outcomes import not_passed
-from tests.window.simulator import ORIGIN, Finished
+from tests.window.simulator import EMBEDDER, ORIGIN, Finished
 from tests.window.standins import taken_as_valid
 
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
@@ -151,12 +152,12 @@ OPENING = [
           put("policy", "delta_acc", value="5e-6"),
           also=("bound.computed", "trust.max_epsilon"), proofs=False),
     MaliciousProver("policy not well-formed: the score window is beyond reach", "header.policy",
-          lambda f: f.policy["noise"].update(lo=64 * 256, hi=64 * 256 + 709),
+          lambda f: f.policy["noise"].update(lo=64 * 64, hi=64 * 64 + 280),
           also=(*NO_CIRCUIT, "trust.max_score_hi"), proofs=False),
     MaliciousProver("policy not well-formed: no score reaches the top of the window", "header.policy",
-          put("policy", "noise", "hi", value=64 * 256 + 1), also=(*NO_CIRCUIT, "trust.max_score_hi"), proofs=False),
+          put("policy", "noise", "hi", value=64 * 64 + 1), also=(*NO_CIRCUIT, "trust.max_score_hi"), proofs=False),
     MaliciousProver("policy not well-formed: a window too narrow for the circuit", "header.policy",
-          put("policy", "noise", "lo", value=809), also=(*NO_CIRCUIT, "trust.min_score_width"), proofs=False),
+          put("policy", "noise", "lo", value=319), also=(*NO_CIRCUIT, "trust.min_score_width"), proofs=False),
     MaliciousProver("more accounts than the cap", "header.policy", put("policy", "tenants", 0, "accounts_max", value=1),
           also=("ledger.accounts",), proofs=False),
     MaliciousProver("one key for two accounts", "header.policy",
@@ -389,7 +390,7 @@ def another_vector(forge: Forge) -> None:
     held = forge.receipt("law-1", 2)
     assert held.disclosed is not None
     salts = RequestSalts.derive(bytes.fromhex(held.disclosed["salt"]))
-    forge.record("law-1", 2)["cq"] = to_hex(vector_commitment(salts.vector, [1] * 256))
+    forge.record("law-1", 2)["cq"] = to_hex(vector_commitment(salts.vector, [1] * 64))
 
 
 def proof_part(part: str, *path: int, value: str) -> Callable[[Forge], None]:
@@ -648,7 +649,7 @@ COALITION = [
 ]
 
 MANIFEST = ("value", "embedder", "embedder")
-ARTEFACTS = (*MANIFEST, "artefacts", "tokenizer")
+ARTEFACTS = (*MANIFEST, "artefacts", "table-int4")
 
 
 def no_embed_promised(forge: Forge) -> None:
@@ -696,9 +697,9 @@ TRUST = [
         proofs=False,
     ),
     MaliciousProver(
-        "a manifest with another clip of the table",
+        "a manifest with another scale",
         "trust.manifest",
-        put(*MANIFEST, "quantiser", "entry_clip", value="0.01"),
+        put(*MANIFEST, "quantiser", "scale", value="0.01"),
         proofs=False,
     ),
     MaliciousProver(
@@ -752,7 +753,7 @@ TRUST = [
         "trust.max_score_hi",
         nothing,
         UNMET,
-        options={"require": {"max_score_hi": 809}},
+        options={"require": {"max_score_hi": 319}},
     ),
     MaliciousProver(
         "max_score_hi absent",
@@ -766,7 +767,7 @@ TRUST = [
         "trust.min_score_width",
         nothing,
         UNMET,
-        options={"require": {"min_score_width": 710}},
+        options={"require": {"min_score_width": 281}},
     ),
     MaliciousProver(
         "min_score_width absent",
@@ -1091,11 +1092,18 @@ def test_without_a_pinned_table_a1_is_proved_of_whatever_table_the_provider_comm
 
 @pytest.mark.parametrize("part", ["kind", "prompt", "query_commitment"])
 def test_without_a_pinned_manifest_a1_is_proved_of_this_release_s_only(
-    part: str, finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+    part: str,
+    finished: Finished,
+    tmp_path: Path,
+    proofs_taken_as_valid: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An older trust.toml pins artefacts alone: they say nothing of the quantiser, the prompt or the form of hq."""
     trust = finished.service.trust(finished.policy, query_embedding="proved")
     unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"manifest": None})})
+    verdict = finished.verify(trust=unpinned)  # the tests' embedder needs a pin
+    assert verdict.exit_code is UNMET and "query_embedding=proved(unpinned)" in verdict.line
+    monkeypatch.setitem(PUBLISHED, EMBEDDER, manifest_digest(public_manifest(EMBEDDER)))
     assert finished.verify(trust=unpinned).passed
     forge = Forge(finished)
     put(*MANIFEST, part, value=ZERO)(forge)

@@ -40,7 +40,7 @@ def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_ag
     service: Service, tmp_path: Path
 ) -> None:
     policy = service.policy(
-        dimension=DIMENSION, norm_factor=None, score_window=(20, 160), system="scan", tokens=(8, 64)
+        dimension=DIMENSION, table=None, score_window=(20, 160), system="scan", tokens=(8, 64)
     )
     limits = {"query_tokens": 8, "document_tokens": 64}
     with serving(Drifting()) as server:

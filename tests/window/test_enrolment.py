@@ -19,7 +19,6 @@ from rag_audit.models.records import Enrolment
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs import records
 from rag_audit.proofs.backends.groth16.keys import proving_key
-from rag_audit.proofs.backends.groth16.policy import policy_instances
 from rag_audit.proofs.backends.groth16.shared import CircuitProofs
 from rag_audit.report.verification import verify_window
 from tests.window.simulator import QUESTIONS, Service
@@ -73,7 +72,7 @@ def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, 
     proofs = {
         str(e["seq"]): {"retrieve": proof, "embed": proof} for e in file.entries if e["type"] == "query"
     }
-    keys = {instance.digest(): proving_key(instance).vk for instance in policy_instances(policy)}
+    keys = {instance.digest(): proving_key(instance).vk for instance in service.circuits(policy)}
     monkeypatch.setattr(records, "verify_groups", taken_as_valid)
     monkeypatch.setattr(CircuitProofs, "parse_proof", lambda *_, **__: b"")
     changed = file.model_copy(update={"proofs": proofs, "verification_keys": keys})

@@ -35,7 +35,7 @@ DOCUMENTS = {"law": ["red", "blue", "red blue"], "medicine": ["blue blue", "red 
 def test_a_window_is_served_and_verified_with_a_folder_of_files(
     service: Service, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy = service.policy(dimension=DIMENSION, norm_factor=None, score_window=(20, 160), system="scan",
+    policy = service.policy(dimension=DIMENSION, table=None, score_window=(20, 160), system="scan",
                             tokens=(4, 256), top_k=1)  # fmt: skip
     assert all(set(part.circuits) == {"retrieve"} for part in policy.tenants)  # A1 is re-executed, not proved
     limits = {"query_tokens": 4, "document_tokens": 256}
@@ -117,12 +117,12 @@ def test_a_policy_takes_its_constants_from_the_embedder(tmp_path: Path) -> None:
 
 
 def test_published_constants_are_those_of_the_embedders() -> None:
-    assert set(EMBEDDERS) == {"wordllama-256", "wordllama-lexical-768", *MODELS, *OF_A_PLACE}
+    assert set(EMBEDDERS) == {"wordllama-lexical-768", "hashed-words-64", *MODELS, *OF_A_PLACE}
     wordllama = get_embedder()
     result = published_constants(EMBEDDERS[0])
     assert (result.dimension, result.score_window) == (wordllama.dimension, wordllama.score_window)
-    assert result.norm_factor is not None
-    assert published_constants(NAME).norm_factor is None
+    assert result.table is not None
+    assert published_constants(NAME).table is None
     with pytest.raises(SetupError, match="unknown embedder"):
         published_constants("other")
 

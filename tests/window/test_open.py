@@ -76,8 +76,8 @@ def test_an_opening_that_was_killed_goes_on_where_it_stopped(
     assert not list((directory / "public").iterdir()) and not (directory / "ledger.sqlite").exists()
     assert work == []
     with service.open(system="scan") as window:
-        law = [("law.npy", first) for first in range(3 * RUN, 256, RUN)]
-        medicine = [("medicine.npy", first) for first in range(0, 256, RUN)]
+        law = [("law.npy", first) for first in range(3 * RUN, 64, RUN)]
+        medicine = [("medicine.npy", first) for first in range(0, 64, RUN)]
         assert work == [*law, TEXTS["medicine"], *medicine]
         assert kept(directory) == before
         points = window.commitment.tenants["law"].points
@@ -99,7 +99,7 @@ def test_other_documents_begin_anew_with_other_secrets(service: Service, work: l
         after = window.commitment.secrets
         assert work[0] == changed["law"]
         assert [w for w in work if isinstance(w, tuple)] == [
-            (f"{tenant}.npy", first) for tenant in TEXTS for first in range(0, 256, RUN)
+            (f"{tenant}.npy", first) for tenant in TEXTS for first in range(0, 64, RUN)
         ]
         assert before.index_salts.keys() == after.index_salts.keys()
         assert not set(before.index_salts.values()) & set(after.index_salts.values())
@@ -130,7 +130,7 @@ def test_rows_that_were_changed_meanwhile_are_refused(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "place",
-    [("documents of law", 0), ("documents of law", 5), ("index of law", 0), ("index of medicine", 256)],
+    [("documents of law", 0), ("documents of law", 5), ("index of law", 0), ("index of medicine", 64)],
 )
 def test_killed_at_other_places(service: Service, place: tuple[str, int]) -> None:
     directory = kill_at(service, place)

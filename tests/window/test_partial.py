@@ -164,7 +164,7 @@ def test_a_part_of_a_document_is_shown_without_its_class(tmp_path: Path) -> None
     with pytest.raises(PolicyError) as caught:
         judged(window, "sampling")
     said = caught.value.diagnostics()
-    assert "  actual: {" in said and "'lattice': 16384" in said and "ScoresPolicy" not in said
+    assert "  actual: {" in said and "'lattice': 4096" in said and "ScoresPolicy" not in said
 
 
 # -- what costs too much ------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from rag_audit.proofs.backends.scan.store import RUN
 from rag_audit.report.verification import verify_window
 from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.vectors import CachedEmbedder
-from tests.window.simulator import ORIGIN, QUERY_TOKENS, QUESTIONS, TEXTS, Service
+from tests.window.simulator import EMBEDDER, ORIGIN, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 from tests.window.test_crash import KILLED, die_in_files, die_in_store, in_child
 from tests.window.test_open import kept
 
@@ -45,7 +45,7 @@ def precomputed(
         policy=service.policy(system="scan", **{"window": name, **changes}),
         roster=[a.roster_entry for a in service.accounts.values()],
         documents=texts,
-        embedder=embedder,
+        embedder=embedder or get_embedder(EMBEDDER, query_tokens=QUERY_TOKENS),
         origin=ORIGIN,
         beacon=service.beacon(),
         progress=progress,
@@ -119,8 +119,8 @@ def test_a_preparation_that_was_killed_goes_on_where_it_stopped(service: Service
     with pytest.raises(WindowStateError, match="no window is prepared"):
         opened(service, folder)
     precomputed(service)
-    law = [("law.npy", first) for first in range(3 * RUN, 256, RUN)]
-    assert work == [*law, TEXTS["medicine"], *[("medicine.npy", first) for first in range(0, 256, RUN)]]
+    law = [("law.npy", first) for first in range(3 * RUN, 64, RUN)]
+    assert work == [*law, TEXTS["medicine"], *[("medicine.npy", first) for first in range(0, 64, RUN)]]
     assert kept(folder) == before
     assert opened(service, folder).window == "next"
 
@@ -224,7 +224,7 @@ def test_windows_over_the_same_vectors_share_no_commitment_position_or_blinding(
     service: Service, work: list[Any], tmp_path: Path
 ) -> None:
     cache = tmp_path / "vectors" / "cache.sqlite"
-    plain = get_embedder(query_tokens=QUERY_TOKENS)
+    plain = get_embedder(EMBEDDER, query_tokens=QUERY_TOKENS)
     folders, said = [], []
     for name in ("a", "b"):
         with CachedEmbedder(plain, cache, say=said.append) as cached:

@@ -12,6 +12,7 @@ import pytest
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.attest.window import Window
 from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
+from rag_audit.models.manifest import TableConstants
 from rag_audit.models.policy import Policy
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance
@@ -178,7 +179,7 @@ def test_eager_proofs_are_named_together_by_the_record(
 def test_a_tenant_without_a_circuit_for_embed_gets_the_other_proof(
     service: Service, requested: list[tuple[str, int]]
 ) -> None:
-    with closed(service, norm_factor=None) as window:
+    with closed(service, table=None) as window:
         assert window.prove() == 2
         assert {name for name, _ in requested} == {"retrieve"}
 
@@ -209,8 +210,8 @@ def test_a_drafted_policy_names_the_circuit_of_its_query_limit(tokens: int) -> N
 
 @pytest.mark.parametrize(
     "changes",
-    [{"tokens": (65, 512)}, {"dimension": 384}, {"norm_factor": None}],
-    ids=["a limit above 64 tokens", "vectors of another width", "an embedder without integers"],
+    [{"tokens": (65, 512)}, {"table": TableConstants(32_768, 16_593)}, {"table": None}],
+    ids=["a limit above 64 tokens", "a table without room for a zero row", "an embedder without integers"],
 )
 def test_a_drafted_policy_names_no_circuit_where_none_exists(changes: dict[str, Any]) -> None:
     assert set(policy(**changes).tenants[0].circuits) == {"retrieve"}
@@ -221,9 +222,9 @@ def test_a_policy_that_names_an_unknown_statement_is_refused() -> None:
     part = result.tenants[0]
     circuits = {**part.circuits, "taste": "00" * 32}
     changed = result.model_copy(update={"tenants": [part.model_copy(update={"circuits": circuits})]})
-    result.check(256)
+    result.check(64)
     with pytest.raises(PolicyError) as caught:
-        changed.check(256)
+        changed.check(64)
     assert caught.value.field == "policy.tenants.law.circuits" and "taste" in str(caught.value.actual)
 
 

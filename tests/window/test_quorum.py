@@ -111,5 +111,5 @@ def test_trust_new_limits_the_score_window_to_a_policy_s_default(tmp_path: Path)
 def test_trust_new_pins_this_release_s_manifest_and_scan_protocols(tmp_path: Path) -> None:
     assert trust_new(tmp_path).exit_code == 0
     pins = Trust.load(tmp_path / "trust.toml").pins
-    assert pins.manifest == manifest_digest(public_manifest("wordllama-256"))
+    assert pins.manifest == manifest_digest(public_manifest("wordllama-lexical-768"))
     assert pins.scan == scan.protocols_digest()

@@ -31,7 +31,7 @@ from tests.window.outcomes import exit_codes, not_passed
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 
 KEEP = 7 * PROBABILITY_RANGE // 10
-RANDOMIZED_RESPONSE = RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 150))
+RANDOMIZED_RESPONSE = RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 60))
 MECHANISMS = {"law": RANDOMIZED_RESPONSE, "medicine": Noise()}
 ACCEPTED: dict[str, Any] = {
     "mechanisms": ["noise", "randomized-response"],

@@ -29,7 +29,7 @@ from rag_audit.models.records import request_message
 from rag_audit.models.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder
-from tests.window.simulator import CAPACITY, QUERY_TOKENS, QUESTIONS, TEXTS, Service
+from tests.window.simulator import CAPACITY, EMBEDDER, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 
 QUESTION, OTHER = QUESTIONS["law"][:2]
 
@@ -56,7 +56,9 @@ def signed(
         "tenant": account.split("-")[0], "account": account, "i": 1, "query": text, "salt": salt.hex(),
     }  # fmt: skip
     values["hq"] = to_hex(
-        get_embedder(query_tokens=QUERY_TOKENS).query_commitment(text, RequestSalts.derive(salt).query)
+        get_embedder(EMBEDDER, query_tokens=QUERY_TOKENS).query_commitment(
+            text, RequestSalts.derive(salt).query
+        )
     )
     values |= changes
     message = request_message(*(values[k] for k in ("origin", "header", "tenant", "account", "i", "hq")))
@@ -157,7 +159,9 @@ def test_a_new_salt_under_a_recorded_i_is_another_request(service: Service, wind
     window.handle(signed(service, window))
     salt = bytes(32)
     hq = to_hex(
-        get_embedder(query_tokens=QUERY_TOKENS).query_commitment(QUESTION, RequestSalts.derive(salt).query)
+        get_embedder(EMBEDDER, query_tokens=QUERY_TOKENS).query_commitment(
+            QUESTION, RequestSalts.derive(salt).query
+        )
     )
     refusal = window.handle(signed(service, window, salt=salt.hex(), hq=hq))
     assert isinstance(refusal, Refusal) and refusal.reason == "slot-used"

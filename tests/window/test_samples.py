@@ -160,7 +160,7 @@ def test_exact_answers_of_both_systems_are_those_of_the_reference(exact: Finishe
 
 def test_scores_that_say_nothing_are_no_pass(exact: Finished, tmp_path: Path) -> None:
     """A window that begins above all scores makes every score 0, and positions are the provider's to choose."""
-    for lo, hi in ((300, 16_384), (0, 708)):
+    for lo, hi in ((300, 4096), (0, 279)):
         forge = Forge(exact)
         for tenant in forge.policy["tenants"]:
             tenant["scores"] |= {"lo": lo, "hi": hi}

@@ -27,7 +27,7 @@ FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
 @pytest.fixture(scope="module")
 def paired(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     root = tmp_path_factory.mktemp("paired")
-    return finished_window(root, batch=2, system="scan", norm_factor=None)
+    return finished_window(root, batch=2, system="scan", table=None)
 
 
 def test_pairs_verify_beside_eager_proofs(paired: Finished) -> None:

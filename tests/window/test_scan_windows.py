@@ -55,7 +55,7 @@ from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.report.verification import verify_window
-from rag_audit.retrieval.embedders import wordllama
+from rag_audit.retrieval.embedders import hashed_words
 from rag_audit.retrieval.engine import draw_noise, select
 from rag_audit.service.process import precomputing
 from tests.drafting import draft
@@ -67,6 +67,7 @@ from tests.window.standins import taken_as_valid
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
 SLOT = ("law-1", 2)
 ZERO = "00" * 32
+EMBED = EmbedArgument(QUERY_TOKENS, hashed_words.DIMENSION, hashed_words.VOCABULARY, hashed_words.NORM_FACTOR)
 OTHER_PROTOCOL = "11" * 32
 """The digest of a protocol that this release does not have."""
 
@@ -77,7 +78,7 @@ def test_a_scan_window_needs_no_setup(scanned: Finished) -> None:
     assert "proofs=scan setup=transparent" in verdict.line
     assert scanned.service.trust(scanned.policy).pins.groth16 == []
     indices = [t["c_idx"] for t in scanned.value()["tenants"]]
-    assert sorted(scanned.file.verification_keys) == sorted([*indices, wordllama.TABLE_SCAN])
+    assert sorted(scanned.file.verification_keys) == sorted([*indices, hashed_words.TABLE_SCAN])
 
 
 def test_a1_is_proved_under_the_pinned_table(scanned: Finished) -> None:
@@ -143,7 +144,7 @@ def test_an_index_commitment_too_large_for_the_file_is_a_sibling(
 ) -> None:
     from rag_audit.models import windowfile
 
-    monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 10_000)
+    monkeypatch.setattr("rag_audit.models.window_writer.INLINE_BYTES", 5_000)
     save_window(scanned.file, tmp_path / "window.json")
     text = (tmp_path / "window.json").read_text()
     assert '"verification_keys":{"sibling"' in text and len(text) < 40_000
@@ -191,7 +192,7 @@ def answer_again(forge: Forge, lie: MaliciousAnswer) -> None:
             rows = index.rows.copy()
             rows[:] = -rows
             index = dataclasses.replace(index, rows=rows)
-            points = commit_index(rows.tobytes(), 256, 8, salt)
+            points = commit_index(rows.tobytes(), 64, 8, salt)
             key = dataclasses.replace(key, points=points)
             forge.value["verification_keys"][tenant.entry.c_idx] = points_json(points)
         if lie.key is not None:
@@ -222,9 +223,8 @@ def answer_again(forge: Forge, lie: MaliciousAnswer) -> None:
         table = window.context.embedder.table
         assert table is not None
         tokens = window.context.embedder.tokenize(retained.query)
-        argument = EmbedArgument(window.policy.tokens.query)
         embedding = EmbedProofs(window.context.public("law")).statement(public)
-        other = EmbedJob(EmbedKey(argument, table_columns(table)), embedding, table.rows, tokens,
+        other = EmbedJob(EmbedKey(EMBED, table_columns(table)), embedding, table.rows, tokens,
                               salts.query, salts.vector)  # fmt: skip
         forge.proofs[SLOT] = {"retrieve": RecordsJob((inputs,), ("record",)).run(), "embed": other.run()}
 
@@ -258,14 +258,14 @@ def beside_false_ones(name: str, data: str) -> Callable[[Forge], None]:
 
 def own_table() -> tuple[str, Any]:
     """A provider's own commitment: the pinned points, two columns of them exchanged."""
-    data = table_columns(wordllama.TABLE)
-    rows = 8 * 32
-    key = EmbedKey(EmbedArgument(QUERY_TOKENS), data[rows : 2 * rows] + data[:rows] + data[2 * rows :])
+    data = table_columns(hashed_words.TABLE)
+    rows = len(data) // hashed_words.DIMENSION
+    key = EmbedKey(EMBED, data[rows : 2 * rows] + data[:rows] + data[2 * rows :])
     return key.digest.hex(), points_json(key.points)
 
 
 def other_table(forge: Forge) -> None:
-    forge.value["verification_keys"][wordllama.TABLE_SCAN] = own_table()[1]
+    forge.value["verification_keys"][hashed_words.TABLE_SCAN] = own_table()[1]
 
 
 def own_table_committed(forge: Forge) -> None:
@@ -278,7 +278,7 @@ def own_table_committed(forge: Forge) -> None:
 def other_norm(forge: Forge) -> None:
     """Claimed by manifest and policy alike: a quantiser under which every component is -7 or 7."""
     forge.value["embedder"]["embedder"]["quantiser"]["norm_factor"] = 200_000
-    protocol = EmbedArgument(QUERY_TOKENS, norm_factor=200_000).digest()
+    protocol = dataclasses.replace(EMBED, norm_factor=200_000).digest()
     for tenant in forge.policy["tenants"]:
         tenant["circuits"]["embed"] = protocol
     for record in forge.queries:
@@ -390,7 +390,7 @@ MALICIOUS = [
     ),
     MaliciousProver(
         "no table points",
-        lambda f: f.value["verification_keys"].pop(wordllama.TABLE_SCAN),
+        lambda f: f.value["verification_keys"].pop(hashed_words.TABLE_SCAN),
         "proof.embed.key.law",
         UNDECIDED,
         also=("proof.embed.key.medicine",),
@@ -544,8 +544,8 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
         record["proof"] = None
     parts[1 - tenant]["circuits"] = {"retrieve": parts[1 - tenant]["circuits"]["retrieve"]}
     if to == "scan":  # a key is there, and fits: only the proof is another system's
-        created = commit_index(bytes(8 * 256), 256, 8, bytes(32))
-        tenants[tenant]["c_idx"] = index_digest(created, 256, 8).hex()
+        created = commit_index(bytes(8 * 64), 64, 8, bytes(32))
+        tenants[tenant]["c_idx"] = index_digest(created, 64, 8).hex()
         forge.value["verification_keys"][tenants[tenant]["c_idx"]] = points_json(created)
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path)
@@ -812,7 +812,7 @@ def requested(asked_once: Path, tmp_path: Path) -> Path:
     return shutil.copytree(asked_once, tmp_path / "window")
 
 
-@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: d[:1_000], lambda d: d[:-1] + bytes([d[-1] ^ 1])],
+@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: d[: len(d) // 2], lambda d: d[:-1] + bytes([d[-1] ^ 1])],
                          ids=["cut", "half", "one bit"])  # fmt: skip
 @pytest.mark.parametrize("name", ["law.points", "law.npy"])
 def test_the_command_names_an_altered_index_file(

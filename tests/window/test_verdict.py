@@ -14,7 +14,7 @@ def test_an_honest_window_passes(finished: Finished) -> None:
     for part in (
         "mode=full",
         "records=6",
-        "scores=101..810",
+        "scores=40..320",
         "query_embedding=proved",
         "coalition=not-checked",
         "setup=unsafe",
@@ -24,12 +24,11 @@ def test_an_honest_window_passes(finished: Finished) -> None:
 
 def test_the_score_window_is_in_line_figures_and_report(finished: Finished) -> None:
     verdict = finished.verify()
-    assert " scores=101..810" in verdict.line
-    assert (verdict.figures["scores"], verdict.figures["dimension"]) == ("101..810", 256)
+    assert " scores=40..320" in verdict.line
+    assert (verdict.figures["scores"], verdict.figures["dimension"]) == ("40..320", 64)
     assert verdict.figures["lattice"] == 64
-    assert (
-        f"scores         101..810 of at most {64 * 256}; a score outside counts as the nearer end"
-        in render(verdict)
+    assert f"scores         40..320 of at most {64 * 64}; a score outside counts as the nearer end" in render(
+        verdict
     )
 
 

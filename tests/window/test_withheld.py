@@ -40,7 +40,7 @@ from tests.window.simulator import QUESTIONS, Service
 HALF, TENTH = PROBABILITY_RANGE // 2, PROBABILITY_RANGE // 10
 SAMPLED = Sampling(keep=HALF)
 NOISED = Noise(keep=HALF)
-LISTED = RandomizedResponse(keep=HALF, rules=ListRules(PROBABILITY_RANGE // 4, 6, 150))
+LISTED = RandomizedResponse(keep=HALF, rules=ListRules(PROBABILITY_RANGE // 4, 6, 60))
 MECHANISMS = {"sampling": SAMPLED, "noise": NOISED, "randomized-response": LISTED}
 
 

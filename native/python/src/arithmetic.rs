@@ -75,15 +75,14 @@ fn permuted<const T: usize>(
     Some(field::to_bytes_all(&permute(words.try_into().ok()?)))
 }
 
-/// Poseidon permutation, t = 9, 13 or 17.
+/// Poseidon permutation, t = 9 or 17.
 #[pyfunction]
 pub fn poseidon_permute(py: Python<'_>, state: &[u8]) -> PyResult<Vec<u8>> {
     guard_inline(py, || {
         let words = field::elements(state, "state")?;
         permuted(&words, poseidon::permute)
             .or_else(|| permuted(&words, |s| poseidon::narrow_9().permute(s)))
-            .or_else(|| permuted(&words, |s| poseidon::narrow_13().permute(s)))
-            .ok_or_else(|| Error::invalid("state", "9, 13 or 17 elements", words.len().to_string()))
+            .ok_or_else(|| Error::invalid("state", "9 or 17 elements", words.len().to_string()))
     })
 }
 

@@ -94,7 +94,9 @@ def _mechanism(tenant: str, positions: int) -> Mechanism:
     if tenant != LISTED:
         return Sampling(keep=probability_over_range(KEEP, "keep"))
     flip_probability = probability_over_range(Decimal(UNRELATED) / positions, "flip probability")
-    rules = ListRules(flip_probability, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS["wordllama-256"])
+    rules = ListRules(
+        flip_probability, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS["wordllama-lexical-768"]
+    )
     return RandomizedResponse(keep=probability_over_range(LISTED_KEEP, "keep"), rules=rules)
 
 

@@ -35,7 +35,7 @@ Scores: TypeAlias = npt.NDArray[np.int32]
 Positions: TypeAlias = npt.NDArray[np.intp]
 _FORM = (
     "sampling:KEEP, or randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD[:MAXIMUM], such as sampling:0.9 or"
-    " randomized-response:0.7:0.00122:354"
+    " randomized-response:0.7:0.00122:900"
 )
 
 

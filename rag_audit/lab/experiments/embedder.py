@@ -1,6 +1,6 @@
 """The scalar attack with a trained embedder (Appendix A.1). The gap is the score difference of two real texts.
 
-The paper's bge-small is not available; the project's own embedder, wordllama-256, replaces it, on fifty paragraphs of
+The paper's bge-small is not available; wordllama-lexical-768, the default embedder, replaces it, on fifty paragraphs of
 the same kind. The noise has sensitivity 1, so the AUC falls with the gap. With the noise of equation (3.4), in
 proportion to the gap, it would not fall, but A.1 claims that it does ("linear in Delta"). Each of the last twenty-five
 paragraphs also contains one of the first facts, among one or two others: unrelated texts of this embedder are nearly

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rag_audit._internal.errors import SchemaError, WitnessError
 from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.constants import Constants
-from rag_audit.models.manifest import Manifest, StaticTable
+from rag_audit.models.manifest import Manifest, StaticTable, TableConstants
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import TenantEntry
 from rag_audit.models.tenants import TenantPolicy
@@ -139,8 +139,9 @@ def tenant_public(
 
 
 def proof_constants(policy: Policy, tenant_policy: TenantPolicy, manifest: Manifest) -> Constants:
-    """The constants of a tenant's proofs, from its policy and the embedder's dimension and normalisation."""
-    quantiser = manifest["embedder"].get("quantiser")
-    norm_factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None
-    dimension = manifest["schema"]["dimension"]
-    return policy.constants(tenant_policy, dimension, norm_factor if type(norm_factor) is int else None)
+    """The constants of a tenant's proofs, from its policy and the embedder's dimension and table."""
+    part = manifest["embedder"]
+    quantiser, rows = part.get("quantiser"), part.get("vocabulary")
+    factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None
+    table = TableConstants(rows, factor) if type(rows) is int and type(factor) is int else None
+    return policy.constants(tenant_policy, manifest["schema"]["dimension"], table)

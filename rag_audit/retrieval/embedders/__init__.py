@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError
-from rag_audit.models.manifest import DECLARED, EmbedderManifest, without_limits
+from rag_audit.models.manifest import DECLARED, TableConstants, without_limits
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
+
+if TYPE_CHECKING:
+    from rag_audit.retrieval.embedders.static import StaticEmbedder
 
 __all__ = [
     "DEFAULT_EMBEDDER",
@@ -27,11 +30,10 @@ __all__ = [
     "published_constants",
 ]
 
-DEFAULT_EMBEDDER = "wordllama-256"
-LEXICAL_EMBEDDER = "wordllama-lexical-768"
+DEFAULT_EMBEDDER = "wordllama-lexical-768"
 OF_A_PLACE = ("onnx", *DECLARED)
 """Embedders without fixed files: a folder or an address defines the model."""
-EMBEDDERS = (DEFAULT_EMBEDDER, LEXICAL_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
+EMBEDDERS = (DEFAULT_EMBEDDER, "hashed-words-64", "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
 
 
 @dataclass(frozen=True)
@@ -40,40 +42,27 @@ class PublishedConstants:
 
     :param dimension: components of its vectors
     :param score_window: lo and hi of the default score window
-    :param norm_factor: factor of the integer normalisation; None if the embedder has none, and A1 cannot be proved
+    :param table: the constants of its table; None if it has none, and A1 cannot be proved
     :param relevance: minimum raw score of a relevant passage, which `rag-audit lab relevance` measured on public texts;
         None if it was not measured
     """
 
     dimension: int
     score_window: tuple[int, int]
-    norm_factor: int | None
+    table: TableConstants | None
     relevance: int | None = None
 
 
-class StaticEmbedder(Protocol):
-    """The module of an embedder whose vectors are sums of rows of a public table."""
-
-    DIMENSION: int
-    SCORE_WINDOW: tuple[int, int]
-    NORM_FACTOR: int
-    RELEVANCE: int
-    ARTEFACTS: dict[str, str]
-
-    def manifest(self, query_tokens: int, document_tokens: int, /) -> EmbedderManifest:
-        """The embedder's manifest with these token limits."""
-
-
-def _static(name: str) -> StaticEmbedder | None:
-    """The module of a static embedder, or None for another kind. Only the named module is loaded."""
+def _static(name: str) -> type[StaticEmbedder] | None:
+    """The class of a static embedder, or None for another kind. Only the named embedder's module is loaded."""
     if name == DEFAULT_EMBEDDER:
-        from rag_audit.retrieval.embedders import wordllama
+        from rag_audit.retrieval.embedders.wordllama import WordLlama
 
-        return wordllama
-    if name == LEXICAL_EMBEDDER:
-        from rag_audit.retrieval.embedders import wordllama_lexical
+        return WordLlama
+    if name == "hashed-words-64":
+        from rag_audit.retrieval.embedders.hashed_words import HashedWords
 
-        return wordllama_lexical
+        return HashedWords
     return None
 
 
@@ -88,7 +77,8 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
         return PublishedConstants(result.dimension, result.score_window, None)
     static = _static(name)
     if static is not None:
-        return PublishedConstants(static.DIMENSION, static.SCORE_WINDOW, static.NORM_FACTOR, static.RELEVANCE)
+        table = static.table
+        return PublishedConstants(table.dimension, static.score_window, table.constants, static.relevance)
     from rag_audit.retrieval.embedders.onnx import MODELS
     from rag_audit.retrieval.embedders.quantise import published_scale, score_range
 
@@ -110,6 +100,22 @@ def public_artefacts(name: str) -> dict[str, str]:
 
     :raises SetupError: the embedder is unknown to this release; the publisher of an ONNX model has to give the digests
     """
+    return dict(_known(name).artefacts)
+
+
+def public_manifest(name: str) -> dict[str, Json]:
+    """An embedder's manifest without its token limits, which the policy sets; no extra needs to be installed.
+
+    :raises SetupError: as `public_artefacts`
+    """
+    return without_limits(_known(name).manifest_of(1, 1))
+
+
+def _known(name: str) -> type[StaticEmbedder]:
+    """The class of a static embedder.
+
+    :raises SetupError: no artefacts of the embedder are known
+    """
     static = _static(name)
     if static is None:
         raise SetupError(
@@ -118,20 +124,7 @@ def public_artefacts(name: str) -> dict[str, str]:
             expected=DEFAULT_EMBEDDER,
             actual=name,
         )
-    return dict(static.ARTEFACTS)
-
-
-def public_manifest(name: str) -> dict[str, Json]:
-    """An embedder's manifest without its token limits, which the policy sets; no extra needs to be installed.
-
-    :raises SetupError: as `public_artefacts`
-    """
-    static = _static(name)
-    if static is None:
-        raise SetupError(
-            "no manifest of this embedder is known", field="embedder", expected=DEFAULT_EMBEDDER, actual=name
-        )
-    return without_limits(static.manifest(1, 1))
+    return static
 
 
 def get_embedder(
@@ -153,14 +146,9 @@ def get_embedder(
         for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
         if value is not None
     }
-    if name == DEFAULT_EMBEDDER:
-        from rag_audit.retrieval.embedders.wordllama import WordLlama
-
-        return WordLlama(**limits)
-    if name == LEXICAL_EMBEDDER:
-        from rag_audit.retrieval.embedders.wordllama_lexical import WordLlamaLexical
-
-        return WordLlamaLexical(**limits)
+    static = _static(name)
+    if static is not None:
+        return static(**limits)
     from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
 
     place = None if folder is None else Path(folder)

@@ -1,8 +1,9 @@
-"""The embedder `wordllama-256`: the static table of the package `wordllama` (MIT), in integers throughout.
+"""The embedder `wordllama-lexical-768`: the static table of the package `wordllama` (MIT) with lexical components, in
+integers throughout.
 
 Weights and tokenizer are read as package data; the package itself is never imported, since its loader
-falls back to the network. Every step after the table is integer arithmetic, so that claim A1 can be
-proved (docs/relation.md, "Vectors").
+falls back to the network. A query is the sum of its tokens' rows, so claim A1 can be proved (docs/relation.md,
+"Vectors"). No proof covers documents; a document's vector weighs how often its tokens occur.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
 from math import isqrt
@@ -19,47 +19,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_audit._internal.errors import EncodingError, SetupError
-from rag_audit.models.constants import NORM_FACTOR as NORM_FACTOR
-from rag_audit.models.manifest import EmbedderManifest, StaticTable
-from rag_audit.relation.native import query_commitment
+from rag_audit._internal.errors import SetupError
+from rag_audit.models.manifest import DEFAULT_TABLE, Quantiser, StaticTable
 from rag_audit.relation.scores import MAX_COMPONENT
-from rag_audit.retrieval.embedders.base import (
-    NothingToEmbed,
-    PromptTemplate,
-    TokenLimits,
-    Vectors,
-    check_text,
-)
-from rag_audit.retrieval.embedders.quantise import score_range
+from rag_audit.retrieval.embedders.base import Vectors
+from rag_audit.retrieval.embedders.lexical import COMPONENTS, LexicalTable
+from rag_audit.retrieval.embedders.static import Numbers, StaticEmbedder
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-NAME = "wordllama-256"
-VOCABULARY = 32_000
-DIMENSION = 256
-SCALE = Fraction(22, 100)
-SCORE_WINDOW = score_range(SCALE)
-RELEVANCE = 229
-"""The relevance threshold: 95 of 100 questions of SQuAD reach this raw score with their own passage (`rag-audit lab
-relevance`)."""
+NAME = "wordllama-lexical-768"
+VOCABULARY = DEFAULT_TABLE.vocabulary
+SEMANTIC = 256
+"""Components of the package's table, which come first."""
+DIMENSION = SEMANTIC + COMPONENTS
 ENTRY_CLIP = "2.74"
-"""Three standard deviations of a table entry, as the manifest writes it."""
-_ROOT_SHIFT = 16
+"""Three standard deviations of an entry of the package's table, as the manifest writes it."""
+_COUNT_SHIFT = 10
+_HALF_COUNT = 4
+"""Occurrences of a token in a document at which its row has half of its largest weight."""
+_SEMANTIC_NORM = 50_000
+"""The norm of a document's semantic part. The lexical part of 100 distinct pieces has about half of it."""
 
 WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
 TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
 WEIGHTS_SHA256 = "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
 TOKENIZER_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
-TABLE_SHA256 = "3dba73a4173b0e2314f9632472eae441939439f1474e3cdf0c9dc434b39fe49e"
+TABLE_SHA256 = "ecb34567e20d05cbdf85793ba3880539f4966f77ec0555334410f8b7f6e83c52"
 """SHA-256 over the int4 table as int8, row by row."""
-TREE_DEPTH = 5
-TABLE_ROOT = "107b5999c65207363081abb6f691ee6cbc0dca7df30291dc5f714562c1443e6d"
+TABLE_ROOT = "268f87928452dbe9752b54b865ff5893d97c15f7daae543e9e59899b99a728dc"
 """Root of the tree over the int4 table, which is the public value `table` of claim A1's proofs."""
-TREE_SHA256 = "ac5fef4e3027b1f566ca77f5dc56f1c1a696f7870618853ba54b9ad9ac41dbc5"
+TREE_SHA256 = "451d158ccd5a550d889055a8fc4f4b5f4ca41ef1836945b18d686240db7a2e02"
 """SHA-256 over all nodes of that tree, leaves first, 32 bytes big-endian each; the last is TABLE_ROOT."""
-TABLE_SCAN = "3e5d5e0231f80726f5dc21360326ae159b592f89f5c25484adc066e4c6927297"
+TABLE_SCAN = "ca78fb424c9695fd4f21be6cb7997bace39de5365e2ee818b8f71c1cf6a6e6d0"
 """SHA-256 over the commitments to the table's columns, to which scan proofs of claim A1 refer."""
 
 ARTEFACTS = {
@@ -69,27 +62,7 @@ ARTEFACTS = {
     "tokenizer": TOKENIZER_SHA256,
     "weights": WEIGHTS_SHA256,
 }
-"""The public artefacts by name, as the manifest and a verifier's pins list them."""
-
-
-def manifest(query_tokens: int, document_tokens: int) -> EmbedderManifest:
-    """The embedder's manifest. This release fixes all of its fields except the token limits."""
-    return {
-        "kind": NAME,
-        "artefacts": dict(ARTEFACTS),
-        "dimension": DIMENSION,
-        "prompt": PromptTemplate().digest(),
-        "quantiser": {
-            "bits": 4,
-            "entry_clip": ENTRY_CLIP,
-            "norm_factor": NORM_FACTOR,
-            "scale": "0.22",
-        },
-        "query_commitment": "tokens",
-        "tokens": {"document": document_tokens, "query": query_tokens},
-    }
-
-
+QUANTISER: Quantiser = {"bits": 4, "entry_clip": ENTRY_CLIP, "scale": "0.108"}
 _HINT = "pip install 'ragaudit-zk[provider]'"
 
 
@@ -100,7 +73,7 @@ def package_data(part: Path, digest: str) -> bytes:
     """
     spec = find_spec("wordllama")
     if spec is None or not spec.submodule_search_locations:
-        raise SetupError("the wordllama-256 embedder needs the package wordllama", hint=_HINT)
+        raise SetupError("the wordllama-lexical-768 embedder needs the package wordllama", hint=_HINT)
     path = Path(spec.submodule_search_locations[0], part)
     try:
         data = path.read_bytes()
@@ -119,11 +92,32 @@ def package_data(part: Path, digest: str) -> bytes:
 
 
 @cache
-def int4_table() -> Vectors:
-    """The int4 table, shape (32000, 256): clip(round(x / 2.74 * 7), -7, 7) of each entry, in float64.
+def lexical_table() -> LexicalTable:
+    """The lexical part of the table.
 
-    :raises SetupError: the package is missing, or weights or table are not the pinned ones
+    :raises SetupError: the package is missing, or its tokenizer is not the pinned one
     """
+    data = package_data(TOKENIZER, TOKENIZER_SHA256)
+    tokens = json.loads(data)["model"]["vocab"]
+    return LexicalTable(sorted(tokens, key=tokens.__getitem__))
+
+
+@cache
+def int4_table() -> Vectors:
+    """The int4 table, shape (32000, 768): the semantic and the lexical components of each token.
+
+    :raises SetupError: the package is missing, or weights, tokenizer or table are not the pinned ones
+    """
+    table = np.hstack([_semantic_table(), lexical_table().rows()])
+    actual = hashlib.sha256(table.data).hexdigest()
+    if actual != TABLE_SHA256:
+        raise SetupError("the int4 table is not the pinned one", expected=TABLE_SHA256, actual=actual)
+    table.flags.writeable = False
+    return table
+
+
+def _semantic_table() -> Vectors:
+    """clip(round(x / 2.74 * 7), -7, 7) of each entry of the weights, in float64; shape (32000, 256)."""
     data = package_data(WEIGHTS, WEIGHTS_SHA256)
     # safetensors: length of a JSON header, the header, then the tensors; the pin fixes the layout.
     start = 8 + int.from_bytes(data[:8], "little")
@@ -135,12 +129,7 @@ def int4_table() -> Vectors:
         np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float64), posinf=0, neginf=0
     )
     steps = np.clip(np.rint(halves / float(ENTRY_CLIP) * MAX_COMPONENT), -MAX_COMPONENT, MAX_COMPONENT)
-    table = steps.astype(np.int8)[entries].reshape(tensor["shape"])
-    actual = hashlib.sha256(table.data).hexdigest()
-    if actual != TABLE_SHA256:
-        raise SetupError("the int4 table is not the pinned one", expected=TABLE_SHA256, actual=actual)
-    table.flags.writeable = False
-    return table
+    return steps.astype(np.int8)[entries].reshape(tensor["shape"])
 
 
 @cache
@@ -150,19 +139,6 @@ def table_rows() -> bytes:
     :raises SetupError: as `int4_table`
     """
     return int4_table().tobytes()
-
-
-TABLE = StaticTable(
-    rows=table_rows,
-    digest=TABLE_SHA256,
-    tokens=VOCABULARY,
-    dimension=DIMENSION,
-    norm_factor=NORM_FACTOR,
-    depth=TREE_DEPTH,
-    tree=TREE_SHA256,
-    columns=TABLE_SCAN,
-)
-"""The table for proofs of claim A1."""
 
 
 @cache
@@ -175,84 +151,58 @@ def tokenizer() -> Tokenizer:
     try:
         from tokenizers import Tokenizer
     except ImportError as exc:
-        raise SetupError("the wordllama-256 embedder needs the package tokenizers", hint=_HINT) from exc
+        raise SetupError(
+            "the wordllama-lexical-768 embedder needs the package tokenizers", hint=_HINT
+        ) from exc
     result: Tokenizer = Tokenizer.from_str(data.decode())
     return result
 
 
-def normalise(e: np.typing.NDArray[np.int64], norm_factor: int = NORM_FACTOR, *, field: str) -> Vectors:
-    """The int4 vector v_j = sign(e_j) min(7, floor((2 |e_j| A + w) / (2 w))), w = isqrt(2^16 sum e_j^2); shape (d,).
+TABLE = StaticTable(
+    rows=table_rows,
+    digest=TABLE_SHA256,
+    dimension=DIMENSION,
+    constants=DEFAULT_TABLE,
+    tree=TREE_SHA256,
+    columns=TABLE_SCAN,
+)
+"""The table for proofs of claim A1."""
 
-    :param norm_factor: A
-    :raises NothingToEmbed: e is zero
+
+class WordLlama(StaticEmbedder):
+    """The default embedder.
+
+    A document's vector is the normalised sum of two parts. The semantic part is the sum of the rows of its distinct
+    tokens times floor(2^10 n / (n + 4)) for n occurrences, rounded to the norm 50,000; the lexical part is
+    `LexicalTable.of_document`.
     """
-    w = isqrt(int(e @ e) << _ROOT_SHIFT)
-    if w == 0:
-        raise NothingToEmbed(
-            "the text has no token to embed", field=field, expected="text with at least one word"
-        )
-    magnitudes = np.minimum(MAX_COMPONENT, (2 * norm_factor * np.abs(e) + w) // (2 * w))
-    vector: Vectors = (np.sign(e) * magnitudes).astype(np.int8)
-    return vector
-
-
-def check_tokens(tokens: Sequence[int], *, field: str) -> None:
-    """Check that tokens are in the vocabulary.
-
-    :raises EncodingError: one is not
-    """
-    if len(tokens) and not 0 <= min(tokens) <= max(tokens) < VOCABULARY:
-        raise EncodingError("a token is outside the vocabulary", field=field, expected=f"0..{VOCABULARY - 1}")
-
-
-class WordLlama:
-    """The default embedder, with the methods of `Embedder`."""
 
     name = NAME
-    dimension = DIMENSION
-    scale = SCALE
-    score_window = SCORE_WINDOW
-    template = PromptTemplate()
+    score_window = (420, 1680)
+    """0.1 and 0.4 of the largest score, (7 / 0.108)^2. On SQuAD, relevant passages have scores of 620 to 1,820 (5th to
+    95th percentile), and a higher upper end costs retrieval quality under noise (docs/embedders.md)."""
+    relevance = 601
+    """95 of 100 questions of SQuAD reach this raw score with their own passage (`rag-audit lab relevance`)."""
     table = TABLE
+    artefacts = ARTEFACTS
+    quantiser = QUANTISER
+    documents = "saturated-1"
+    """the rule above"""
 
     def __init__(self, *, query_tokens: int = 64, document_tokens: int = 512) -> None:
-        self.limits = TokenLimits(query_tokens, document_tokens)
-        self._table = int4_table()
+        super().__init__(query_tokens=query_tokens, document_tokens=document_tokens)
+        self._lexical = lexical_table()
         self._tokenizer = tokenizer()
 
-    def manifest(self) -> EmbedderManifest:
-        return manifest(self.limits.query, self.limits.document)
+    def _tokens(self, forms: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._tokenizer.encode_batch(forms, add_special_tokens=False)]
 
-    def tokenize(self, text: str) -> list[int]:
-        check_text(text, field="query")
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids[: self.limits.query]
-
-    def embed_tokens(self, tokens: Sequence[int]) -> Vectors:
-        return self._embed(tokens, field="query")
-
-    def embed_query(self, text: str) -> Vectors:
-        return self.embed_tokens(self.tokenize(text))
-
-    def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
-        for number, text in enumerate(texts, first):
-            check_text(text, field=f"documents[{number}]")
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        out = np.zeros((len(texts), self.dimension), np.int8)
-        for number, encoding in enumerate(encodings):
-            field = f"documents[{first + number}]"
-            out[number] = self._embed(encoding.ids[: self.limits.document], field=field)
-        return out
-
-    def cut_documents(self, texts: Sequence[str]) -> int:
-        for number, text in enumerate(texts):
-            check_text(text, field=f"documents[{number}]")
-        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return sum(len(encoding.ids) > self.limits.document for encoding in encodings)
-
-    def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
-        return query_commitment(salt, self.tokenize(text) if tokens is None else tokens)
-
-    def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
-        check_tokens(tokens, field=field)
-        return normalise(self._table[list(tokens)].sum(axis=0, dtype=np.int64), field=field)
+    def _document(self, tokens: Sequence[int]) -> Numbers:
+        """The sum of a document's semantic and lexical part before it is normalised, shape (768,)."""
+        of = np.array(tokens, np.int64)
+        distinct, counts = np.unique(of, return_counts=True)
+        weights = (counts << _COUNT_SHIFT) // (counts + _HALF_COUNT)
+        semantic = weights @ self._rows[distinct, :SEMANTIC].astype(np.int64)
+        norm = max(1, isqrt(int(semantic @ semantic)))  # rows that cancel have the norm 0
+        magnitudes = (2 * _SEMANTIC_NORM * np.abs(semantic) + norm) // (2 * norm)
+        return np.concatenate([np.sign(semantic) * magnitudes, self._lexical.of_document(of)])

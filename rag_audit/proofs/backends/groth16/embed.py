@@ -17,7 +17,7 @@ from rag_audit.proofs.backends.groth16.job import Bound, prove
 from rag_audit.proofs.backends.groth16.verifiers import records_json
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.field import from_bytes
-from rag_audit.relation.table import ARITY, wide_row
+from rag_audit.relation.table import ARITY, tree_depth, wide_row
 
 _ELEMENT = 32
 
@@ -27,7 +27,7 @@ class EmbedTable:
     """A static embedder's table and the tree over it (docs/relation.md, "Commitments").
 
     :param rows: int8, row by row, shape (tokens, dimension)
-    :param dimension: components of a row, 251..275
+    :param dimension: components of a row
     :param depth: depth of the tree of arity 8
     :param nodes: the tree's leaves, then level by level to the root, 32 bytes big-endian each
     """
@@ -80,16 +80,16 @@ def table_tree(table: StaticTable) -> EmbedTable:
 
     :raises SetupError: the rows cannot be read; the cached tree is damaged, or the cache cannot be written
     """
-    rows = table.rows()
+    rows, depth = table.rows(), tree_depth(table.constants.vocabulary)
     folder = cache_dir("tables") / table.digest
     nodes = build_file(
         folder,
         "nodes",
-        lambda: EmbedTable.build(rows, table.dimension, table.depth).nodes,
+        lambda: EmbedTable.build(rows, table.dimension, depth).nodes,
         table.tree,
         what="tree over the embedder's table",
     )
-    return EmbedTable(rows, table.dimension, table.depth, nodes)
+    return EmbedTable(rows, table.dimension, depth, nodes)
 
 
 @dataclass(frozen=True)

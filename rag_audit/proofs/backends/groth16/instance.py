@@ -19,9 +19,10 @@ from typing import ClassVar, Protocol
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit._internal.node import circuits_dir
+from rag_audit.models.manifest import TableConstants
 from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
 from rag_audit.relation.scores import MAX_DIMENSION, ScoreWindow
-from rag_audit.relation.table import ARITY, MAX_ROWS
+from rag_audit.relation.table import ARITY, MAX_ROWS, tree_depth
 
 COMPILER_FLAGS = ("--O2",)
 PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
@@ -234,7 +235,7 @@ class EmbedInstance:
     """`embed`: claim A1 for one record (docs/circuits.md).
 
     :param tokens: T, the maximum number of tokens of a query, at most 64
-    :param dimension: d, components of a table row, at most 256
+    :param dimension: d, components of a table row, at most 4,096
     :param depth: depth of the table's tree of arity 8
     :param zero_row: place of a zero row, which is opened for unused tokens
     :param norm_factor: A of the integer normalisation
@@ -242,20 +243,19 @@ class EmbedInstance:
     """
 
     tokens: int
-    dimension: int = 256
+    dimension: int = 768
     depth: int = 5
     zero_row: int = 32_000
-    norm_factor: int = 8145
+    norm_factor: int = 16_593
 
     def __post_init__(self) -> None:
         if not 1 <= self.tokens <= MAX_ROWS:
             raise PolicyError(
                 "the token limit does not fit the circuit", expected=f"1..{MAX_ROWS}", actual=self.tokens
             )
-        if not 250 < self.dimension <= 256:
-            raise PolicyError(
-                "the dimension does not fit the circuit", expected="251..256", actual=self.dimension
-            )
+        if not 1 <= self.dimension <= MAX_DIMENSION:
+            raise PolicyError("the dimension does not fit the circuit", expected=f"1..{MAX_DIMENSION}",
+                              actual=self.dimension)  # fmt: skip
         if not 1 <= self.norm_factor <= MAX_NORM_FACTOR:
             raise PolicyError("the norm factor does not fit the circuit", field="norm_factor",
                               expected=f"1..{MAX_NORM_FACTOR}", actual=self.norm_factor)  # fmt: skip
@@ -264,9 +264,17 @@ class EmbedInstance:
                 "the table's tree does not fit the circuit", actual=f"{self.depth}, {self.zero_row}"
             )
 
+    @classmethod
+    def of(cls, tokens: int, dimension: int, table: TableConstants) -> EmbedInstance:
+        """The circuit for a table: the zero row takes the place after the last token's row.
+
+        :raises PolicyError: as the class
+        """
+        return cls(tokens, dimension, tree_depth(table.vocabulary), table.vocabulary, table.norm_factor)
+
     @property
     def name(self) -> str:
-        """The instance's name, such as `embed-t64-d256-h5-z32000-a8145`."""
+        """The instance's name, such as `embed-t64-d768-h5-z32000-a16593`."""
         return f"embed-t{self.tokens}-d{self.dimension}-h{self.depth}-z{self.zero_row}-a{self.norm_factor}"
 
     @property
@@ -289,23 +297,22 @@ class CoalitionInstance:
     """`coalition`: the coalition proof of a window of up to `records` records (docs/circuits.md).
 
     :param records: N, a multiple of 4, at most 64
-    :param dimension: d, components of a vector, at most 256
+    :param dimension: d, components of a vector, at most 4,096
     :param theta: the cosine threshold p/q
     :raises PolicyError: parameters that the circuit cannot be built for
     """
 
     records: int
-    dimension: int = 256
+    dimension: int = 768
     theta: tuple[int, int] = (4, 5)
 
     def __post_init__(self) -> None:
         if not 4 <= self.records <= 64 or self.records % 4:
             raise PolicyError("the number of records does not fit the circuit", field="coalition_proof.records",
                               expected="a multiple of 4, at most 64", actual=self.records)  # fmt: skip
-        if not 1 <= self.dimension <= 256:
-            raise PolicyError(
-                "the dimension does not fit the circuit", expected="1..256", actual=self.dimension
-            )
+        if not 1 <= self.dimension <= MAX_DIMENSION:
+            raise PolicyError("the dimension does not fit the circuit", expected=f"1..{MAX_DIMENSION}",
+                              actual=self.dimension)  # fmt: skip
         p, q = self.theta
         if not 0 < p < q <= 1000 or gcd(p, q) > 1:
             raise PolicyError("theta does not fit the circuit", expected="p/q in lowest terms, 0 < p < q <= 1000",
@@ -313,12 +320,13 @@ class CoalitionInstance:
 
     @property
     def norm_bits(self) -> int:
-        """Bits of a squared length, which with rounding at scale 0.22 is below (7 / 0.22 + sqrt(256) / 2)^2 < 2^11."""
-        return min(11, (64 * self.dimension - 1).bit_length())
+        """Bits of a squared length, which with rounding at a scale of 3 / sqrt(d) or more is below (7 sqrt(d) / 3 +
+        sqrt(d) / 2)^2 < 9 d."""
+        return min(max(11, (9 * self.dimension).bit_length()), (64 * self.dimension - 1).bit_length())
 
     @property
     def name(self) -> str:
-        """The instance's name, such as `coalition-n64-d256-t4x5-a11`."""
+        """The instance's name, such as `coalition-n64-d768-t4x5-a13`."""
         p, q = self.theta
         return f"coalition-n{self.records}-d{self.dimension}-t{p}x{q}-a{self.norm_bits}"
 

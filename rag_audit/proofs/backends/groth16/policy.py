@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_audit.models.manifest import DEFAULT_TABLE, TableConstants
 from rag_audit.models.policy import Policy
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.instance import (
@@ -41,15 +42,15 @@ SHIPPED: tuple[Instance, ...] = (
 
 def policy_instances(
     policy: Policy,
-    dimension: int = 256,
-    norm_factor: int | None = EmbedInstance.norm_factor,
+    dimension: int = 768,
+    table: TableConstants | None = DEFAULT_TABLE,
     *,
     batch: int | None = None,
 ) -> list[Instance]:
     """The Groth16 circuits that the policy names, each once. Each of them needs keys.
 
     :param dimension: as `Policy.constants`
-    :param norm_factor: as `Policy.constants`
+    :param table: as `Policy.constants`
     :param batch: add the tenants' circuits for batches of this many records
     :raises PolicyError: no circuit proves batches of that size
     """
@@ -57,13 +58,13 @@ def policy_instances(
         instance.digest(): instance
         for tenant in policy.tenants
         if tenant.system == "groth16"
-        for name, instance in instances(policy.constants(tenant, dimension, norm_factor)).items()
+        for name, instance in instances(policy.constants(tenant, dimension, table)).items()
         if name in tenant.circuits
     }
     if batch is not None:
         for tenant in policy.tenants:
             if tenant.system == "groth16":
-                many = record_instance(policy.constants(tenant, dimension, norm_factor), batch)
+                many = record_instance(policy.constants(tenant, dimension, table), batch)
                 named[many.digest()] = many
     coalition_proof = policy.estimator.coalition_proof
     if coalition_proof is not None and coalition_proof.system == "groth16":

@@ -134,6 +134,6 @@ SYSTEM = Groth16()
 
 
 def _embed(c: Constants) -> EmbedInstance:
-    if c.norm_factor is None:
+    if c.table is None:
         raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
-    return EmbedInstance(tokens=c.query_tokens, dimension=c.dimension, norm_factor=c.norm_factor)
+    return EmbedInstance.of(c.query_tokens, c.dimension, c.table)

@@ -38,14 +38,14 @@ def table_columns(table: StaticTable) -> bytes:
 
     :raises SetupError: as `build_file`
     """
-    argument = EmbedArgument(1, table.dimension, table.tokens, table.norm_factor)
+    argument = EmbedArgument(1, table.dimension, table.constants.vocabulary, table.constants.norm_factor)
     return build_file(
         cache_dir("tables") / f"{table.digest}-columns",
         "points",
         lambda: EmbedKey.commit(table.rows(), argument).points,
         table.columns,
         what="commitment to the embedder's table",
-        prefix=(table.tokens + 1).to_bytes(8, "big") + table.dimension.to_bytes(8, "big"),
+        prefix=(table.constants.vocabulary + 1).to_bytes(8, "big") + table.dimension.to_bytes(8, "big"),
     )
 
 
@@ -181,6 +181,6 @@ def embed_argument(c: Constants) -> EmbedArgument:
 
     :raises PolicyError: the argument does not prove the embedder's vectors
     """
-    if c.norm_factor is None:
+    if c.table is None:
         raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
-    return EmbedArgument(c.query_tokens, c.dimension, norm_factor=c.norm_factor)
+    return EmbedArgument(c.query_tokens, c.dimension, c.table.vocabulary, c.table.norm_factor)

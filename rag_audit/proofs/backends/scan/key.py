@@ -191,9 +191,9 @@ class EmbedArgument:
     """
 
     tokens: int
-    dimension: int = 256
+    dimension: int = 768
     vocabulary: int = 32_000
-    norm_factor: int = 8145
+    norm_factor: int = 16_593
 
     def __post_init__(self) -> None:
         for name, maximum in _MOST_EMBEDDED.items():

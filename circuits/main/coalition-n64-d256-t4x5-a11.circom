@@ -1,5 +1,0 @@
-pragma circom 2.2.0;
-
-include "../lib/coalition.circom";
-
-component main {public [statement]} = Coalition(64, 256, 4, 5, 11);

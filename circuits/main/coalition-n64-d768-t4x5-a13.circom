@@ -1,0 +1,5 @@
+pragma circom 2.2.0;
+
+include "../lib/coalition.circom";
+
+component main {public [statement]} = Coalition(64, 768, 4, 5, 13);

@@ -1,5 +1,0 @@
-pragma circom 2.2.0;
-
-include "../lib/embed.circom";
-
-component main {public [ctx, table, hq, cq]} = Embed(24, 256, 5, 32000, 8145);
