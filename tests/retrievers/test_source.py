@@ -155,8 +155,8 @@ def test_repeated_ids_are_named_before_they_are_committed() -> None:
         ],
     }
     (line,) = describe_repeated_ids(described)
-    assert line.startswith("2 ids in the metadata of law ") and "'a' on 2 documents" in line
-    assert "numbers 0 and 3" in line and "'7' on 2 documents, the first of them numbers 1 and 4" in line
+    assert line.startswith("2 ids in the metadata of law ") and "'a' on 2 passages" in line
+    assert "numbers 0 and 3" in line and "'7' on 2 passages, the first of them numbers 1 and 4" in line
     many = {"law": [Passage.of("text", {"id": n // 2}) for n in range(20)]}
     (line,) = describe_repeated_ids(many)
     assert "; 7 more;" in line
