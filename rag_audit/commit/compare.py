@@ -51,8 +51,8 @@ def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
     result = []
     if own.limit == "max_epsilon":
         result.append(
-            f"warning: {name}: eps is for a document of one position; a document of {SEVERAL} positions loses up to"
-            f" {SEVERAL} times as much"
+            f"warning: {name}: eps is for a document of one position; a document of {SEVERAL} positions loses at"
+            f" most {SEVERAL} times as much{f', at {SEVERAL} times delta' if own.uses_delta else ''}"
         )
     if own.sample is None:
         return result

@@ -68,8 +68,8 @@ def privacy_words(report: Report) -> list[str]:
         lines.append(f"{f.name} is {f.eps} for {who}; this protection is {strength(eps)}")
         slack = f", plus an additive slack in probability of at most {one_in(float(f.delta))} (delta)"
         lines.append(
-            "the lists of these accounts change the odds that one given document is in the index by at most"
-            f" {factor(eps)} (e^eps){slack if any(named(t.mechanism).uses_delta for t in report.tenants) else ''}"
+            "the lists of these accounts change the odds that one given document of one position is in the index by at"
+            f" most {factor(eps)} (e^eps){slack if any(named(t.mechanism).uses_delta for t in report.tenants) else ''}"
         )
     elif any(named(t.mechanism).limit == "max_exclusion_factor" for t in report.tenants):
         lines.append(
@@ -95,7 +95,7 @@ def privacy_words(report: Report) -> list[str]:
         )
     if f.tpr_at_fpr_1pct is not None:
         lines.append(
-            f"a test that wrongly suspects 1 in 100 absent documents recognises at most"
+            f"a test that wrongly suspects 1 in 100 absent documents of one position recognises at most"
             f" {one_in(float(f.tpr_at_fpr_1pct))} present ones (guessing: 1 in 100)"
         )
     others = [f"{f.eps_one_account} for one account"]

@@ -354,7 +354,7 @@ class Figures(Model):
     document_embedding: Text
     coalition: Text
     largest_cluster: Number | None
-    """accounts of the largest cluster of the coalition estimate"""
+    """accounts of the largest cluster of the estimate of repeated questions"""
     largest_cluster_in_a_tenant: Number | None
     proofs: Text
     setup: Text

@@ -300,7 +300,7 @@ def _unit(mechanisms: Collection[Mechanism]) -> str:
     """The relation of the figures for one position to a document with several positions."""
     several = []
     if any(m.limit == "max_epsilon" for m in mechanisms):
-        several.append("loses up to s times epsilon")
+        several.append("loses at most s times epsilon at s times delta")
     if any(m.sampled for m in mechanisms):
         several.append("has at least the s-th power of exclusion_factor")
     if not several:

@@ -36,7 +36,7 @@ WORDS: Mapping[str, tuple[Kind, str]] = {
     "min_receipts": ("at-least", "receipts from accounts that trust.toml lists"),
     "query_embedding": ("level", "evidence that a query's vector comes from its text"),
     "document_embedding": ("level", "evidence that a document's vector comes from its text"),
-    "coalition": ("level", "evidence for the coalition estimate"),
+    "coalition": ("level", "evidence for the estimate of repeated questions"),
     "challenge": ("level", "the party that drew the records to prove"),
     "setup": ("level", f"the origin of the keys of {keyed_titles()} proofs"),
     "quorum": ("at-least", "witnesses that cosigned the header, and the end"),

@@ -289,7 +289,7 @@ def test_who_chooses_is_warned() -> None:
     assert lines.count("the presence of a document that an account asks for has no protection") == 2
     for name in ("lists", "noise"):
         assert (
-            f"{name}: eps is for a document of one position; a document of 4 positions loses up to 4 times"
+            f"{name}: eps is for a document of one position; a document of 4 positions loses at most 4 times"
             in lines
         )
     few = comparison(drafted(few=Sampling(keep=PROBABILITY_RANGE // 3)), (1, 8), 64)

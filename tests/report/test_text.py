@@ -32,7 +32,7 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
         "privacy eps_audit is 12.39 for up to 2 colluding accounts of 3 queries each; this protection is weak, because it"
         " is above 10",
         "at most a factor 240,386 (e^eps), plus an additive slack in probability of at most 1 in 100,000 (delta)",
-        "a test that wrongly suspects 1 in 100 absent documents recognises at most 52 in 100 present ones",
+        "a test that wrongly suspects 1 in 100 absent documents of one position recognises at most 52 in 100 present ones",
     ],
     "who vouches?": lambda r: [
         "signed by w1 and w2 cosigned both the window header and the end of the ledger (trust.toml requires 2 of 2"

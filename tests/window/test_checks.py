@@ -611,7 +611,7 @@ RECEIPT = [
 
 
 def declared(**estimate: Any) -> Callable[[Forge], None]:
-    """Another coalition estimate in the closing record."""
+    """Another estimate of repeated questions in the closing record."""
 
     def change(forge: Forge) -> None:
         forge.count = False

@@ -150,7 +150,7 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
         yield (
             "Recognised by the best test",
             f"at most {words.in_hundred(float(f.tpr_at_fpr_1pct))}",
-            "present documents, if the test may wrongly report 1 in 100 absent documents.",
+            "present documents of one position, if the test may wrongly report 1 in 100 absent documents.",
         )
 
 
