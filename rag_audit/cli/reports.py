@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_audit.report.verification import ReportedVerdict
     from rag_audit.verify.inputs import Inputs
 
-FORMATS = ("text", "json", "html", "sarif", "junit", "vsa")
+FORMATS = ("text", "brief", "json", "html", "sarif", "junit", "vsa")
 STDOUT = Path("-")
 
 
@@ -182,13 +182,20 @@ class Output:
     :param formats: each report's format, and `outputs` its file: the first ones, in the same order
     :param sign_key: the file of the key that signs a verification summary
     :param checks: show every check and every figure
+    :param brief: print the report in four lines
     """
 
+    brief: bool
     checks: bool
     formats: tuple[str, ...]
     outputs: tuple[Path, ...]
     sign_key: Path | None
     as_json: bool
+
+    @property
+    def prints_default(self) -> bool:
+        """Whether no option selects what standard output gets."""
+        return not (self.formats or self.checks or self.as_json or self.brief)
 
     def planned(self, inputs: Sequence[Path], given: Mapping[str, Path]) -> Plan:
         """The plan of the output.
@@ -205,10 +212,13 @@ class Output:
         paths = chain(self.outputs, repeat(STDOUT))
         pairs = list(zip(self.formats, paths, strict=False))
         printed = [name for name, path in pairs if path == STDOUT]
-        if self.as_json:
-            printed.append("json")
+        printed += [name for name, chosen in (("json", self.as_json), ("brief", self.brief)) if chosen]
         if len(printed) > 1:
             raise click.UsageError("standard output takes one report: give the others an --output")
+        if self.checks and printed == ["brief"]:
+            raise click.UsageError(
+                "--brief prints four lines, and --checks prints every check: give one of them"
+            )
         files = [(name, path) for name, path in pairs if path != STDOUT]
         key_file = [] if self.sign_key is None else [self.sign_key]
         read = [*inputs, *key_file]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -36,11 +36,6 @@ from rag_audit.verify.inputs import VerifierOptions
 
 EXAMPLE = Path(__file__).parent / "example"
 """The folder of the finished window that the package contains (docs/examples/packaged.py)."""
-EXAMPLE_NEXT = (
-    "next: rag-audit verify --example --format text prints the full report, with the limits of a PASS"
-)
-
-
 LARGE = 1000
 """The command stores the results of proofs if more records than this have proofs."""
 
@@ -175,6 +170,7 @@ class Proofs:
 @gathered(
     "output",
     Output,
+    flag_option("--brief", help="print the verdict in four lines"),
     flag_option("--checks", help="show every check and every figure, also if the window passed"),
     click.option(
         "--format",
@@ -261,12 +257,8 @@ def verify(
         plan.refuse(error, inputs, command)
         tell(error)
         ctx.exit(int(error.exit_code))
-    if example and verdict.passed and not (output.formats or output.checks or output.as_json):
-        from rag_audit.report.build import report_of
-        from rag_audit.report.text import summary
-
-        emit({}, False, [*summary(report_of(verdict)), EXAMPLE_NEXT])
-        ctx.exit(int(verdict.exit_code))
+    if example and verdict.passed and output.prints_default:
+        plan = replace(plan, printed="brief")
     plan.write(verdict, checks=output.checks, command=command)
     if output.as_json and verdict.measured is not None:
         for above in verdict.measured.above_certified:

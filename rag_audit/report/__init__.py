@@ -51,6 +51,10 @@ def render_report(
             from rag_audit.report import vsa
 
             return vsa.render(report, key)
+        case "brief":
+            from rag_audit.report import text
+
+            return text.brief(report)
         case _:
             from rag_audit.report import text
 

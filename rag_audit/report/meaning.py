@@ -28,7 +28,7 @@ def one_in(probability: float) -> str:
 def factor(eps: float) -> str:
     """e^eps in words, rounded up."""
     if eps > math.log(_MANY):
-        return "a factor above a million"
+        return f"a factor of e^{eps:.5g}, which is above a million"
     value = math.exp(eps)
     return f"a factor {math.ceil(value):,}" if value >= 10 else f"a factor {math.ceil(10 * value) / 10:g}"
 

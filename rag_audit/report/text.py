@@ -73,9 +73,22 @@ def render(report: Report | ShortReport, *, checks: bool = False, colour: bool =
     return "\n".join(lines) + "\n"
 
 
-def summary(report: Report) -> list[str]:
-    """Returns three lines about a window that passed with a finite epsilon: outcome and figure, the checked objects,
-    and the meaning of the figure."""
+def brief(report: Report | ShortReport) -> str:
+    """Returns the report in at most four lines: the outcome with its figure or reason, the checked objects, the meaning
+    of the figure, and the next step."""
+    if not isinstance(report, ShortReport) and report.outcome == "PASS" and report.figures.eps != "inf":
+        command = " ".join(report.filing.command) or "rag-audit verify"
+        lines = [
+            *_summary(report),
+            f"next: {command} --format text prints the full report, with the limits of a PASS",
+        ]
+    else:
+        lines = [report.line, report.sentence, f"next: {report.next_steps[0]}"]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(report: Report) -> list[str]:
+    """Returns three lines about a window that passed with a finite epsilon."""
     figures, counts = report.figures, report.counts
     receipts = counted(counts.receipts_agreeing, "receipt agrees", "receipts agree")
     return [

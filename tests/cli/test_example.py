@@ -28,7 +28,9 @@ def test_the_first_verdict_has_four_lines() -> None:
     assert re.fullmatch(r"PASS eps_audit=\d\.\d+ delta=1e-5 k_max=2", verdict)
     assert checked.startswith("checked: all ") and "3 of 3 answers are proved; 3 receipts agree" in checked
     assert meaning.startswith("meaning: ") and " at most a factor " in meaning
-    assert following == command.EXAMPLE_NEXT
+    assert following == (
+        "next: rag-audit verify --example --format text prints the full report, with the limits of a PASS"
+    )
 
 
 def test_the_window_has_a_finite_epsilon_and_no_exception() -> None:
@@ -90,3 +92,21 @@ def test_a_damaged_example_has_a_whole_report(tmp_path: Path, monkeypatch: pytes
     (folder / "trust.toml").unlink()
     done = run()
     assert done.exit_code == 2 and error_name(done) == "EncodingError"
+
+
+def test_brief_prints_reason_and_next_step_of_a_window_that_does_not_pass(tmp_path: Path) -> None:
+    folder = shutil.copytree(command.EXAMPLE, tmp_path / "example")
+    value = json.loads((folder / "window.json").read_text())
+    value["proofs"] = {}
+    (folder / "window.json").write_bytes(jcs(value))
+    words = ["verify", folder / "window.json", "--trust", folder / "trust.toml", "--brief"]
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    line, sentence, following = done.stdout.splitlines()
+    assert done.exit_code == 2 and line.startswith("UNDECIDED proof.present")
+    assert sentence.endswith(".") and following.startswith("next: ")
+
+
+@pytest.mark.parametrize("other", ["--json", "--checks"])
+def test_brief_is_the_only_report_on_standard_output(other: str) -> None:
+    done = run("--brief", other)
+    assert done.exit_code == 2 and ("one report" in done.stderr or "--checks" in done.stderr)

@@ -6,7 +6,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections import Counter
 from hashlib import sha256
 from importlib.resources import files
 
@@ -16,13 +15,10 @@ import pytest
 from rag_audit.cli.demo import corpus
 from rag_audit.cli.demo.corpus import (
     MIN_CHARS,
-    SMALL_TENANTS,
     SOURCES,
     collect,
     load_questions,
-    small_tenants,
 )
-from rag_audit.errors import SetupError
 
 CAPACITY = 64
 
@@ -77,8 +73,8 @@ def test_texts_are_cleaned_docstrings_under_the_name_that_people_use() -> None:
 
 def test_the_order_does_not_depend_on_the_process() -> None:
     script = (
-        "import hashlib; from rag_audit.cli.demo.corpus import collect, small_tenants;"
-        "print(hashlib.sha256(repr((collect(), small_tenants())).encode()).hexdigest())"
+        "import hashlib; from rag_audit.cli.demo.corpus import collect;"
+        "print(hashlib.sha256(repr(collect()).encode()).hexdigest())"
     )
     # Fresh processes only: in this one, packages that other tests import may have changed the standard library's texts.
     outputs = {run_python("-c", script, PYTHONHASHSEED=seed).stdout.strip() for seed in ("1", "2", "3")}
@@ -108,13 +104,11 @@ def test_an_interpreter_without_docstrings_is_refused() -> None:
     assert run_python("-OO", "-c", script).stdout.strip() == "python -OO"
 
 
-def test_there_are_sixty_questions_and_a_dozen_for_each_small_tenant() -> None:
+def test_there_are_sixty_questions_about_all_groups() -> None:
     questions = load_questions()
     assert len(questions) == 60
     assert len({q.question for q in questions}) == len({q.answer for q in questions}) == 60
-    tenants = Counter(q.tenant for q in questions)
-    assert all(tenants[tenant] >= 12 for tenant in SMALL_TENANTS)
-    assert set(tenants) == set(SOURCES)
+    assert {q.tenant for q in questions} == set(SOURCES)
 
 
 def test_a_second_set_asks_about_other_objects_of_every_group() -> None:
@@ -144,34 +138,17 @@ def test_questions_do_not_copy_their_answers(blind: bool) -> None:
         assert not shingles(question.question, 5) & shingles(texts[question.answer], 5), question
 
 
-def test_small_tenants_hold_the_answers_and_keep_to_their_capacity() -> None:
-    tenants = small_tenants(CAPACITY)
-    assert tuple(tenants) == SMALL_TENANTS
-    everything = set(collect())
-    for tenant, documents in tenants.items():
-        assert len(documents) <= CAPACITY
-        assert len({d.id for d in documents}) == len(documents)
-        assert set(documents) <= everything and {d.group for d in documents} == {tenant}
-        assert {q.answer for q in load_questions() if q.tenant == tenant} <= {d.title for d in documents}
-    assert {len(documents) for documents in small_tenants(20).values()} == {20}
-
-
-def test_a_capacity_below_the_answers_is_refused() -> None:
-    with pytest.raises(SetupError) as caught:
-        small_tenants(5)
-    assert caught.value.expected == 5
-
-
 def test_questions_find_their_answers_without_noise() -> None:
     pytest.importorskip("wordllama")
     from rag_audit.retrieval.embedders import get_embedder
 
-    embedder = get_embedder()
+    embedder, documents = get_embedder(), collect()
     hits = []
-    for tenant, documents in small_tenants(CAPACITY).items():
-        vectors = embedder.embed_documents([d.text for d in documents]).astype(np.int64)
-        for question in (q for q in load_questions() if q.tenant == tenant):
+    for group in ("files", "numbers", "text"):
+        own = [document for document in documents if document.group == group]
+        vectors = embedder.embed_documents([d.text for d in own]).astype(np.int64)
+        for question in (q for q in load_questions() if q.tenant == group):
             scores = vectors @ embedder.embed_query(question.question).astype(np.int64)
             best = np.argsort(-scores, kind="stable")[:5]
-            hits.append(question.answer in {documents[i].title for i in best})
-    assert np.mean(hits) > 0.6  # five of 64 at random: 0.08
+            hits.append(question.answer in {own[i].title for i in best})
+    assert np.mean(hits) > 0.5  # five of several hundred at random: about 0.02

@@ -223,7 +223,7 @@ def test_numbers_in_words_stay_upper_bounds() -> None:
         "1 in 100,000", "1 in 3", "50 in 100", "52 in 100", "100 in 100", "0"
     ]  # fmt: skip
     assert [factor(e) for e in (0.1, 1, 12.39, 40)] == [
-        "a factor 1.2", "a factor 2.8", "a factor 240,386", "a factor above a million"
+        "a factor 1.2", "a factor 2.8", "a factor 240,386", "a factor of e^40, which is above a million"
     ]  # fmt: skip
     assert [strength(e).split(",")[0] for e in (1, 1.01, 10, 10.1)] == [
         "strong",

@@ -16,7 +16,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.resources import files
 from types import ModuleType
 
@@ -27,8 +26,6 @@ log = logging.getLogger(__name__)
 
 MIN_CHARS = 80
 """Minimum characters of a docstring: shorter ones repeat a signature and answer no question."""
-SMALL_TENANTS = ("files", "numbers", "text")
-"""The groups that are small tenants, cut to their capacity."""
 
 # Modules of Linux and macOS from Python 3.11 to 3.14. Their import has no effect that a person would notice.
 # `builtins.str` is one class of a module that several groups share.
@@ -129,26 +126,6 @@ def collect(min_chars: int = MIN_CHARS) -> list[DocumentPart]:
                     if len(text) >= min_chars and text not in documents:
                         documents[text] = DocumentPart(f"{group}/{title}", group, title, text, source)
     return list(documents.values())
-
-
-def small_tenants(capacity: int = 64) -> dict[str, list[DocumentPart]]:
-    """The documents of `SMALL_TENANTS`, at most `capacity` each. Documents that answer the questions come first.
-
-    :raises SetupError: the questions have more answers than a tenant has positions
-    """
-    wanted = {question.answer for question in load_questions()}
-    tenants = {}
-    corpus = collect()
-    for tenant in SMALL_TENANTS:
-        group = [document for document in corpus if document.group == tenant]
-        # By digest, so that the choice is spread over the modules and moves little between Python releases.
-        group.sort(key=lambda d: (d.title not in wanted, sha256(d.title.encode()).digest()))
-        if (answers := sum(d.title in wanted for d in group)) > capacity:
-            raise SetupError(
-                "the questions have more answers than positions", expected=capacity, actual=answers
-            )
-        tenants[tenant] = sorted(group[:capacity], key=lambda d: d.title)
-    return tenants
 
 
 def load_questions(*, blind: bool = False) -> list[Question]:

@@ -7,20 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag_audit._internal.canonical import jcs
-from rag_audit.cli.demo.corpus import Question, collect, load_questions, small_tenants
+from rag_audit.cli.demo.corpus import Question, collect, load_questions
 from rag_audit.cli.demo.own import MAX_TEXTS, own_questions, own_texts
 from rag_audit.cli.demo.stage import Demo, say
-from rag_audit.proofs.description import default_system, described, keyed_titles
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.texts import DocumentPart
 
 WHOLE = "stdlib"
-"""The tenant with all docstrings. The scan argument proves its records."""
-LISTED = "stdlib-lists"
-"""The same texts, as a tenant that lists by randomised response."""
-SMALL_CAPACITY = 64
-"""Positions of the demo's own small tenant. Circuits with keys prove its records."""
+"""The tenant with all docstrings."""
 
 
 def prepare_texts(
@@ -32,16 +27,9 @@ def prepare_texts(
     :param skip_unreadable: whether a file of theirs that cannot be read is omitted; without it the error is raised
     """
     if docs is None:
-        everything, questions = collect(), load_questions()
-        small, texts = next(iter(small_tenants(SMALL_CAPACITY).items()))
-        tenants = {WHOLE: everything, LISTED: everything, small: texts}
-        questions = [q for q in questions if q.tenant == small] + [
-            replace(q, tenant=tenant) for q in questions for tenant in (WHOLE, LISTED)
-        ]
-        say(
-            f"tenants: {WHOLE} and {LISTED}, all of them, proved by {described()[default_system()].title}; {small},"
-            f" {len(texts)} of them, by {keyed_titles()}"
-        )
+        tenants = {WHOLE: collect()}
+        questions = [replace(question, tenant=WHOLE) for question in load_questions()]
+        say(f"tenant {WHOLE}: {len(tenants[WHOLE])} docstrings of the standard library")
     else:
         inventory = Inventory()
         tenants, left_out = own_texts(docs, inventory, skip_unreadable=skip_unreadable)

@@ -1,4 +1,4 @@
-"""A measurement of how many questions still find their passage under each tenant's mechanism."""
+"""A measurement of how many questions still find their passage under each mechanism."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from rag_audit.cli.demo.corpus import Question
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.accounting.figures import TenantFigures
 from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.policy import Policy
 from rag_audit.relation.field import random_element
@@ -26,7 +25,7 @@ from rag_audit.retrieval.engine import (
 from rag_audit.retrieval.serving import Asked, serving
 from rag_audit.retrieval.texts import DocumentPart
 
-DRAWS = 20
+DRAWS = 10
 """Number of windows with fresh draws of noise and samples. Each window asks every question."""
 EXACT = ScoreWindow(0, 1 << 14, 1 << 14)
 """A score window that gives each positive score a separate step."""
@@ -106,24 +105,28 @@ def _found(
 
 
 def table(
-    actual: Mapping[str, Mapping[str, Found]], figures: Mapping[str, TenantFigures], top_k: int
+    policies: Sequence[Policy],
+    embedder: Embedder,
+    tenants: Mapping[str, Sequence[DocumentPart]],
+    questions: Mapping[str, Sequence[Question]],
 ) -> list[str]:
-    """The guarantee and the results of each tenant, a line for each set of questions.
+    """The guarantee and the results of each tenant under each policy, a line for each set of questions.
 
-    :param actual: by the name of the set of questions, then by tenant
+    :param policies: policies over the same tenants
+    :param questions: the sets of questions, by name
     """
     lines = [
-        f"{'tenant':12} {'mechanism':19} {'eps':>7} {'exclusion_factor':>16} {'all accounts':>12}"
-        f"  finds its passage among {top_k}"
+        f"{'tenant':12} {'mechanism':19} {'eps':>7} {'exclusion_factor':>16}"
+        f"  finds its passage among {policies[0].top_k}: exact retrieval, with the mechanism"
     ]
-    for tenant, part in figures.items():
-        for name, of_set in actual.items():
-            if (one := of_set.get(tenant)) is None:
-                continue
-            share = f" ({one.expected / one.exact:.0%} of that)" if one.exact else ""
-            lines.append(
-                f"{tenant:12} {part['mechanism']:19} {part['eps']:>7} {part['exclusion_factor'] or 'none':>16}"
-                f" {part['exclusion_factor_all_accounts'] or 'none':>12}"
-                f"  {name}: {one.exact} of {one.requested} without it, {one.expected:.1f} with it{share}"
-            )
+    for policy in policies:
+        figures = policy.figures()["tenants"]
+        for name, own in questions.items():
+            for tenant, one in recall(policy, embedder, tenants, own).items():
+                part = figures[tenant]
+                share = f" ({one.expected / one.exact:.0%} of that)" if one.exact else ""
+                lines.append(
+                    f"{tenant:12} {part['mechanism']:19} {part['eps']:>7} {part['exclusion_factor'] or 'none':>16}"
+                    f"  {name}: {one.exact} of {one.requested}, {one.expected:.1f}{share}"
+                )
     return lines

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -21,10 +21,10 @@ from pathlib import Path
 from rag_audit._internal.canonical import jcs, read_json
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, SetupError, StoreError
-from rag_audit.cli.demo.corpus import SMALL_TENANTS, Question, load_questions
+from rag_audit.cli.demo.corpus import Question, load_questions
 from rag_audit.cli.demo.own import capacity, turns
-from rag_audit.cli.demo.prepare import LISTED, SMALL_CAPACITY, WHOLE, prepare_texts
-from rag_audit.cli.demo.recall import recall, table
+from rag_audit.cli.demo.prepare import WHOLE, prepare_texts
+from rag_audit.cli.demo.recall import table
 from rag_audit.cli.demo.stage import Demo, say
 from rag_audit.commit.draft import (
     Embedding,
@@ -39,65 +39,61 @@ from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.descriptions.randomized_response import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
-from rag_audit.proofs.description import default_system, described
-from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.proofs.description import default_system
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
 from rag_audit.retrieval.texts import DocumentPart
 
 CERTIFIED = 16
 """The capacity of the coalition proof, in records."""
-KEEP = "0.9"
-"""The sampled share of a tenant's positions."""
-LISTED_KEEP = "0.7"
-"""The sampled share of the tenant with randomized response."""
 QUERY_TOKENS = 24
 """Maximum tokens of a question, because the cost of an embedding proof grows with each token."""
-QUERIES_AN_ACCOUNT = 4
+QUERIES_AN_ACCOUNT = 8
 """n of the policy."""
 LASTS_MS = 3_600_000
 
 
-def demo_policy(tenants: Mapping[str, Sequence[DocumentPart]], systems: Mapping[str, str]) -> Policy:
-    """The window's policy. Its dates are drafts: `provider open --opens-in` dates the window once everything is
-    committed."""
+def _randomized_response(positions: int) -> Mechanism:
+    flip_probability = probability_over_range(Decimal(UNRELATED) / positions, "flip probability")
+    rules = ListRules(flip_probability, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS[DEFAULT_EMBEDDER])
+    return RandomizedResponse(keep=probability_over_range("0.7", "keep"), rules=rules)
+
+
+MECHANISMS: Mapping[str, Callable[[int], Mechanism]] = {
+    "randomized-response": _randomized_response,
+    "sampling": lambda _: Sampling(keep=probability_over_range("0.9", "keep")),
+    "noise": lambda _: Noise(),
+    "none": lambda _: Exact(),
+}
+"""Makes each mechanism for a number of positions. The window has the first mechanism, whose epsilon is finite."""
+
+
+def demo_policy(
+    tenants: Mapping[str, Sequence[DocumentPart]], mechanism: Callable[[int], Mechanism]
+) -> Policy:
+    """A policy in which all tenants have one mechanism. Its dates are drafts: `provider open --opens-in` dates the
+    window once everything is committed."""
     now = now_ms()
-    # With these gains and this lattice some questions still find their passage; the table gives the cost in epsilon.
+    capacities = {name: capacity(len(texts)) for name, texts in tenants.items()}
     return draft_policy(
         Period("demo", now, now + LASTS_MS),
         Tenants(
-            capacities={
-                name: SMALL_CAPACITY if described()[systems[name]].keyed else capacity(len(texts))
-                for name, texts in tenants.items()
-            },
+            capacities=capacities,
             accounts_max=4,
-            system=systems,
-            # The small tenant has the paper's noise; the others use sampling or randomized response.
-            mechanisms={
-                name: Noise() if described()[system].keyed else _mechanism(name, capacity(len(tenants[name])))
-                for name, system in systems.items()
-            },
+            mechanisms={name: mechanism(positions) for name, positions in capacities.items()},
         ),
         PrivacyTarget(n=QUERIES_AN_ACCOUNT, k_max=2, eps_acc="14"),
+        # With these gains and this lattice noise finds some passages of a small index; the table gives its epsilon.
         noise=NoiseParameters(gains=(1, 4), lattice=64),
         embedding=Embedding(tokens=(QUERY_TOKENS, 512)),
         estimator=EstimatorParameters(coalition_proof=(default_system(), CERTIFIED)),
     )
-
-
-def _mechanism(tenant: str, positions: int) -> Mechanism:
-    """The mechanism of a tenant that is not small."""
-    if tenant != LISTED:
-        return Sampling(keep=probability_over_range(KEEP, "keep"))
-    flip_probability = probability_over_range(Decimal(UNRELATED) / positions, "flip probability")
-    rules = ListRules(
-        flip_probability, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS["wordllama-lexical-768"]
-    )
-    return RandomizedResponse(keep=probability_over_range(LISTED_KEEP, "keep"), rules=rules)
 
 
 ORIGIN = "rag-audit.demo/docstrings"
@@ -128,13 +124,8 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
     embedder = get_embedder(query_tokens=QUERY_TOKENS)
     with demo.phase("corpus"):
         tenants, questions = prepare_texts(demo, docs, embedder, skip_unreadable=skip_unreadable)
-    with demo.phase("keys, circuits and proving keys (cached after the first run)"):
-        # A person's own folders may have any size, so only the demo's own small tenant is proved by circuits with keys.
-        keyed = next(name for name, words in described().items() if words.keyed)
-        systems = {
-            name: keyed if docs is None and name in SMALL_TENANTS else default_system() for name in tenants
-        }
-        policy = _parties(demo, tenants, systems)
+    with demo.phase("keys of all parties"):
+        policy = _parties(demo, tenants)
     with demo.phase("commit"):
         _open(demo, policy)
     with demo.phase(f"attest: up to {QUERIES} queries; the answer of the first query leaves after its proof"):
@@ -148,16 +139,16 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
         caught = _tamper(demo)
     sets = {"questions": questions}
     if docs is None:  # a second set, which was written before anything was measured on it
-        sets["a set written blind"] = [
-            replace(q, tenant=tenant) for q in load_questions(blind=True) for tenant in (WHOLE, LISTED)
-        ]
-    _summary(demo, policy, embedder, tenants, sets)
+        sets["a set written blind"] = [replace(q, tenant=WHOLE) for q in load_questions(blind=True)]
+    _summary(demo, embedder, tenants, sets)
     say(f"\n{demo.verifier / PAGE}")
     say("This page explains the proved and the unproved claims about the window. Open it in any browser.")
+    say(f"rag-audit verify {demo.verifier / 'window.json'} --trust {demo.verifier / 'trust.toml'}"
+        f" --receipts {demo.verifier / 'receipts'} prints the full verdict.")  # fmt: skip
     return code if caught else int(ExitCode.FAIL)
 
 
-def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]], systems: Mapping[str, str]) -> Policy:
+def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]]) -> Policy:
     demo.verifier.mkdir()
     demo.run("provider keygen", demo.provider / "provider.skey", name=ORIGIN)
     demo.run("provider keygen", demo.verifier / "verifier.skey", name="verifier.demo")
@@ -170,11 +161,8 @@ def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]], systems: Map
             line = demo.run("account new", folder, id=account, tenant=tenant)
             folder.with_suffix(".json").write_text(line.stdout)
             demo.run("account add", demo.provider / "roster.json", folder.with_suffix(".json"))
-    policy = demo_policy(tenants, systems)
-    path = demo.provider / "policy.json"
-    path.write_bytes(jcs(policy.dump()))
-    keys = demo.run("provider setup new", path, json=True).stdout
-    (demo.folder / "setup.json").write_text(keys)
+    policy = demo_policy(tenants, next(iter(MECHANISMS.values())))
+    (demo.provider / "policy.json").write_bytes(jcs(policy.dump()))
     return policy
 
 
@@ -211,9 +199,7 @@ def _open(demo: Demo, policy: Policy) -> None:
         "created"
     ]
     if precomputed:
-        say(
-            f"{precomputed} noise proofs precomputed before the first query, in {time.monotonic() - started:.1f} s"
-        )
+        say(f"{precomputed} proofs precomputed before the first query, in {time.monotonic() - started:.1f} s")
 
 
 def _witnessed(demo: Demo, step: str) -> None:
@@ -230,7 +216,7 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         for n in WITNESSES
     ]
     requirements = {
-        "mechanisms": "noise,sampling,randomized-response",
+        "mechanisms": "randomized-response",
         "max_epsilon": "50",
         "max_exclusion_factor": "10",
         "max_delta": "1e-5",
@@ -242,7 +228,6 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         "document_embedding": "declared",
         "coalition": "checked",
         "min_receipts": "2",
-        "allow_unsafe_setup": "true",
     }
     demo.run(
         "verifier trust new",
@@ -252,7 +237,6 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         witness=[nonce.vkey for nonce in nonces],
         verifier=demo.verifier / "verifier.skey.pub",
         account=sorted((demo.folder / "accounts").glob("*-1.json")),
-        setup=demo.folder / "setup.json",
         require=[f"{key}={value}" for key, value in requirements.items()],
     )
 
@@ -328,12 +312,14 @@ def _receipts(demo: Demo) -> None:
 
 
 def _verify(demo: Demo) -> int:
-    done = _judged(demo, demo.verifier / "window.json", format="html", output=demo.verifier / PAGE)
+    done = _judged(
+        demo, demo.verifier / "window.json", brief=True, format="html", output=demo.verifier / PAGE
+    )
     say(done.stdout.rstrip())
     return done.returncode
 
 
-def _judged(demo: Demo, window: Path, **options: str | Path) -> subprocess.CompletedProcess[str]:
+def _judged(demo: Demo, window: Path, **options: str | Path | bool) -> subprocess.CompletedProcess[str]:
     """Run `verify` with the verifier's trust file and receipts, and accept any verdict."""
     trust, receipts = demo.verifier / "trust.toml", demo.verifier / "receipts"
     return demo.run("verify", window, trust=trust, receipts=receipts, expect=(0, 1, 2, 3), **options)
@@ -347,22 +333,22 @@ def _tamper(demo: Demo) -> bool:
     entries[record.seq] = record.model_copy(update={"hans": digit + record.hans[1:]})
     path = demo.verifier / "tampered.json"
     save_window(file.model_copy(update={"entries": [entry.dump() for entry in entries]}), path)
-    done = _judged(demo, path)
+    done = _judged(demo, path, brief=True)
     say(done.stdout.splitlines()[0])
     return done.returncode == int(ExitCode.FAIL)
 
 
 def _summary(
     demo: Demo,
-    policy: Policy,
     embedder: Embedder,
     tenants: Mapping[str, list[DocumentPart]],
     questions: Mapping[str, Sequence[Question]],
 ) -> None:
-    say("\n== cost in retrieval quality, sizes and times")
-    recalls = {name: recall(policy, embedder, tenants, own) for name, own in questions.items()}
-    for line in table(recalls, policy.figures()["tenants"], policy.top_k):
+    say("\n== the same questions under every mechanism")
+    policies = [demo_policy(tenants, mechanism) for mechanism in MECHANISMS.values()]
+    for line in table(policies, embedder, tenants, questions):
         say(line)
+    say("\n== sizes and times")
     for name, path in (
         ("window.json", demo.verifier / "window.json"),
         ("trust.toml", demo.verifier / "trust.toml"),
