@@ -43,7 +43,8 @@ def test_the_window_has_a_finite_epsilon_and_no_exception() -> None:
     assert not re.search(r"\binf\b|allow=|unsafe", verdict.line)
     for level in ("query_embedding=proved", "coalition=checked", "proofs=scan", "setup=transparent"):
         assert f" {level} " in verdict.line
-    assert (folder / "window.json").stat().st_size < 300_000
+    # More than half of the bytes are the key of query embeddings: commitments to the 768 columns of the table.
+    assert (folder / "window.json").stat().st_size < 600_000
 
 
 @pytest.mark.parametrize("words", [["--checks"], ["--format", "text"]])
