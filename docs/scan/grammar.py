@@ -18,7 +18,14 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.backends.reference import coalition, drawn, embed, query, randomized_response
+from rag_audit.proofs.backends.reference import (
+    coalition,
+    document_table,
+    drawn,
+    embed,
+    query,
+    randomized_response,
+)
 from rag_audit.proofs.backends.reference.digits import Digit
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.extensions import log2
@@ -238,6 +245,9 @@ class Run:
     after: str = ""
     """A run that its trace begins with, up to where that one is closed."""
 
+    file: str = "trace"
+    """The published file with the run's trace."""
+
     @property
     def traced(self) -> str:
         """The run's name in the trace."""
@@ -288,6 +298,24 @@ def _queries(
 
 def _coins(capacity: int) -> Read:
     return lambda reader: drawn.read(BernoulliBits(bytes(32), Seed(0, 0, 0), capacity, 1), reader)
+
+
+def _table(sizes: tuple[int, int, int, int], *, before: bool = False) -> Read:
+    capacity, rows, most, fresh = sizes
+    names = [[None] * ((rows - 1 >> row_bits(capacity)) + 1)] * len(document_table.BEFORE)
+    table = document_table.DocumentTable(
+        bytes(32),
+        Seed(0, 0, 0),
+        capacity,
+        rows,
+        most,
+        fresh,
+        1,
+        _rows(capacity),
+        names[: len(document_table.NAMES)],
+        names if before else None,
+    )
+    return lambda reader: document_table.read(table, reader)
 
 
 def _list(capacity: int, dimension: int, maximum: int) -> Read:
@@ -354,6 +382,12 @@ RUNS = [
         "1,000 positions": _coins(1_000),
         "300,000 positions": _coins(300_000),
     }),
+    Run("document table", "document-table", {
+        "3 positions, 2 rows of at most 2, all fresh": _table((3, 2, 2, 2)),
+        "1,000 positions, 300 rows of at most 9, all fresh": _table((1_000, 300, 9, 300)),
+        "1,000 positions, 300 rows of at most 9, 20 fresh": _table((1_000, 300, 9, 20), before=True),
+        "300,000 positions, 40,000 rows of at most 50, 2,000 fresh": _table((300_000, 40_000, 50, 2_000), before=True),
+    }, file="document-table"),
     Run("listing", "randomized-response", {
         "3 positions of 2, at most 2 listed": _list(3, 2, 2),
         "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),

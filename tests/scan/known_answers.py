@@ -11,7 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.backends.reference import coalition, drawn, embed, query, randomized_response
+from rag_audit.proofs.backends.reference import (
+    coalition,
+    document_table,
+    drawn,
+    embed,
+    query,
+    randomized_response,
+)
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.group import G, Point, decode, encode, total
 from rag_audit.proofs.backends.reference.index import Index
@@ -94,6 +101,17 @@ def _coins() -> KnownAnswers:
     return KnownAnswers(requested.RUN, requested, lambda s, r: drawn.read(s, r)[0], doc)
 
 
+def _document_table() -> KnownAnswers:
+    doc = published("document-table")["table"]
+    seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
+    sizes = (doc[name] for name in ("capacity", "rows", "positions_per_row", "fresh", "bound"))
+    (row, *names), before = (
+        [[point] for point in rows(doc[f"{part}_points"])] for part in ("table", "previous")
+    )
+    requested = document_table.DocumentTable(bytes.fromhex(doc["context"]), seed, *sizes, row, names, before)
+    return KnownAnswers(document_table.RUN, requested, lambda s, r: document_table.read(s, r)[0], doc)
+
+
 def _listing() -> KnownAnswers:
     doc = published("proofs")["listing"]
     named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
@@ -136,6 +154,7 @@ KNOWN_ANSWERS = {
     "query": _query,
     "embed": _embed,
     "coins": _coins,
+    "document table": _document_table,
     "listing": _listing,
     "coalition records": _records,
     "coalition pairs": _pairs,

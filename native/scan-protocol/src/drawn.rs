@@ -27,7 +27,7 @@ use crate::sumcheck::{reduce, Gate};
 use crate::transcript::{Oracle, Transcript};
 pub use crate::words::Slot;
 use crate::words::{
-    gather, prove_words, record_weights, send_keys, weigh, Blocks, StreamColumns, BELOW_BITS,
+    gather, prove_words, record_weights, send_keys, weigh, Blocks, Keys, StreamColumns, BELOW_BITS,
     DRAWS_PER_WORD, HIGH_LIMBS, REST_LIMBS, TAG_KEY, TAG_SEED,
 };
 
@@ -181,11 +181,7 @@ impl<D: Distribution> DrawnStatement<D> {
         let mut t = Transcript::new(D::LABELS.statement);
         t.bytes("context", &self.context);
         t.integer("slot count", self.slots.len() as u64);
-        for slot in &self.slots {
-            t.scalar("seed commitment", &slot.c_seed);
-            t.scalar("beacon", &slot.beacon);
-            t.scalar("slot", &slot.slot);
-        }
+        self.slots.iter().for_each(|slot| slot.absorb(&mut t));
         t.integer("capacity", self.capacity as u64);
         self.distribution.absorb(&mut t);
         t
@@ -284,55 +280,141 @@ pub fn drawn_protocol<C: Channel, D: Distribution>(
     secret: Option<Private>,
 ) -> Result<Vec<ColumnId>> {
     let Shape { layout, blocks, .. } = statement.shape()?;
-    let (draws, count) = (blocks.draws(), statement.slots.len());
     let distribution = &statement.distribution;
-    let drawn = distribution.bounds();
-    let bounds = Columns {
-        column: (statement.capacity, distribution.bound()),
-        drawn: drawn.iter().map(|bound| (draws, *bound)).collect(),
-        stream: StreamColumns::bounds(blocks, count),
-        table: (1 << TABLE_VARIABLES, Bound::up_to(count * draws)),
-    };
-    let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
-    let bounds = Columns::for_batch(vec![bounds; count]);
-    let ids = session.commit_bounded(D::LABELS.columns, &bounds, columns)?;
-    let slots = Columns::apart(ids, count, drawn.len());
-    let keys = send_keys(session, keys.as_deref(), &statement.slots)?;
-
-    // Byte and outcome are separate entries: their sum alone would give byte + 256 with the other outcome the same row.
-    let looked_up = |c: &Columns<ColumnId>| Segment {
-        variables: log2_ceil(draws),
-        tag: TAG_TABLE,
-        entries: (c.drawn.iter())
-            .map(|id| Entry::Columns(vec![(*id, Fr::ONE)]))
-            .collect(),
-        count: Count::First(draws),
-    };
-    let mut segments: Vec<Segment> = slots.iter().map(looked_up).collect();
-    segments.push(range_table(slots[0].stream.range));
-    segments.push(Segment {
-        variables: TABLE_VARIABLES,
-        tag: TAG_TABLE,
-        entries: (table(distribution).into_iter())
-            .map(Entry::Public)
-            .collect(),
-        count: Count::Table(slots[0].table),
-    });
-    segments.extend(slots.iter().flat_map(|c| c.stream.in_range(blocks)));
-    lookups(session, segments)?;
-
-    compare(session, distribution, draws, &slots)?;
+    let slots = &statement.slots;
+    let drawing = Drawing::send(
+        session,
+        (distribution, blocks),
+        slots,
+        statement.capacity,
+        secret,
+    )?;
+    lookups(session, drawing.segments())?;
+    drawing.compare(session)?;
 
     // In each row, the column is the sum of factors times draws.
     let factors = distribution.factors().into_iter().map(Fr::from).collect();
-    let pairs: Vec<[ColumnId; 2]> = slots
-        .iter()
-        .map(|c| [c.column, c.drawn[D::VALUE]])
-        .collect();
+    let pair = |c: &Columns<ColumnId>| [c.column, c.drawn[D::VALUE]];
+    let pairs: Vec<[ColumnId; 2]> = drawing.slots.iter().map(pair).collect();
     gather(session, D::LABELS.column, layout, &pairs, factors)?;
-    let words: Vec<_> = slots.iter().map(|c| (c.drawn[0], c.stream)).collect();
-    prove_words(session, blocks, &words, keys)?;
-    Ok(slots.iter().map(|c| c.column).collect())
+    let columns = drawing.slots.iter().map(|c| c.column).collect();
+    drawing.prove_words(session)?;
+    Ok(columns)
+}
+
+/// The draws of slots within a run: their committed columns, and the keys of their streams. What a slot's `column` has to do
+/// with the draws is for the run to claim.
+pub struct Drawing<'s, D> {
+    distribution: &'s D,
+    blocks: Blocks,
+    keys: Keys,
+    pub slots: Vec<Columns<ColumnId>>,
+}
+
+impl<'s, D: Distribution> Drawing<'s, D> {
+    /// Commits to the columns, each slot's `column` with this number of entries, and sends the keys.
+    pub fn send<C: Channel>(
+        session: &mut Session<C>,
+        (distribution, blocks): (&'s D, Blocks),
+        slots: &[Slot],
+        entries: usize,
+        secret: Option<Private>,
+    ) -> Result<Self> {
+        let (draws, count) = (blocks.draws(), slots.len());
+        let drawn = distribution.bounds();
+        let bounds = Columns {
+            column: (entries, distribution.bound()),
+            drawn: drawn.iter().map(|bound| (draws, *bound)).collect(),
+            stream: StreamColumns::bounds(blocks, count),
+            table: (1 << TABLE_VARIABLES, Bound::up_to(count * draws)),
+        };
+        let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
+        let bounds = Columns::for_batch(vec![bounds; count]);
+        let ids = session.commit_bounded(D::LABELS.columns, &bounds, columns)?;
+        let keys = send_keys(session, keys.as_deref(), slots)?;
+        Ok(Self {
+            distribution,
+            blocks,
+            keys,
+            slots: Columns::apart(ids, count, drawn.len()),
+        })
+    }
+
+    /// Looks every draw up in the distribution's table, and every limb in the range table.
+    pub fn segments(&self) -> Vec<Segment> {
+        let draws = self.blocks.draws();
+        // Byte and outcome are separate entries: their sum alone would give byte + 256 with the other outcome the same row.
+        let looked_up = |c: &Columns<ColumnId>| Segment {
+            variables: log2_ceil(draws),
+            tag: TAG_TABLE,
+            entries: (c.drawn.iter())
+                .map(|id| Entry::Columns(vec![(*id, Fr::ONE)]))
+                .collect(),
+            count: Count::First(draws),
+        };
+        let mut segments: Vec<Segment> = self.slots.iter().map(looked_up).collect();
+        segments.push(range_table(self.slots[0].stream.range));
+        segments.push(Segment {
+            variables: TABLE_VARIABLES,
+            tag: TAG_TABLE,
+            entries: (table(self.distribution).into_iter())
+                .map(Entry::Public)
+                .collect(),
+            count: Count::Table(self.slots[0].table),
+        });
+        segments.extend((self.slots.iter()).flat_map(|c| c.stream.in_range(self.blocks)));
+        segments
+    }
+
+    /// Claims the distribution's comparison for all draws of all slots, draw by draw.
+    pub fn compare<C: Channel>(&self, session: &mut Session<C>) -> Result<()> {
+        let Comparison {
+            label,
+            gate,
+            public,
+            left,
+            right,
+            rest,
+        } = self.distribution.comparison();
+        let (draws, slots) = (self.blocks.draws(), &self.slots);
+        let apart = log2_ceil(slots.len());
+        let tau = session.challenges(label, apart + log2_ceil(draws));
+        let of_slots: Vec<_> = slots.iter().map(D::compared).collect();
+        let sources = of_slots[0].len();
+        let of_source = |k: usize| of_slots.iter().map(move |sources| sources[k].clone());
+        let sums = session.known().map(|known| {
+            let tables = (0..sources).map(|k| of_source(k).collect()).collect();
+            known.of_gate(gate, 2, &tau, tables)
+        });
+        // The gate omits the public term of the equation, which counts for every draw of every slot and in no other place.
+        let every: Fr = record_weights(&tau[..apart], slots.len()).iter().sum();
+        let claim = public * prefix(&tau[apart..], draws) * every;
+        let reduced = reduce(session, label, &tau, claim.into(), 2, sums)?;
+        let finals = reduced.finals.map(|mut f| {
+            f.push(left.at(&f) * right.at(&f));
+            f
+        });
+        let v = session.send(label, sources + 1, finals.as_deref())?;
+        let all: Vec<Expr> = v.iter().map(|var| Expr::from(*var)).collect();
+        let (values, product) = all.split_at(sources);
+        session.constrain_product(label, left.of(values), right.of(values), product[0].clone());
+        session.constrain(label, product[0].clone() - rest.of(values) - reduced.claim);
+        let (record, place) = reduced.point.split_at(apart);
+        let weights = record_weights(record, slots.len());
+        for (k, value) in values.iter().enumerate() {
+            let source = weigh(&weights, of_source(k));
+            session.claim(Weight::evaluation(place), source, value.clone());
+        }
+        Ok(())
+    }
+
+    /// Claims that all draws are the draws of the streams.
+    pub fn prove_words<C: Channel>(self, session: &mut Session<C>) -> Result<()> {
+        let words: Vec<_> = (self.slots.iter())
+            .map(|c| (c.drawn[0], c.stream))
+            .collect();
+        prove_words(session, self.blocks, &words, self.keys)
+    }
 }
 
 /// The distribution's table, column by column.
@@ -341,50 +423,4 @@ fn table(distribution: &impl Distribution) -> Vec<Vec<i64>> {
     let rows: Vec<Vec<i64>> = (0..1 << TABLE_VARIABLES).map(row).collect();
     let column = |k: usize| rows.iter().map(|row| row[k]).collect();
     (0..rows[0].len()).map(column).collect()
-}
-
-/// Claims the distribution's comparison for all draws of all slots, draw by draw.
-fn compare<C: Channel, D: Distribution>(
-    session: &mut Session<C>,
-    distribution: &D,
-    draws: usize,
-    slots: &[Columns<ColumnId>],
-) -> Result<()> {
-    let Comparison {
-        label,
-        gate,
-        public,
-        left,
-        right,
-        rest,
-    } = distribution.comparison();
-    let apart = log2_ceil(slots.len());
-    let tau = session.challenges(label, apart + log2_ceil(draws));
-    let of_slots: Vec<_> = slots.iter().map(D::compared).collect();
-    let sources = of_slots[0].len();
-    let of_source = |k: usize| of_slots.iter().map(move |sources| sources[k].clone());
-    let sums = session.known().map(|known| {
-        let tables = (0..sources).map(|k| of_source(k).collect()).collect();
-        known.of_gate(gate, 2, &tau, tables)
-    });
-    // The gate omits the public term of the equation, which counts for every draw of every slot and in no other place.
-    let every: Fr = record_weights(&tau[..apart], slots.len()).iter().sum();
-    let claim = public * prefix(&tau[apart..], draws) * every;
-    let reduced = reduce(session, label, &tau, claim.into(), 2, sums)?;
-    let finals = reduced.finals.map(|mut f| {
-        f.push(left.at(&f) * right.at(&f));
-        f
-    });
-    let v = session.send(label, sources + 1, finals.as_deref())?;
-    let all: Vec<Expr> = v.iter().map(|var| Expr::from(*var)).collect();
-    let (values, product) = all.split_at(sources);
-    session.constrain_product(label, left.of(values), right.of(values), product[0].clone());
-    session.constrain(label, product[0].clone() - rest.of(values) - reduced.claim);
-    let (record, place) = reduced.point.split_at(apart);
-    let weights = record_weights(record, slots.len());
-    for (k, value) in values.iter().enumerate() {
-        let source = weigh(&weights, of_source(k));
-        session.claim(Weight::evaluation(place), source, value.clone());
-    }
-    Ok(())
 }

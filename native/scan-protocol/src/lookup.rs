@@ -79,6 +79,7 @@ pub fn lookups<C: Channel>(
         match &segment.count {
             Count::Once | Count::First(_) => rest.constant -= counted,
             Count::Table(id) | Count::TableFirst(id, _) => columns.push((*id, -place)),
+            Count::TableOnce(_) => rest.constant += counted,
         }
         let weight = kappa * place;
         rest.constant -= kappa * counted * (alpha - Fr::from(segment.tag));

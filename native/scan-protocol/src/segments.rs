@@ -37,6 +37,8 @@ pub enum Count {
     Table(ColumnId),
     /// The same for the first rows; the others are no rows of the table.
     TableFirst(ColumnId, usize),
+    /// Minus once for the first rows: rows of a table that are each looked up exactly once.
+    TableOnce(usize),
 }
 
 /// 2^variables fractions count / (alpha - (tag + sum of beta^k entry_k)).
@@ -51,7 +53,7 @@ impl Segment {
     /// How many rows count, from the first.
     pub fn rows(&self) -> usize {
         match self.count {
-            Count::First(n) | Count::TableFirst(_, n) => n,
+            Count::First(n) | Count::TableFirst(_, n) | Count::TableOnce(n) => n,
             _ => 1 << self.variables,
         }
     }

@@ -13,6 +13,7 @@ use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
 use crate::ranges::{first_in_range, limbs, LIMB_BITS};
 use crate::session::{ColumnId, Session};
+use crate::transcript::{Oracle, Transcript};
 
 pub const DRAWS_PER_WORD: usize = 5;
 pub const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
@@ -83,6 +84,14 @@ pub struct Slot {
     pub c_seed: Fr,
     pub beacon: Fr,
     pub slot: Fr,
+}
+
+impl Slot {
+    pub fn absorb(&self, t: &mut Transcript<impl Oracle>) {
+        t.scalar("seed commitment", &self.c_seed);
+        t.scalar("beacon", &self.beacon);
+        t.scalar("slot", &self.slot);
+    }
 }
 
 /// c_seed, beacon, slot.

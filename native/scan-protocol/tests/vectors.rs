@@ -7,6 +7,7 @@ use ragaudit_scan_protocol::batch::verify_all;
 use ragaudit_scan_protocol::bernoulli::{Bernoulli, BernoulliStatement};
 use ragaudit_scan_protocol::coalition::statement::{Blocks, CoalitionStatement};
 use ragaudit_scan_protocol::coalition::verify_coalition;
+use ragaudit_scan_protocol::document_table::{self, DocumentTableStatement, Previous, Table};
 use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Plain;
@@ -217,6 +218,38 @@ fn published_bernoulli_bits_verify() {
     let mut other = statement.clone();
     other.distribution.bound += 1;
     let refused = drawn::verify::<Verifier, _>(&other, &proof).map(drop);
+    assert_eq!(refused, Err(Error::Rejected));
+}
+
+#[test]
+fn a_published_document_table_verifies() {
+    let part = Part::file("document-table.json").object("table");
+    // Each column has one row.
+    let columns = |name: &str| {
+        let points = decode_points::<Plain>(&part.bytes(name)).unwrap();
+        points.into_iter().map(|point| vec![point])
+    };
+    let bound = part.number("bound");
+    let statement = DocumentTableStatement {
+        context: part.hex("context"),
+        slot: Slot {
+            c_seed: part.element("c_seed"),
+            beacon: part.element("beacon"),
+            slot: part.element("slot"),
+        },
+        coins: Bernoulli { bound },
+        capacity: part.number("capacity"),
+        rows: part.number("rows"),
+        positions_per_row: part.number("positions_per_row"),
+        fresh: part.number("fresh"),
+        table: Table::named(&mut columns("table_points")),
+        previous: Some(Previous::named(&mut columns("previous_points"))),
+    };
+    let proof = part.bytes("proof");
+    document_table::verify::<Verifier>(&statement, &proof).unwrap();
+    let mut other = statement.clone();
+    other.positions_per_row += 1;
+    let refused = document_table::verify::<Verifier>(&other, &proof).map(drop);
     assert_eq!(refused, Err(Error::Rejected));
 }
 

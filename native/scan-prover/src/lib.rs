@@ -8,6 +8,7 @@ pub mod answer;
 pub mod batch;
 pub mod bernoulli;
 pub mod coalition;
+pub mod document_table;
 pub mod drawn;
 pub mod embed;
 pub mod engine;

@@ -16,7 +16,7 @@ use crate::noise::{Noise, NoiseStatement};
 use crate::prover::Prover;
 use crate::query::{prove_as, Answer, ProvenColumns, QueryStatement};
 use crate::words::{seed_commitment, Seed};
-use crate::{answer, bernoulli, coalition, embed, randomized_response_records};
+use crate::{answer, bernoulli, coalition, document_table, embed, randomized_response_records};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -177,6 +177,7 @@ impl Case {
 fn mutations(count: usize) {
     Case::new().mutations(count);
     bernoulli::tests::mutations(count);
+    document_table::tests::mutations(count);
     embed::tests::mutations(count);
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);

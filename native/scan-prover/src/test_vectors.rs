@@ -9,15 +9,17 @@ use sha2::{Digest, Sha256};
 
 use crate::answer::tests::{batches, KnownAnswer};
 use crate::answer::{Item, Parameters, Record, Slot};
+use crate::drawn::tests::seed;
 use crate::group::{
     encode_point, encode_points, encode_scalar, query_generators, tables, vector_generators, Fr,
+    G1Affine,
 };
 use crate::index::IndexCommitment;
 use crate::malicious::{run, Log, MaliciousProver, Told, Without, REPEATED};
 use crate::protocol::{TRACE, VERSION};
 use crate::session::Column;
 use crate::{
-    answer, bernoulli, coalition, drawn, embed, noise, query, randomized_response,
+    answer, bernoulli, coalition, document_table, drawn, embed, noise, query, randomized_response,
     randomized_response_records,
 };
 
@@ -303,6 +305,16 @@ const RUNS: [Run; 33] = [
 /// protocol's name.
 #[test]
 fn traces_are_the_published_ones() {
+    published("trace", &[("what", explained()), ("runs", traces(&RUNS))]);
+}
+
+fn explained() -> String {
+    "\"one entry a message (its kind, its length in bytes and its label; kinds: 0 start, 1 bytes, 2 integer, 3 \
+     scalar, 4 point, 5 challenge) or claim (its name), in order; sha256 is of the entries joined by line feeds\""
+        .to_owned()
+}
+
+fn traces(runs: &[Run]) -> String {
     let trace = |(kind, sizes, work): &Run| {
         let log = of_run(work);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -319,10 +331,78 @@ fn traces_are_the_published_ones() {
         ];
         object(&fields, "  ")
     };
-    let runs = list(&RUNS, |run| format!("\n  {}", trace(run)));
-    let explained = "\"one entry a message (its kind, its length in bytes and its label; kinds: 0 start, 1 bytes, 2 integer, 3 \
-                     scalar, 4 point, 5 challenge) or claim (its name), in order; sha256 is of the entries joined by line feeds\"";
-    published("trace", &[("what", explained.to_owned()), ("runs", runs)]);
+    list(runs, |run| format!("\n  {}", trace(run)))
+}
+
+/// Proofs of document tables, which the protocol's name does not cover.
+const DOCUMENT_TABLES: [Run; 4] = [
+    (
+        "document table",
+        "3 positions, 2 rows of at most 2, all fresh",
+        || document_table::tests::simulate([3, 2, 2, 2], false),
+    ),
+    (
+        "document table",
+        "1,000 positions, 300 rows of at most 9, all fresh",
+        || document_table::tests::simulate([1000, 300, 9, 300], false),
+    ),
+    (
+        "document table",
+        "1,000 positions, 300 rows of at most 9, 20 fresh",
+        || document_table::tests::simulate([1000, 300, 9, 20], true),
+    ),
+    (
+        "document table",
+        "300,000 positions, 40,000 rows of at most 50, 2,000 fresh",
+        || document_table::tests::simulate([300_000, 40_000, 50, 2000], true),
+    ),
+];
+
+#[test]
+fn document_tables_are_the_published_ones() {
+    let case = document_table::tests::known_answer();
+    let (made, states) = fixed(|| case.proved(false));
+    let (again, _) = fixed(|| case.proved(true));
+    assert!(made.proof == again.proof, "in low memory another proof");
+    document_table::verify(&case.statement, &made.proof).unwrap();
+    let s = &case.statement;
+    let values = |column: &Column| small(&column.opening.as_ref().unwrap().values);
+    // Each column has one row.
+    fn points<'p>(columns: impl Iterator<Item = &'p Vec<G1Affine>>) -> String {
+        base64_text(&columns.flat_map(|p| encode_points(p)).collect::<Vec<_>>())
+    }
+    let previous = s.previous.as_ref().unwrap();
+    let of_policy = [
+        ("capacity", s.capacity.to_string()),
+        ("rows", s.rows.to_string()),
+        ("positions_per_row", s.positions_per_row.to_string()),
+        ("fresh", s.fresh.to_string()),
+        ("bound", s.coins.bound.to_string()),
+        ("context", hex_text(&s.context)),
+        ("seed", list(&seed().0, element)),
+    ];
+    let of_table = [
+        ("row", values(&case.table.row)),
+        ("named", values(&case.table.names.named)),
+        ("carried", list(&case.carried, |r| r.to_string())),
+        ("table_points", points(s.table.each())),
+        ("previous_points", points(previous.each())),
+    ];
+    let of_proof = [
+        ("sample", values(&made.columns.sample)),
+        ("kept", values(&made.columns.kept)),
+        ("proof", base64_text(&made.proof)),
+    ];
+    let slot = slot_fields(&s.slot);
+    let fields = [&of_policy[..], &slot, &of_table, &of_proof, &states].concat();
+    published(
+        "document-table",
+        &[
+            ("what", explained()),
+            ("runs", traces(&DOCUMENT_TABLES)),
+            ("table", object(&fields, " ")),
+        ],
+    );
 }
 
 #[test]
@@ -339,8 +419,8 @@ fn the_protocol_s_name_is_made_of_the_published_trace() {
 #[test]
 fn generators_are_the_published_ones() {
     let (g, q) = (vector_generators(4096), query_generators(257));
-    let all = |points: &[crate::group::G1Affine]| digest_text(&encode_points(points));
-    let point = |p: &crate::group::G1Affine| hex_text(&encode_point(p));
+    let all = |points: &[G1Affine]| digest_text(&encode_points(points));
+    let point = |p: &G1Affine| hex_text(&encode_point(p));
     published(
         "generators",
         &[

@@ -60,7 +60,7 @@ impl<'a> Leaves<'a> {
         let size = 1 << bits;
         // Rows that fill blocks with numerators 1, and all other rows by their block.
         let full = |s: &Segment| match s.count {
-            Count::Table(_) | Count::TableFirst(..) => 0,
+            Count::Table(_) | Count::TableFirst(..) | Count::TableOnce(_) => 0,
             _ if s.variables < bits => 0,
             _ => s.rows() >> bits,
         };
@@ -155,7 +155,8 @@ impl FractionalSums for Segment {
                 let values = known.column(*id);
                 small::combine(Fr::ZERO, &[(tail(values, first), -Fr::ONE)], out);
             }
-            _ => out.fill(Fr::ONE),
+            Count::TableOnce(_) => out.fill(-Fr::ONE),
+            Count::Once | Count::First(_) => out.fill(Fr::ONE),
         }
     }
 

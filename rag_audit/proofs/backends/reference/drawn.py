@@ -203,6 +203,57 @@ class BernoulliBits:
         ]
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """The draws of slots within a run; the run claims what the slots' columns have to do with them.
+
+    :param tables: multiplicities of ranges and of the table
+    """
+
+    of: Noise | BernoulliBits
+    blocks: int
+    slots: Sequence[Drawn]
+    tables: tuple[Column, Column]
+    keys: Sequence[Expr]
+    calls: Sequence[Call]
+
+    @classmethod
+    def sent(cls, session: Session, of: Noise | BernoulliBits, entries: int) -> Drawing:
+        """The columns, each slot's own column with this number of entries, and the keys."""
+        blocks, upper = sizes(of.capacity * len(of.gains))
+        looked, each = of.LOOKED, [entries, *[DRAWS * blocks] * (of.LOOKED + 4), *upper]
+        *own, in_ranges, in_table = session.commit(of.COLUMNS, each * len(of.seeds) + [RANGE, TABLE_ROWS])
+        slots = []
+        for i in range(0, len(own), len(each)):
+            column, *rest = own[i : i + len(each)]
+            t, d, above = rest[looked : looked + 2], rest[looked + 2 : looked + 4], rest[looked + 4 :]
+            words = Words(blocks, [(rest[0], 1), *limbs(t, 8)], above)
+            slots.append(Drawn(column, rest[:looked], t, d, words))
+        return cls(of, blocks, slots, (in_ranges, in_table), *seed_and_key(session, of.seeds))
+
+    def segments(self) -> list[Segment]:
+        """Every draw in the table, and every limb in its range."""
+        in_ranges, in_table = self.tables
+        return [
+            *(Segment(TABLE_TAG, slot.looked, DRAWS * self.blocks) for slot in self.slots),
+            ranges(in_ranges),
+            Segment(TABLE_TAG, list(zip(*self.of.table(), strict=True)), TABLE_ROWS, in_table),
+            *(segment for slot in self.slots for segment in slot.words.in_ranges([*slot.t, *slot.d])),
+        ]
+
+    def compare(self, session: Session) -> None:
+        count, draws = len(self.slots), DRAWS * self.blocks
+        lanes = log2(count)
+        tau = session.challenges(self.of.CHOICE, lanes + log2(draws))
+        p, claim = session.reduce(self.of.CHOICE, tau, self.of.start(tau, draws), 2)
+        chosen, weights = self.of.choose(session, claim), eq_table(p[:lanes], count)
+        for of, value in chosen:
+            session.claim(evaluation(p[lanes:]), joined(weights, map(of, self.slots)), value)
+
+    def prove_words(self, session: Session) -> None:
+        word_claims(session, [slot.words for slot in self.slots], self.keys, self.calls)
+
+
 def read(drawing: Noise | BernoulliBits, reader: Reader) -> tuple[Session, list[Column]]:
     """The whole run: its claims, and each slot's column."""
     capacity, count = drawing.capacity, len(drawing.seeds)
@@ -211,39 +262,17 @@ def read(drawing: Noise | BernoulliBits, reader: Reader) -> tuple[Session, list[
     for seed in drawing.seeds:
         seed.absorb(reader.transcript)
     drawing.absorb(reader.transcript)
-    session, lanes = Session(reader, row_bits(capacity, count)), log2(count)
-    blocks, upper = sizes(capacity * len(drawing.gains))
-    draws, looked = DRAWS * blocks, drawing.LOOKED
-    entries = [capacity, *[draws] * (looked + 4), *upper]
-    *own, in_ranges, in_table = session.commit(drawing.COLUMNS, entries * count + [RANGE, TABLE_ROWS])
-    slots = []
-    for i in range(0, len(own), len(entries)):
-        column, *rest = own[i : i + len(entries)]
-        t, d, above = rest[looked : looked + 2], rest[looked + 2 : looked + 4], rest[looked + 4 :]
-        words = Words(blocks, [(rest[0], 1), *limbs(t, 8)], above)
-        slots.append(Drawn(column, rest[:looked], t, d, words))
-    keys, calls = seed_and_key(session, drawing.seeds)
-    look_up(
-        session,
-        [
-            *(Segment(TABLE_TAG, slot.looked, draws) for slot in slots),
-            ranges(in_ranges),
-            Segment(TABLE_TAG, list(zip(*drawing.table(), strict=True)), TABLE_ROWS, in_table),
-            *(segment for slot in slots for segment in slot.words.in_ranges([*slot.t, *slot.d])),
-        ],
-    )
-    tau = session.challenges(drawing.CHOICE, lanes + log2(draws))
-    p, claim = session.reduce(drawing.CHOICE, tau, drawing.start(tau, draws), 2)
-    chosen, weights, at = drawing.choose(session, claim), eq_table(p[:lanes], count), evaluation(p[lanes:])
-    for of, value in chosen:
-        session.claim(at, joined(weights, map(of, slots)), value)
+    session = Session(reader, row_bits(capacity, count))
+    draws = Drawing.sent(session, drawing, capacity)
+    look_up(session, draws.segments())
+    draws.compare(session)
     a = session.challenges(drawing.LABEL, log2(capacity))
-    weights = eq_table(session.challenges(drawing.LABEL, lanes), count)
+    weights = eq_table(session.challenges(drawing.LABEL, log2(count)), count)
     (y,) = session.send(drawing.LABEL, 1)
-    session.claim(evaluation(a), joined(weights, [[(slot.column, 1)] for slot in slots]), y)
+    session.claim(evaluation(a), joined(weights, [[(slot.column, 1)] for slot in draws.slots]), y)
     strided = Functional(tuple(a), tuple(drawing.gains), capacity)
-    values: list[Pairs] = [[(slot.looked[drawing.VALUE], 1)] for slot in slots]
+    values: list[Pairs] = [[(slot.looked[drawing.VALUE], 1)] for slot in draws.slots]
     session.claim(strided, joined(weights, values), y)
-    word_claims(session, [slot.words for slot in slots], keys, calls)
+    draws.prove_words(session)
     close(session)
-    return session, [slot.column for slot in slots]
+    return session, [slot.column for slot in draws.slots]

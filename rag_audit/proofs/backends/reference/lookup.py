@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from rag_audit.proofs.backends.reference.digits import Digit, extension, from_the_top, of, regroup
 from rag_audit.proofs.backends.reference.extensions import (
@@ -46,12 +47,14 @@ Entry = Column | Columns | Said | Sequence[int | Expr] | Sequence[int] | Sequenc
 
 @dataclass(frozen=True)
 class Segment:
-    """Tuples that are looked up, or with a column of multiplicities the table that they are rows of."""
+    """Tuples that are looked up, or the table that they are rows of: with a column of multiplicities, or 1 for a table
+    with rows that are each looked up once.
+    """
 
     tag: int
     entries: Sequence[Entry]
     rows: int
-    multiplicities: Column | None = None
+    multiplicities: Column | Literal[1] | None = None
 
     @property
     def variables(self) -> int:
@@ -120,10 +123,10 @@ def look_up(session: Session, named: Sequence[Segment]) -> None:
         rows = place * below(low, segment.rows) % MODULUS
         parts += [(rows, kappa), (-kappa * rows, alpha - segment.tag)]
         share = shares.setdefault(evaluation(low, segment.rows), [])
-        if segment.multiplicities is None:
-            parts.append((-rows, 1))
-        else:
+        if isinstance(segment.multiplicities, Column):
             share.append((segment.multiplicities, -place % MODULUS))
+        else:
+            parts.append((segment.multiplicities or -1, rows))
         weight = kappa * place
         for entry in segment.entries:
             weight = weight * beta % MODULUS

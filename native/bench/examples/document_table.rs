@@ -1,0 +1,105 @@
+//! Processor time and size of a sampling proof and of proofs of a document table over the same positions, in one run:
+//! `cargo run --release -p ragaudit-bench --example document_table -- 100000`.
+use ragaudit_bench::bernoulli_statement;
+use ragaudit_scan_prover::document_table::{
+    self, commit, Carried, DocumentTableStatement, Previous, Table,
+};
+use ragaudit_scan_prover::drawn;
+use ragaudit_scan_prover::group::Fr;
+use ragaudit_scan_prover::index::Layout;
+use ragaudit_scan_prover::session::Column;
+use ragaudit_scan_prover::words::Seed;
+
+/// Seconds of all threads of this process.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .collect();
+    let ticks = |k: usize| fields[k].parse::<f64>().expect("a number of ticks");
+    (ticks(12) + ticks(13)) / 100.0
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let before = cpu();
+    let result = work();
+    (result, cpu() - before)
+}
+
+fn points(columns: &[&Column]) -> std::vec::IntoIter<Vec<ragaudit_scan_prover::group::G1Affine>> {
+    let all: Vec<_> = columns.iter().map(|c| c.rows.clone()).collect();
+    all.into_iter()
+}
+
+/// A table of rows with equally many positions; the first rows of the first window have none, so that they may be given up.
+fn table(capacity: usize, rows: usize, empty: usize) -> Table<Column> {
+    let row = |p: usize| (empty + p % (rows - empty)) as i64;
+    let names: Vec<_> = (0..rows as u64).map(|r| Some(-Fr::from(r + 1))).collect();
+    let layout = Layout::new(capacity).expect("a capacity");
+    commit(layout, (0..capacity).map(row).collect(), &names).expect("a table")
+}
+
+fn main() {
+    let capacity: usize = std::env::args()
+        .nth(1)
+        .map_or(100_000, |n| n.parse().expect("a number of positions"));
+    let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
+    let sampling = bernoulli_statement(capacity);
+    // The first proof makes tables of generators.
+    let seeds = std::slice::from_ref(&seed);
+    drawn::prove(&sampling, seeds, false).expect("a true statement");
+    for share in [1, 2, 4, 40] {
+        let (made, seconds) = timed(|| drawn::prove(&sampling, seeds, false));
+        let proof = made.expect("a true statement").proof;
+        println!("sampling proof: {seconds:.2} s, {} bytes", proof.len());
+        let rows = capacity / share;
+        let fresh = rows / 20;
+        let statement = |table: &Table<Column>, fresh, previous: Option<&Previous<Column>>| {
+            DocumentTableStatement {
+                context: [6; 32],
+                slot: sampling.slots[0],
+                coins: sampling.distribution.clone(),
+                capacity,
+                rows,
+                positions_per_row: 2 * share,
+                fresh,
+                table: Table::named(&mut points(&table.each().collect::<Vec<_>>())),
+                previous: previous
+                    .map(|p| Previous::named(&mut points(&p.each().collect::<Vec<_>>()))),
+            }
+        };
+        let (first, committing) = timed(|| table(capacity, rows, fresh));
+        let s = statement(&first, rows, None);
+        let (made, seconds) = timed(|| document_table::prove(&s, &seed, &first, None, false));
+        let made = made.expect("a true statement");
+        let (checked, verifying) = timed(|| document_table::verify(&s, &made.proof).is_ok());
+        assert!(checked);
+        println!(
+            "{rows} rows, all fresh: {seconds:.2} s, {} bytes, table {committing:.2} s, verified in {verifying:.3} s",
+            made.proof.len()
+        );
+        let previous = Previous {
+            names: first.names.clone(),
+            kept: made.columns.kept,
+            count: made.columns.count,
+        };
+        let s = statement(&first, fresh, Some(&previous));
+        let carried: Vec<usize> = (fresh..rows).collect();
+        let carried = Carried {
+            previous: &previous,
+            rows: &carried,
+        };
+        let (made, seconds) =
+            timed(|| document_table::prove(&s, &seed, &first, Some(carried), false));
+        let made = made.expect("a true statement");
+        let (checked, verifying) = timed(|| document_table::verify(&s, &made.proof).is_ok());
+        assert!(checked);
+        println!(
+            "{rows} rows, {fresh} fresh: {seconds:.2} s, {} bytes, verified in {verifying:.3} s",
+            made.proof.len()
+        );
+    }
+}
