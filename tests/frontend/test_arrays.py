@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from rag_audit.errors import SetupError
 from rag_audit.mechanisms.accounting import exact, pmf, tradeoff
 from rag_audit.report.browser.inside import arrays
 from tests.frontend.conftest import Process
@@ -124,7 +125,7 @@ def test_the_accountant_s_figures_are_the_same(
 
 
 def test_what_is_not_there_says_so(process: Process) -> None:
-    with pytest.raises(RuntimeError, match="no numpy, and its replacement lacks linspace"):
+    with pytest.raises(SetupError, match="no numpy, and its replacement lacks linspace"):
         arrays.linspace(0, 1)
     with pytest.raises(ValueError, match="arrays of 3 and 2 items"):
         arrays.ones(2) + arrays.ones(3)

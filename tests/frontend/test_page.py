@@ -28,10 +28,18 @@ from tests.window.test_checks import lied_about_positions
 
 EXAMPLES = ROOT / "docs" / "examples"
 LIMIT_S = 600.0
-BASE_INSTALL = (
-    "import sys; sys.modules.update(wordllama=None, tokenizers=None); from rag_audit.cli import main; main()"
-)
-"""The command as it is without the extras that embed: the page has none either."""
+BASE_INSTALL = """
+import sys
+sys.modules.update(wordllama=None, tokenizers=None)
+import numpy
+from rag_audit.cli import main
+from rag_audit.errors import SetupError
+def unpackbits(_):
+    raise SetupError("the page has no numpy, and its replacement lacks unpackbits")
+numpy.unpackbits = unpackbits
+main()
+"""
+"""The command without what the page lacks: the extras that embed, and a function that embedders need of numpy."""
 
 OF_THE_EMBEDDER = ("proof.query_embedding", "receipt.disclosed")
 """Checks of disclosed questions, which neither makes without the embedder."""
@@ -107,7 +115,7 @@ class Frontend:
     def verify(self) -> Outcome:
         """Press the button and wait."""
         assert self.value("!document.getElementById('verify').disabled"), self.value(
-            "document.getElementById('ahead').textContent"
+            "document.getElementById('readiness').textContent"
         )
         self.value(
             "document.getElementById('result').hidden = true; document.getElementById('verify').click()"
@@ -160,7 +168,7 @@ def test_the_documented_example_passes_with_the_command_s_words(frontend: Fronte
     frontend.clear()
     receipts = sorted((EXAMPLES / "receipts").iterdir())
     frontend.drop([EXAMPLES / "window.json"], [EXAMPLES / "trust.toml", *receipts])
-    assert frontend.value("document.getElementById('ahead').textContent").startswith("Ready: 7 receipts")
+    assert frontend.value("document.getElementById('readiness').textContent").startswith("Ready: 7 receipts")
     result = frontend.verify()
     assert result == frontend.command(tmp_path)
     assert result.exit_code == 0 and result.printed.startswith("PASS eps_audit=12.39 ")
@@ -204,7 +212,7 @@ def test_a_provider_s_draw_and_trust_file_take_no_role_of_the_verifier_s(
     frontend.clear()
     frontend.drop_folder(tmp_path / "public", "provider")
     assert (
-        frontend.value("document.getElementById('ahead').textContent")
+        frontend.value("document.getElementById('readiness').textContent")
         == "The trust file is missing: drop yours in area 2."
     )
     assert frontend.value("document.getElementById('verify').disabled")
@@ -229,7 +237,7 @@ def test_nothing_that_is_dropped_beside_the_areas_is_taken(frontend: Frontend) -
         "(() => { const data = new DataTransfer(); data.items.add(new File(['{}'], 'window.json')); "
         "document.querySelector('h1').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true })); })()"
     )
-    assert frontend.value("document.getElementById('ahead').textContent").startswith("No file was added")
+    assert frontend.value("document.getElementById('readiness').textContent").startswith("No file was added")
     assert frontend.value("dropped.length") == 0
 
 
@@ -270,7 +278,7 @@ def test_a_window_in_tiles_ends_as_with_the_command(
     assert len(tiles) > 4
     frontend.clear()
     frontend.drop([tmp_path / "window.json", *tiles], [EXAMPLES / "trust.toml"])
-    assert frontend.value("document.getElementById('ahead').textContent").endswith(
+    assert frontend.value("document.getElementById('readiness').textContent").endswith(
         "; 7 records carry proofs."
     )
     result = frontend.verify()
@@ -290,7 +298,7 @@ def test_what_is_too_large_is_said_before_anything_starts(frontend: Frontend, tm
     (tmp_path / "window.json").write_text(json.dumps(window))
     frontend.clear()
     frontend.drop([tmp_path / "window.json"], [EXAMPLES / "trust.toml"])
-    said = frontend.value("document.getElementById('ahead').textContent")
+    said = frontend.value("document.getElementById('readiness').textContent")
     assert said.startswith("An index of 1,048,577 positions is too large for this page")
     assert frontend.value("document.getElementById('verify').disabled")
 

@@ -41,7 +41,7 @@ def table_rows() -> bytes:
     streams = (
         hashlib.shake_256(f"{SIGNS}/{row}".encode()).digest(DIMENSION // 8) for row in range(VOCABULARY)
     )
-    bits = np.unpackbits(np.frombuffer(b"".join(streams), np.uint8))
+    bits = np.unpackbits(np.asarray(list(b"".join(streams)), np.uint8))
     return (1 - 2 * bits.astype(np.int8)).tobytes()
 
 

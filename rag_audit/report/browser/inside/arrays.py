@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NoReturn
 
+from rag_audit._internal.errors import SetupError
 from rag_audit.report.browser.inside.module import call
 from rag_audit.report.browser.inside.views import Block, Complex, fold, made, ndarray, of, one, two, whole
 
@@ -215,7 +216,7 @@ def asarray(values: Any, dtype: object = None) -> ndarray:
 
 
 def _missing(name: str) -> NoReturn:
-    raise RuntimeError(f"the page has no numpy, and its replacement lacks {name}")
+    raise SetupError(f"the page has no numpy, and its replacement lacks {name}")
 
 
 def __getattr__(name: str) -> Any:
