@@ -275,11 +275,11 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
 
 def test_who_chooses_is_warned() -> None:
     lines = "\n".join(comparison(MIXED, (1, 4), 64))
-    assert "sampling:0.9  70  exclusion_factor 10" in lines
+    assert "sampling:0.9  79  exclusion_factor 10" in lines
     assert "exact: no mechanism hides the index; a verdict is PASS-INTEGRITY" in lines
     assert "noise: with this noise, retrieval on public collections loses more than half" in lines
     assert "noise: eps" in lines and "promises little" in lines
-    assert "--mechanism randomized-response:0.7   53  eps" in lines
+    assert "--mechanism randomized-response:0.7   56  eps" in lines
     assert (
         "lists: exclusion_factor is 11.755 for 2 accounts and 36.437 for all 16, for a document of one position"
         in lines

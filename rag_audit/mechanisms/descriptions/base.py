@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from rag_audit.mechanisms import accounting
 
 
-WITHOUT_NOISE = 76
+WITHOUT_NOISE = 86
 """How many of 100 SQuAD questions find their passage among five without noise (docs/accounting.md, "Retrieval quality
-under noise"; wordllama-256)."""
+under noise"; wordllama-lexical-768)."""
 LITTLE = 10.0
 """The minimum epsilon of a weak bound: a test may be right exp(10) times as often as it is wrong."""
 LIMITS: tuple[Limit | None, ...] = ("max_epsilon", "max_exclusion_factor", None)

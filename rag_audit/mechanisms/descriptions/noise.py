@@ -28,7 +28,7 @@ from rag_audit.mechanisms.descriptions.base import (
 from rag_audit.mechanisms.noise import Noise, distribution
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
-NOISED = ((0.0, 76), (0.02, 75), (0.0625, 65), (0.125, 43), (0.25, 14), (0.5, 5), (1.0, 1), (4.0, 0))
+NOISED = ((0.0, 86), (0.0625, 83), (0.0765, 79), (0.153, 60), (0.25, 33), (0.5, 7), (1.0, 1), (4.0, 0))
 """How many of 100 questions find their passage (`WITHOUT_NOISE`), by the noise's sigma/Delta."""
 
 
