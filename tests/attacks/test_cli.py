@@ -103,7 +103,7 @@ def test_a_bound_that_is_exceeded_ends_in_one(
         "--members",
         40,
         "--mechanism",
-        "noise:1:128",
+        "randomized-response:0.7:0.02:2900",
         "--k",
         1,
         "--trials",

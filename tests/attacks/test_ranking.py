@@ -18,7 +18,7 @@ WINDOW = ScoreWindow(20, 160, 64)
 
 
 def attacked(written: str, capacity: int = 64) -> Attacked:
-    return parse(written, WINDOW, capacity, 256)
+    return parse(written, WINDOW, capacity, 768)
 
 
 def ranking(written: str, capacity: int = 64, top_k: int = 4, defence: str = "none") -> Ranking:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.printable import json_text, printable, printable_text
 from rag_audit.cli import main
+from rag_audit.cli.account import _shown
 from rag_audit.cli.reports import FORMATS
 from rag_audit.errors import RagAuditError
 from rag_audit.report import as_json, render, render_report
@@ -166,12 +167,8 @@ def test_an_answer_keeps_its_lines_and_loses_what_acts(
     words = ("account", "query", "why?", "--account", tmp_path / "account", "--window", "window/public",
              "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip
     code, out, err = invoke(monkeypatch, *words)
-    assert code == 0 and visible(out) and visible(err)
-    assert (
-        "reaches the policy's relevance threshold" in out
-    )  # the hostile text has nothing to do with the question
-    monkeypatch.setattr("rag_audit.cli.account.relevant", lambda documents, *_: [(d, 7) for d in documents])
-    code, out, err = invoke(monkeypatch, *words)
-    assert (code, out) == (0, "a line\nanother\\x1b[2J\\u202e\n[score band 7 of 10]\n") and visible(err)
+    assert (code, out) == (0, "a line\nanother\\x1b[2J\\u202e\n") and visible(err)
+    assert _shown([document], [7], threshold=1) == "a line\nanother\\x1b[2J\\u202e\n[score band 7 of 10]"
+    assert "reaches the policy's relevance threshold" in _shown([document], [None], threshold=1)
     code, out, err = invoke(monkeypatch, *words, "--json")
     assert visible(out) and json.loads(out)["documents"][0]["text"] == document.text
