@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_audit.report.verification import ReportedVerdict
     from rag_audit.verify.inputs import Inputs
 
-FORMATS = ("text", "brief", "json", "html", "sarif", "junit", "vsa")
+FORMATS = ("text", "json", "html", "sarif", "junit", "vsa")
 STDOUT = Path("-")
 
 

@@ -23,7 +23,7 @@ def render_report(
 ) -> str:
     """A report in one format, with a line break at the end. The function loads only the modules that this format needs.
 
-    :param name: one of `rag_audit.cli.reports.FORMATS`
+    :param name: one of `rag_audit.cli.reports.FORMATS`, or `brief` for the verdict in four lines
     :param checks: for text, show every check and figure
     :param colour: for text, colour the output for a terminal
     :param key: for a verification summary, the key that signs it
