@@ -98,13 +98,14 @@ class Inventory:
     cut: list[Entry] = field(default_factory=list)
     omitted: list[Entry] = field(default_factory=list)
     repeated: list[Entry] = field(default_factory=list)
+    _passages: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
     _digests: dict[str, set[bytes]] = field(default_factory=dict, repr=False, compare=False)
 
     def count(self, tenant: str, passage: Passage) -> None:
         """Note a passage that was read, and whether an earlier passage of its tenant has the same text."""
-        own = self.documents.setdefault(tenant, Counter())
-        name = passage.name_in(tenant, own.total())
-        own[passage.document or name] += 1
+        name = passage.name_in(tenant, self._passages[tenant])
+        self._passages[tenant] += 1
+        self.documents.setdefault(tenant, Counter())[passage.document or name] += 1
         digests = self._digests.setdefault(tenant, set())
         digest = hashlib.sha256(passage.text.encode("utf-8", "surrogatepass")).digest()
         if digest in digests:
