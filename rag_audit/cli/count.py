@@ -15,13 +15,12 @@ from rag_audit.cli.config import configured
 from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.cli.options import choice_option, model_option
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, get_embedder
+from rag_audit.retrieval.engine import smallest_capacity
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.texts import DocumentPart
 
 SAMPLE = 128
 """Number of texts that the command embeds for its estimate of the time."""
-MIN_CAPACITY = 64
-"""The smallest capacity that the command suggests."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,8 @@ class Count:
 
     @property
     def capacity(self) -> int:
-        """The smallest power of two that has a position for each passage, and at least `MIN_CAPACITY`."""
-        return max(MIN_CAPACITY, 1 << (self.inventory.sizes(self.tenant).positions - 1).bit_length())
+        """The smallest capacity with a position for each passage."""
+        return smallest_capacity(self.inventory.sizes(self.tenant).positions)
 
     def as_json(self) -> dict[str, object]:
         """The size for programs."""

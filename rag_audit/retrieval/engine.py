@@ -120,6 +120,8 @@ Drawn: TypeAlias = Int32Array | Int8Array
 Passes: TypeAlias = SharedPasses[tuple[bytes, bytes | None], list[int]]
 """Selections by query and noise, each to its positions."""
 
+MIN_CAPACITY = 64
+"""The smallest capacity that a command suggests or chooses for a service."""
 _RUN = 1 << 16
 
 
@@ -249,6 +251,11 @@ def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> 
     """
     check_capacity(documents, capacity)
     return (rng or SystemRandom()).sample(range(capacity), documents)
+
+
+def smallest_capacity(passages: int, minimum: int = MIN_CAPACITY) -> int:
+    """The smallest power of two that has a position for each passage, and at least `minimum`."""
+    return max(minimum, 1 << (passages - 1).bit_length())
 
 
 def check_capacity(documents: int, capacity: int, *, field: str = "documents") -> None:

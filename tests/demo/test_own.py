@@ -13,9 +13,10 @@ import pytest
 
 from rag_audit.cli.demo import own
 from rag_audit.cli.demo.corpus import Question
-from rag_audit.cli.demo.own import capacity, own_questions, own_texts, sentences, turns
+from rag_audit.cli.demo.own import own_questions, own_texts, sentences, turns
 from rag_audit.estimate.clusters import estimate
 from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.engine import smallest_capacity
 from rag_audit.retrieval.readers import DocumentsError
 from rag_audit.retrieval.texts import DocumentPart
 
@@ -150,7 +151,14 @@ def test_texts_beyond_what_the_demo_commits_to_are_counted(
 
 
 def test_positions_are_a_power_of_two_and_hold_the_texts() -> None:
-    assert [capacity(n) for n in (1, 64, 65, 4096, 4097, 1 << 16)] == [64, 64, 128, 4096, 8192, 1 << 16]
+    assert [smallest_capacity(n) for n in (1, 64, 65, 4096, 4097, 1 << 16)] == [
+        64,
+        64,
+        128,
+        4096,
+        8192,
+        1 << 16,
+    ]
 
 
 def test_texts_without_words_are_refused(embedder: Embedder) -> None:

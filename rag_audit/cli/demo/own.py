@@ -18,8 +18,6 @@ from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 from rag_audit.retrieval.readers import DocumentsError
 from rag_audit.retrieval.texts import DocumentPart, load_directory
 
-MIN_CAPACITY = 64
-"""Maximum positions for each text, since empty positions get noise too and few texts would hardly be found."""
 MAX_TEXTS = 1 << 16
 """Maximum texts of a tenant in the demo, since more take minutes. The demo reports the number of omitted texts."""
 QUESTIONS = 8
@@ -54,11 +52,6 @@ def own_texts(
             left_out[name] = len(texts) - MAX_TEXTS
             tenants[name] = texts[:MAX_TEXTS]
     return tenants, left_out
-
-
-def capacity(texts: int) -> int:
-    """The number of positions for a number of texts, a power of two."""
-    return max(MIN_CAPACITY, 1 << (texts - 1).bit_length())
 
 
 def own_questions(tenants: Mapping[str, Sequence[DocumentPart]], embedder: Embedder) -> list[Question]:

@@ -50,29 +50,6 @@ class Found:
         return self.hits / DRAWS
 
 
-def recall(
-    policy: Policy,
-    embedder: Embedder,
-    tenants: Mapping[str, Sequence[DocumentPart]],
-    questions: Sequence[Question],
-) -> dict[str, Found]:
-    """The results of the tenants' questions, with fresh draws each time. Tenants without questions are skipped."""
-    result = {}
-    for tenant, texts in tenants.items():
-        part = policy.tenant(tenant)
-        assert part is not None
-        index = build_index(embedder.embed_documents([d.text for d in texts]), part.capacity)
-        requested = [
-            (embedder.embed_query(q.question), targets)
-            for q in questions
-            if q.tenant == tenant
-            and (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
-        ]
-        if requested:
-            result[tenant] = _found(policy.mechanism(part), index, requested, policy.top_k)
-    return result
-
-
 def _found(
     mechanism: Mechanism, index: TenantIndex, requested: Sequence[tuple[Int8Array, set[int]]], k: int
 ) -> Found:
@@ -112,21 +89,47 @@ def table(
 ) -> list[str]:
     """The guarantee and the results of each tenant under each policy, a line for each set of questions.
 
-    :param policies: policies over the same tenants
+    All policies are measured on one embedding and one placement of the texts. Tenants without questions are skipped.
+
+    :param policies: policies over the same tenants and capacities
     :param questions: the sets of questions, by name
     """
+    indices = {
+        part.tenant: build_index(
+            embedder.embed_documents([d.text for d in tenants[part.tenant]]), part.capacity
+        )
+        for part in policies[0].tenants
+    }
+    requested = {
+        (name, tenant): _requested(index, tenants[tenant], [q for q in own if q.tenant == tenant], embedder)
+        for name, own in questions.items()
+        for tenant, index in indices.items()
+    }
     lines = [
         f"{'tenant':12} {'mechanism':19} {'eps':>7} {'exclusion_factor':>16}"
         f"  finds its passage among {policies[0].top_k}: exact retrieval, with the mechanism"
     ]
     for policy in policies:
         figures = policy.figures()["tenants"]
-        for name, own in questions.items():
-            for tenant, one in recall(policy, embedder, tenants, own).items():
-                part = figures[tenant]
-                share = f" ({one.expected / one.exact:.0%} of that)" if one.exact else ""
-                lines.append(
-                    f"{tenant:12} {part['mechanism']:19} {part['eps']:>7} {part['exclusion_factor'] or 'none':>16}"
-                    f"  {name}: {one.exact} of {one.requested}, {one.expected:.1f}{share}"
-                )
+        mechanisms = {part.tenant: policy.mechanism(part) for part in policy.tenants}
+        for (name, tenant), own in requested.items():
+            if not own:
+                continue
+            part, one = figures[tenant], _found(mechanisms[tenant], indices[tenant], own, policy.top_k)
+            share = f" ({one.expected / one.exact:.0%} of that)" if one.exact else ""
+            lines.append(
+                f"{tenant:12} {part['mechanism']:19} {part['eps']:>7} {part['exclusion_factor'] or 'none':>16}"
+                f"  {name}: {one.exact} of {one.requested}, {one.expected:.1f}{share}"
+            )
     return lines
+
+
+def _requested(
+    index: TenantIndex, texts: Sequence[DocumentPart], questions: Sequence[Question], embedder: Embedder
+) -> list[tuple[Int8Array, set[int]]]:
+    """The vector of each question about the texts, and the positions of its passage."""
+    return [
+        (embedder.embed_query(q.question), targets)
+        for q in questions
+        if (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
+    ]

@@ -22,7 +22,7 @@ from rag_audit._internal.canonical import jcs, read_json
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, SetupError, StoreError
 from rag_audit.cli.demo.corpus import Question, load_questions
-from rag_audit.cli.demo.own import capacity, turns
+from rag_audit.cli.demo.own import turns
 from rag_audit.cli.demo.prepare import WHOLE, prepare_texts
 from rag_audit.cli.demo.recall import table
 from rag_audit.cli.demo.stage import Demo, say
@@ -48,6 +48,7 @@ from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.description import default_system
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
+from rag_audit.retrieval.engine import smallest_capacity
 from rag_audit.retrieval.texts import DocumentPart
 
 CERTIFIED = 16
@@ -65,12 +66,12 @@ def _randomized_response(positions: int) -> Mechanism:
     return RandomizedResponse(keep=probability_over_range("0.7", "keep"), rules=rules)
 
 
-MECHANISMS: Mapping[str, Callable[[int], Mechanism]] = {
-    "randomized-response": _randomized_response,
-    "sampling": lambda _: Sampling(keep=probability_over_range("0.9", "keep")),
-    "noise": lambda _: Noise(),
-    "none": lambda _: Exact(),
-}
+MECHANISMS: tuple[Callable[[int], Mechanism], ...] = (
+    _randomized_response,
+    lambda _: Sampling(keep=probability_over_range("0.9", "keep")),
+    lambda _: Noise(),
+    lambda _: Exact(),
+)
 """Makes each mechanism for a number of positions. The window has the first mechanism, whose epsilon is finite."""
 
 
@@ -80,7 +81,7 @@ def demo_policy(
     """A policy in which all tenants have one mechanism. Its dates are drafts: `provider open --opens-in` dates the
     window once everything is committed."""
     now = now_ms()
-    capacities = {name: capacity(len(texts)) for name, texts in tenants.items()}
+    capacities = {name: smallest_capacity(len(texts)) for name, texts in tenants.items()}
     return draft_policy(
         Period("demo", now, now + LASTS_MS),
         Tenants(
@@ -161,7 +162,7 @@ def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]]) -> Policy:
             line = demo.run("account new", folder, id=account, tenant=tenant)
             folder.with_suffix(".json").write_text(line.stdout)
             demo.run("account add", demo.provider / "roster.json", folder.with_suffix(".json"))
-    policy = demo_policy(tenants, next(iter(MECHANISMS.values())))
+    policy = demo_policy(tenants, MECHANISMS[0])
     (demo.provider / "policy.json").write_bytes(jcs(policy.dump()))
     return policy
 
@@ -345,7 +346,7 @@ def _summary(
     questions: Mapping[str, Sequence[Question]],
 ) -> None:
     say("\n== the same questions under every mechanism")
-    policies = [demo_policy(tenants, mechanism) for mechanism in MECHANISMS.values()]
+    policies = [demo_policy(tenants, mechanism) for mechanism in MECHANISMS]
     for line in table(policies, embedder, tenants, questions):
         say(line)
     say("\n== sizes and times")

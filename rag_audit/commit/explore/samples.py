@@ -15,7 +15,7 @@ from rag_audit._internal.jsonlines import parse_row, records, string, text_lines
 from rag_audit.models.passage import Passage as Committed
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.embedders.base import document_number
-from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index
+from rag_audit.retrieval.engine import Int8Array, TenantIndex, build_index, smallest_capacity
 from rag_audit.retrieval.inventory import Inventory
 
 
@@ -100,7 +100,7 @@ def make_sample(
         if (at := document_number(exc)) is not None:
             exc.field = f"--index, {passages[at].place or passages[at].names[0]}"
         raise
-    index = build_index(rows, capacity or max(8, 1 << (len(rows) - 1).bit_length()), Random(seed))
+    index = build_index(rows, capacity or smallest_capacity(len(rows), 8), Random(seed))
     relevant = [
         frozenset(index.positions[i] for name in question.passages for i in named[name])
         for question in questions

@@ -14,6 +14,7 @@ from rag_audit.lab.attacks.targets.engine import Corpus, Engine
 from rag_audit.lab.attacks.targets.rewriting import paraphrase
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.engine import smallest_capacity
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Bench:
     generator: ChatGenerator | None = None
 
     def __post_init__(self) -> None:
-        self.capacity = max(8, 1 << (len(self.documents) - 1).bit_length())
+        self.capacity = smallest_capacity(len(self.documents), 8)
         self.corpus = Corpus(self.documents, self.embedder, self.capacity, self.seed)
         self.window = ScoreWindow(*self.embedder.score_window, 64)
 
