@@ -24,6 +24,7 @@ from rag_audit.cli.options import (
 )
 from rag_audit.commit.choose import DEFAULT_EPS_ACC
 from rag_audit.models.policy import Policy
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER
 from rag_audit.retrieval.inventory import Inventory
 
 if TYPE_CHECKING:
@@ -145,9 +146,7 @@ class _Target:
         callback=whole_number,
         help="positions  [default: the smallest power of two for all documents]",
     ),
-    default_option(
-        "--embedder", default="wordllama-lexical-768", help="the embedder of documents and questions"
-    ),
+    default_option("--embedder", default=DEFAULT_EMBEDDER, help="the embedder of documents and questions"),
     model_option,
 )
 @path_option("--policy", "policy_file", help="a policy: its constants are the defaults")

@@ -110,14 +110,17 @@ class DocumentTable:
     """A tenant's table in one window.
 
     :param rows: `shape.rows` rows; the first ones are new in this window
-    :param drawn: the number of new rows, whose bits this window's stream draws
     :param carried: for each row of the previous window's table, whether it is in this table; empty in the first window
     """
 
     shape: TableShape
     rows: tuple[Row, ...]
-    drawn: int
     carried: tuple[bool, ...] = ()
+
+    @property
+    def drawn(self) -> int:
+        """The number of new rows, whose bits this window's stream draws."""
+        return len(self.rows) - sum(self.carried)
 
     def row_of_document(self) -> dict[str, int]:
         """The row of each document that has a row, also of documents without positions in this window."""
@@ -145,7 +148,7 @@ class DocumentTable:
         if len(bits) != self.drawn:
             raise ValueError(f"the table has {self.drawn} new rows, not {len(bits)}")
         new = tuple(replace(row, sampled=bit) for row, bit in zip(self.rows, bits, strict=False))
-        return replace(self, rows=new + self.rows[self.drawn :])
+        return replace(self, rows=new + self.rows[len(new) :])
 
     def sampled_positions(self, row_of_position: npt.NDArray[np.int64]) -> Int8Array:
         """Whether each position is in the sample, 0 or 1. A position without a row is outside the sample."""
@@ -220,7 +223,7 @@ def place_documents(
     if previous is None or shape.fresh_rows is None:
         rows = [Row(key, secrets.token_bytes(SALT_BYTES), None, count) for key, count in documents.items()]
         rows += [_unused() for _ in range(shape.rows - len(rows))]
-        return Placement(DocumentTable(shape, tuple(rows), shape.rows))
+        return Placement(DocumentTable(shape, tuple(rows)))
     if previous.shape != shape:
         raise PolicyError(
             "the previous window has a document table of another shape",
@@ -243,7 +246,6 @@ def place_documents(
     table = DocumentTable(
         shape,
         (*fresh, *carried),
-        shape.fresh_rows,
         tuple(number not in replaced for number in range(shape.rows)),
     )
     lost = [old for number in sorted(replaced) if (old := previous.rows[number].key) is not None]
