@@ -2,7 +2,7 @@
 //! `cargo run --release -p ragaudit-bench --example document_table -- 100000`.
 use ragaudit_bench::bernoulli_statement;
 use ragaudit_scan_prover::document_table::{
-    self, commit, Carried, DocumentTableStatement, Previous, Table,
+    self, commit, Carried, DocumentTableProof, DocumentTableStatement, Previous, Table,
 };
 use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::group::Fr;
@@ -42,6 +42,26 @@ fn table(capacity: usize, rows: usize, empty: usize) -> Table<Column> {
     commit(layout, (0..capacity).map(row).collect(), &names).expect("a table")
 }
 
+/// Proves and verifies a statement, and prints the costs.
+fn measured(
+    fresh: &str,
+    statement: &DocumentTableStatement,
+    seed: &Seed,
+    table: &Table<Column>,
+    carried: Option<Carried>,
+) -> DocumentTableProof {
+    let (made, seconds) = timed(|| document_table::prove(statement, seed, table, carried, false));
+    let made = made.expect("a true statement");
+    let (checked, verifying) = timed(|| document_table::verify(statement, &made.proof).is_ok());
+    assert!(checked);
+    println!(
+        "{} rows, {fresh}: {seconds:.2} s, {} bytes, verified in {verifying:.3} s",
+        statement.rows,
+        made.proof.len()
+    );
+    made
+}
+
 fn main() {
     let capacity: usize = std::env::args()
         .nth(1)
@@ -73,13 +93,12 @@ fn main() {
         };
         let (first, committing) = timed(|| table(capacity, rows, fresh));
         let s = statement(&first, rows, None);
-        let (made, seconds) = timed(|| document_table::prove(&s, &seed, &first, None, false));
-        let made = made.expect("a true statement");
-        let (checked, verifying) = timed(|| document_table::verify(&s, &made.proof).is_ok());
-        assert!(checked);
-        println!(
-            "{rows} rows, all fresh: {seconds:.2} s, {} bytes, table {committing:.2} s, verified in {verifying:.3} s",
-            made.proof.len()
+        let made = measured(
+            &format!("all fresh, table {committing:.2} s"),
+            &s,
+            &seed,
+            &first,
+            None,
         );
         let previous = Previous {
             names: first.names.clone(),
@@ -92,14 +111,6 @@ fn main() {
             previous: &previous,
             rows: &carried,
         };
-        let (made, seconds) =
-            timed(|| document_table::prove(&s, &seed, &first, Some(carried), false));
-        let made = made.expect("a true statement");
-        let (checked, verifying) = timed(|| document_table::verify(&s, &made.proof).is_ok());
-        assert!(checked);
-        println!(
-            "{rows} rows, {fresh} fresh: {seconds:.2} s, {} bytes, verified in {verifying:.3} s",
-            made.proof.len()
-        );
+        measured(&format!("{fresh} fresh"), &s, &seed, &first, Some(carried));
     }
 }
