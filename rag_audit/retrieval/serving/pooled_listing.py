@@ -1,0 +1,195 @@
+"""The provider's part of pooled listing: one set of listed rows for all accounts of a tenant.
+
+docs/accounting.md ("Pooled listing") has the rules and their guarantees. A row of the document table stands for a
+document. A request lists the rows that chance draws and the relevant rows in the sample. Its answer has the best K
+positions of all rows that are listed by then. Requests act one by one in the order of the ledger: `answer_in_order` is
+a fold of `answer` over the requests, and no request reads the set that another one started from.
+
+No policy chooses this mechanism yet, so no service calls these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit._internal.errors import EncodingError, PolicyError
+from rag_audit.relation.scores import ScoreWindow
+from rag_audit.retrieval.engine import Int8Array, Int32Array
+
+RowArray = npt.NDArray[np.int64]
+"""The row of each position, shape (capacity,); the number of rows for a position without a row."""
+
+
+@dataclass(frozen=True)
+class PooledRules:
+    """The public numbers of pooled listing.
+
+    :param threshold: the minimum raw score of a relevant position, at least 1
+    :param longest: the number of places K of an answer
+    :param window: the score window of the tenant's policy
+    :raises PolicyError: the threshold or K is below 1
+    """
+
+    threshold: int
+    longest: int
+    window: ScoreWindow
+
+    def __post_init__(self) -> None:
+        # At 0 every position without a matching text would be relevant, empty positions among them.
+        for name, value in (("threshold", self.threshold), ("K", self.longest)):
+            if value < 1:
+                raise PolicyError(
+                    "the value is out of range", field=name, expected="at least 1", actual=value
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class PooledAnswer:
+    """The result of one request.
+
+    :param listed: 1 for each row that is listed after the request, shape (rows,)
+    :param places: K positions, best first; None for a place that the answer leaves empty because no position of a
+        listed row with a lattice score above 0 is left
+    """
+
+    listed: Int8Array
+    places: tuple[int | None, ...]
+
+
+def answer(
+    scores: Int32Array,
+    row_of_position: RowArray,
+    rules: PooledRules,
+    *,
+    listed: Int8Array,
+    kept: Int8Array,
+    chance: Int8Array,
+) -> PooledAnswer:
+    """The set of listed rows after a request, and the request's answer.
+
+    A row is relevant if the score of one of its positions reaches the threshold. The comparisons run for every position
+    and every row, so that the time of the first step does not depend on the result.
+
+    :param scores: the raw score of each position, shape (capacity,)
+    :param listed: the rows that are listed before the request, 0 or 1, shape (rows,)
+    :param kept: the rows in the sample, 0 or 1, shape (rows,)
+    :param chance: the rows that chance draws for this request, 0 or 1, shape (rows,)
+    :raises EncodingError: an array has another shape or type, or a position has a row outside the table
+    :raises PolicyError: there are fewer positions than K
+    """
+    rows = _check(scores, row_of_position, rules, listed=listed, kept=kept, chance=chance)
+    reaches = scores >= rules.threshold
+    # Positions that reach the threshold count in the second half, all others in the first half.
+    counts = np.bincount(row_of_position + reaches * np.int64(rows + 1), minlength=2 * (rows + 1))
+    relevant = (counts[rows + 1 : -1] > 0).view(np.int8)
+    after = listed | chance | (relevant & kept)
+    lattice = _quantised(scores, rules.window) * np.append(after, np.int8(0))[row_of_position]
+    # Keys are distinct and fall with the order of the relation: larger lattice score, then smaller position.
+    keys = lattice * len(scores) + np.arange(len(scores) - 1, -1, -1)
+    best = np.argpartition(keys, -rules.longest)[-rules.longest :]
+    best = best[np.argsort(-keys[best])]
+    return PooledAnswer(after, tuple(int(p) if lattice[p] else None for p in best))
+
+
+def answer_in_order(
+    requests: Iterable[tuple[Int32Array, Int8Array]],
+    row_of_position: RowArray,
+    rules: PooledRules,
+    *,
+    listed: Int8Array,
+    kept: Int8Array,
+) -> Iterator[PooledAnswer]:
+    """The answers of requests that act one by one: each uses the set of listed rows that its predecessor produced.
+
+    Two requests on one set would list a row for the first time twice, and the loss of an observer would exceed epsilon.
+
+    :param requests: the scores and the chance of each request (`answer`), in the order of the ledger
+    :param listed: the rows that are listed before the first request
+    """
+    for scores, chance in requests:
+        result = answer(scores, row_of_position, rules, listed=listed, kept=kept, chance=chance)
+        listed = result.listed
+        yield result
+
+
+def reference_answer(
+    scores: Sequence[int],
+    row_of_position: Sequence[int],
+    rules: PooledRules,
+    *,
+    listed: Sequence[int],
+    kept: Sequence[int],
+    chance: Sequence[int],
+) -> tuple[list[int], list[int | None]]:
+    """The same as `answer` in exact Python integers, position by position.
+
+    :returns: the set of listed rows after the request, and the places of the answer
+    """
+    after = [
+        int(
+            listed[r]
+            or chance[r]
+            or (
+                kept[r]
+                and any(
+                    s >= rules.threshold for s, of in zip(scores, row_of_position, strict=True) if of == r
+                )
+            )
+        )
+        for r in range(len(listed))
+    ]
+    ranked = [
+        (-rules.window.quantise(s), p)
+        for p, (s, r) in enumerate(zip(scores, row_of_position, strict=True))
+        if r < len(after) and after[r] and rules.window.quantise(s) > 0
+    ]
+    places: list[int | None] = [p for _, p in sorted(ranked)[: rules.longest]]
+    return after, places + [None] * (rules.longest - len(places))
+
+
+def _quantised(scores: Int32Array, window: ScoreWindow) -> npt.NDArray[np.int64]:
+    """`ScoreWindow.quantise` of every score. Products are below 2^31 2^24, and keys below 2^24 2^24."""
+    width = window.hi - window.lo
+    above = np.clip(scores, window.lo, window.hi).astype(np.int64) - window.lo
+    if width <= len(scores):  # a table of steps costs less than a division for each position
+        every = np.arange(width + 1)
+        return ((every * window.lattice + width // 2) // width)[above]
+    return (above * window.lattice + width // 2) // width
+
+
+def _check(scores: Int32Array, row_of_position: RowArray, rules: PooledRules, **columns: Int8Array) -> int:
+    """The number of rows, if every array has its shape and type."""
+    rows = len(columns["listed"])
+    for name, column in columns.items():
+        if (
+            column.dtype != np.int8
+            or column.shape != (rows,)
+            or (rows and int(column.view(np.uint8).max()) > 1)
+        ):
+            raise EncodingError(
+                "the column is not a bit for each row of the document table",
+                field=name,
+                expected=f"int8 ({rows},), 0 or 1",
+                actual=f"{column.dtype} {column.shape}",
+            )
+    if scores.ndim != 1 or row_of_position.shape != scores.shape:
+        raise EncodingError(
+            "the document table has another number of positions than the scores",
+            field="row_of_position",
+            expected=f"({len(scores)},)",
+            actual=row_of_position.shape,
+        )
+    if len(scores) and not 0 <= int(row_of_position.min()) <= int(row_of_position.max()) <= rows:
+        raise EncodingError(
+            "a position has a row outside the document table",
+            field="row_of_position",
+            expected=f"0 to {rows}",
+            actual=f"{int(row_of_position.min())} to {int(row_of_position.max())}",
+        )
+    if rules.longest > len(scores):
+        raise PolicyError("K out of range", field="K", expected=f"1..{len(scores)}", actual=rules.longest)
+    return rows
