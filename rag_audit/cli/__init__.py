@@ -18,6 +18,10 @@ COMMANDS = {
         "rag_audit.cli.doctor.command.doctor",
         "Show the complete and the missing parts of this installation for each role, with the commands that add them.",
     ),
+    "init": (
+        "rag_audit.cli.init.command.init",
+        "Write the files of a service into DIRECTORY: keys, policy, trust file, provider.toml, pilot witnesses.",
+    ),
     "run": (
         "rag_audit.cli.run.run",
         "Open, serve, close and prove windows on the schedule in the file CONFIG (docs/deploy/README.md).",

@@ -122,6 +122,11 @@ class _Service:
         help="the provider's window folder on this machine; the command starts a service for it",
     ),
 )
+@path_option(
+    "--receipts",
+    help="also write the account's countersigned receipts for a verifier, into a folder with the window's id in this"
+    " folder",
+)
 @flag_option("--later", help="only store the question; --prepared sends it later")
 @flag_option("--prepared", help="send all stored questions, the oldest first")
 @model_option
@@ -131,6 +136,7 @@ def query(
     directory: Path,
     public: Path | None,
     service: _Service,
+    receipts: Path | None,
     later: bool,
     prepared: bool,
     model: Path | None,
@@ -164,6 +170,8 @@ def query(
 
         def ask(question: str) -> dict[str, Json]:
             answer = asker.ask(window, question, key, send, embedder=embedder)
+            if receipts is not None:
+                asker.export_receipts(window, receipts / window.parsed_policy().window)
             beyond = tokens_beyond(window, question, embedder, model)
             if beyond:
                 say(

@@ -40,6 +40,7 @@ VALUES: dict[str, Callable[[RunConfig], dict[str, Value]]] = {
         "overlap": config.told.documents.overlap,
         "headings": config.told.documents.headings,
         "skip_unreadable": config.told.documents.skip_unreadable,
+        "one_tenant": config.told.documents.one_tenant,
     },
     "embedder": lambda config: {
         "name": config.told.documents.embedder,

@@ -28,6 +28,7 @@ class Reading:
     document_column: str
     cutting: Cutting
     skip_unreadable: bool
+    one_tenant: str | None
 
     @classmethod
     def of(
@@ -38,9 +39,12 @@ class Reading:
         overlap: int,
         headings: bool,
         skip_unreadable: bool,
+        one_tenant: str | None,
     ) -> Reading:
         """The object for the values of the options."""
-        return cls(text_alone, document_column, Cutting(chunk, overlap, headings), skip_unreadable)
+        return cls(
+            text_alone, document_column, Cutting(chunk, overlap, headings), skip_unreadable, one_tenant
+        )
 
     def load(self, folder: Path, inventory: Inventory) -> dict[str, list[DocumentPart]]:
         """The documents of each tenant (`load_directory`). The method records and prints the documents that were
@@ -51,6 +55,7 @@ class Reading:
             document_column=self.document_column,
             cutting=self.cutting,
             skip_unreadable=self.skip_unreadable,
+            one_tenant=self.one_tenant,
             inventory=inventory,
         )
         for line in inventory.lines():
@@ -87,6 +92,11 @@ reading_options = gathered(
         "--headings", help="also split files at their headings, and store the heading with each chunk"
     ),
     skip_option,
+    click.option(
+        "--one-tenant",
+        metavar="ID",
+        help="the tenant of all files; by default each folder at the top is a tenant",
+    ),
 )
 """Options of a command that reads a folder of documents, which gets them as `reading`."""
 

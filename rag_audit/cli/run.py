@@ -15,9 +15,12 @@ from types import FrameType
 import click
 
 from rag_audit._internal.clock import now_ms
+from rag_audit._internal.errors import SetupError
 from rag_audit._internal.log_lines import FORMS, log_lines, remove_handler
 from rag_audit.cli.common import PATH, internal_error, signing_key
 from rag_audit.cli.options import choice_option
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.signing import SigningKey
 from rag_audit.service.lines import listening
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.directory import RunDirectory
@@ -47,7 +50,7 @@ def run(config: Path, form: str) -> None:
     told = RunConfig.load(config)
     key = signing_key(told.path(told.told.key))
     told.check(now_ms())
-    with _logging(form), _stopping() as stop:
+    with _logging(form), _stopping() as stop, _pilots(told, key) as told:
         supervisor = Supervisor(
             told, RunDirectory(told.folder, told.told.schedule.prefix), key, say=log.info, warn=log.warning
         )
@@ -80,6 +83,47 @@ def _logging(form: str) -> Iterator[None]:
         yield
     finally:
         remove_handler(handler)
+
+
+@contextmanager
+def _pilots(told: RunConfig, key: SigningKey) -> Iterator[RunConfig]:
+    """Operate the witnesses of a pilot in this process during the block. They cosign the windows of this provider only.
+
+    :returns: the configuration with their addresses
+    :raises SetupError: a folder contains no witness, or a witness with another key
+    """
+    with ExitStack() as stack:
+        urls = {
+            witness.name: stack.enter_context(_pilot(told, key, witness, folder))
+            for witness, folder in told.pilots
+        }
+        if urls:
+            log.warning(f"this process operates {', '.join(urls)}: these witnesses are NOT independent of the provider,"
+                        " and a verdict under their keys is for a pilot only")  # fmt: skip
+        yield told.with_addresses(urls) if urls else told
+
+
+@contextmanager
+def _pilot(told: RunConfig, key: SigningKey, named: VerifierKey, folder: Path) -> Iterator[str]:
+    """Operate one witness on a free port of this machine during the block; the value is its address."""
+    from rag_audit.service.limits import Limits
+    from rag_audit.service.server import Server, listen
+    from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
+    from rag_audit.witness.offers import Offers
+    from rag_audit.witness.witness import Witness
+
+    member = Witness(folder)
+    if member.vkey != named:
+        raise SetupError("the folder holds another witness", field=f"witness.pilot {folder}", expected=str(named),
+                         actual=str(member.vkey), hint="correct vkey or pilot in provider.toml")  # fmt: skip
+    witnesses, limits = told.witnesses, Limits()
+    provider = Provider(told.told.origin or key.name, key.verifier, witnesses, len(witnesses))
+    app = WitnessApplication(
+        WitnessService(member, Offers(folder, member), [provider]), limits, _report_fault
+    )
+    with Server(app, listen("127.0.0.1", 0), limits) as server:
+        server.start()
+        yield server.url
 
 
 def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:

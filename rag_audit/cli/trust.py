@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -201,20 +201,8 @@ def trust_new(
                          hint="edit the file, or choose another name")  # fmt: skip
     known, circuits = parties.read(), keys.pins()
     embedder, model = keys.circuits.embedder, keys.circuits.model
-    if model is None and embedder not in OF_A_PLACE:
-        artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
-    else:
-        own = get_embedder(embedder, folder=model).manifest()
-        artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
-    pins = Pins(
-        noise_table=table_digest(),
-        groth16=circuits,
-        embedder=artefacts,
-        manifest=manifest,
-        scan=protocols_digest(),
-    )
-    require = _requirements(settings, embedder, model, _mechanisms(keys.policy))
-    trusted = Trust.parse({"version": 1, **known, "pins": pins, "require": require}, field="trust.toml")
+    require = requirements(settings, embedder, model, _mechanisms(keys.policy))
+    trusted = trust_of(known, circuits, embedder, model, require)
     text = trust_template(trusted, REMARKS)
     if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
         say(
@@ -225,6 +213,35 @@ def trust_new(
         say("without --account no window can pass: a verdict needs receipts of independent accounts")
     create_file(out, text.encode())
     emit({"trust": str(out)}, False, str(out))
+
+
+def trust_of(
+    known: Mapping[str, object],
+    circuits: Sequence[CircuitPin],
+    embedder: str,
+    model: Path | None,
+    require: Require,
+) -> Trust:
+    """A trust file with the pins of this release and of an embedder.
+
+    :param known: the parties, as the trust file lists them
+    :param circuits: the pinned keys of circuits
+    :param model: the folder of the embedder's files, if it has any
+    :raises RagAuditError: a value is not valid in a trust file, or a file of the embedder cannot be read
+    """
+    if model is None and embedder not in OF_A_PLACE:
+        artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
+    else:
+        own = get_embedder(embedder, folder=model).manifest()
+        artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
+    pins = Pins(
+        noise_table=table_digest(),
+        groth16=[*circuits],
+        embedder=artefacts,
+        manifest=manifest,
+        scan=protocols_digest(),
+    )
+    return Trust.parse({"version": 1, **known, "pins": pins, "require": require}, field="trust.toml")
 
 
 def _pins(path: Path) -> list[CircuitPin]:
@@ -262,7 +279,7 @@ def _mechanisms(policy: Path | None) -> list[str]:
     return [*names]
 
 
-def _requirements(
+def requirements(
     settings: tuple[str, ...], embedder: str, model: Path | None, mechanisms: Sequence[str]
 ) -> Require:
     """The requirements: the defaults, replaced by the given settings. A window with a default policy meets the

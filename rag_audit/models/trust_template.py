@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 import tomlkit
@@ -27,11 +27,22 @@ _PIN_REMARKS = {
 }
 
 
-def trust_template(trust: Trust, remarks: Mapping[str, str] | None = None) -> str:
+_PILOT = (
+    "PILOT: `rag-audit init` wrote this file on the provider's machine, with keys that the provider has too. A PASS",
+    "shows that every step works. It shows nothing to a party that does not trust the provider: such a party writes",
+    "its own file with `rag-audit verifier trust new`.",
+)
+_DEPENDENT = "made by `rag-audit init` beside the provider's key: NOT independent of the provider"
+
+
+def trust_template(
+    trust: Trust, remarks: Mapping[str, str] | None = None, *, dependent: Collection[str] = ()
+) -> str:
     """A commented trust.toml. Each value of `trust` must be the verifier's own knowledge, never copied from an
     unexamined window.
 
     :param remarks: the comment for a requirement, by the requirement's name
+    :param dependent: the names of the witnesses and the ids of the accounts that are not independent of the provider
     """
 
     def remarked(item: Element, remark: str) -> Element:
@@ -43,6 +54,9 @@ def trust_template(trust: Trust, remarks: Mapping[str, str] | None = None) -> st
     document.add(
         tomlkit.comment("What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.")
     )
+    if dependent:
+        for line in _PILOT:
+            document.add(tomlkit.comment(line))
     document.add("version", tomlkit.item(trust.version))
     cosigned = "witnesses that must have cosigned the window header before the window opened"
     document.add("quorum", remarked(tomlkit.item(trust.quorum), cosigned))
@@ -64,7 +78,8 @@ def trust_template(trust: Trust, remarks: Mapping[str, str] | None = None) -> st
     document.add("provider", table(trust.provider.model_dump()))
     drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
     document.add("beacon", table(trust.beacon.model_dump(exclude_none=True), drawn))
-    document.add("witness", tables([table(witness.model_dump()) for witness in trust.witness]))
+    document.add("witness", tables([table(witness.model_dump(), _DEPENDENT if witness.name in dependent else "")
+                                    for witness in trust.witness]))  # fmt: skip
     if trust.verifier:
         counted = "whose challenges count"
         document.add(
@@ -72,7 +87,8 @@ def trust_template(trust: Trust, remarks: Mapping[str, str] | None = None) -> st
         )
     if trust.account:
         known = "known to be independent of the provider"
-        document.add("account", tables([table(account.model_dump(), known) for account in trust.account]))
+        document.add("account", tables([table(account.model_dump(), _DEPENDENT if account.id in dependent else known)
+                                        for account in trust.account]))  # fmt: skip
     pins = table({})
     for name, remark in _PIN_REMARKS.items():
         if (digest := getattr(trust.pins, name)) is not None:

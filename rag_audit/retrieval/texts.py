@@ -78,6 +78,7 @@ def load_directory(
     document_column: str = DOCUMENT_COLUMN,
     cutting: Cutting = DEFAULT_CUTTING,
     skip_unreadable: bool = False,
+    one_tenant: str | None = None,
     inventory: Inventory | None = None,
 ) -> dict[str, list[DocumentPart]]:
     """Read the documents of each tenant in parts; each part gets a position of the index.
@@ -98,6 +99,7 @@ def load_directory(
     :param document_column: the field of a line that names its document; every line must have a field other than `id`
     :param skip_unreadable: whether to omit a file, folder or line that is unreadable or contains no text; otherwise the
         error is raised
+    :param one_tenant: the tenant of all files, also of files in folders; it excludes ``<tenant>.jsonl`` files
     :param inventory: records the documents that were read and the parts that were omitted
     :raises DocumentsError: the folder is missing or unreadable, or a folder's name is not a tenant's id
     :raises NoDocumentsError: the folder contains no text; the error names the omitted parts
@@ -107,7 +109,7 @@ def load_directory(
     :raises SizeError: a document's metadata is larger than `MAX_METADATA_BYTES`
     """
     return _Loading(
-        path, text_alone, document_column, cutting, skip_unreadable, inventory or Inventory()
+        path, text_alone, document_column, cutting, skip_unreadable, one_tenant, inventory or Inventory()
     ).load()
 
 
@@ -120,12 +122,17 @@ class _Loading:
     document_column: str
     cutting: Cutting
     skip_unreadable: bool
+    one_tenant: str | None
     inventory: Inventory
 
     def load(self) -> dict[str, list[DocumentPart]]:
         files = list(self._files())
         lists = [file for file in files if file.suffix.lower() == LINES and file.parent == self.path]
         tenants: dict[str, list[DocumentPart]] = {}
+        if lists and self.one_tenant is not None:
+            raise DocumentsError("a JSON Lines file names its own tenant", field=str(lists[0]),
+                                 expected=f"no {LINES} file at the top of a folder with one tenant",
+                                 hint="omit the name of the one tenant, or move the file")  # fmt: skip
         if lists:
             read = set(lists)
             self._note_beside(file for file in files if file not in read)
@@ -194,7 +201,7 @@ class _Loading:
                 if not _is_document(file):
                     self._omit_kind(file)
                     continue
-                tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
+                tenant = self.one_tenant or (inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT)
                 tenant_id(tenant, self.path / tenant)
                 if tenant != before:
                     reader.close()  # a file that takes over the reader's process changes no other tenant's texts

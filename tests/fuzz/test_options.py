@@ -139,6 +139,7 @@ class Place:
             "verifier cumulative": {"windows": public},
             "verifier challenge": {"window": public, "key": "key", "trust": "trust.toml", "out": self.fresh()},
             "demo": {"docs": "missing"},
+            "init": {"directory": self.fresh(), "docs": "texts"},
             "provider documents": {"source": "texts/law.jsonl", "out": self.fresh(), "tenant": "law"},
             "lab experiment run": {"names": "none-of-them", "out": self.fresh()},
             "provider export": {"window": public, "tiles": self.fresh()},

@@ -56,7 +56,9 @@ def test_every_role_needs_what_is_looked_at_and_nothing_is_looked_at_in_vain() -
 
 def test_a_provider_s_role_needs_what_the_quickstart_installs(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs/quickstart.md").read_text()
-    result = re.search(r"pip install 'ragaudit-zk\[([a-z,]+)\]'\nrag-audit doctor --role (\S+)", page)
+    result = re.search(
+        r"pip install 'ragaudit-zk\[([a-z,]+)\]'\n.*?`rag-audit doctor --role (\w+)`", page, re.DOTALL
+    )
     assert result is not None
     extras, role = result[1].split(","), result[2]
     assert {f"packages[{extra}]" for extra in extras} <= set(ROLES[role])

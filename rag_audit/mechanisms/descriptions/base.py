@@ -343,6 +343,14 @@ class Description(ABC):
         return [cls.words, *cls._sampling_words(mechanism)]
 
     @classmethod
+    def for_users(cls, mechanism: Mechanism, accounts: int, queries: int) -> list[str]:
+        """Sentences for the persons whose documents are in the index, and for the persons who ask.
+
+        :param accounts: the maximum accounts of the tenant, with a number of queries each
+        """
+        return ["No figure bounds what the answers reveal about a document."]
+
+    @classmethod
     def _sampling_words(cls, mechanism: Mechanism) -> list[str]:
         if mechanism.keep is None:
             return []

@@ -223,6 +223,21 @@ class RandomizedResponseDescription(Description):
         ]
 
     @classmethod
+    def for_users(cls, mechanism: Mechanism, accounts: int, queries: int) -> list[str]:
+        factor = text(mechanism.exclusion_factor(accounts * queries) or math.inf)
+        largest = min(accounts, defaults.K_MAX)
+        return [
+            f"Everything that the lists of {largest} accounts together show changes the odds that a given position"
+            f" is in the index by a factor of at most e^{text(mechanism.epsilon(largest, None))}, for any number of"
+            " questions.",
+            "An account that asks for a document, and receives it, can read it: the figure is about the lists, not"
+            " about the texts.",
+            "A person who never received a given document of one position may conclude its absence at most"
+            f" {factor} times more strongly than before; windows multiply this figure.",
+            "An account receives a document only once, and stores it.",
+        ]
+
+    @classmethod
     def covered(cls, windows: Mapping[str, Sequence[tuple[Mechanism, int]]]) -> str | None:
         def listed(name: str) -> float:
             """How likely chance lists a given position at one of the queries of one account, at most."""

@@ -97,6 +97,18 @@ class SamplingDescription(Description):
         return [*super().explained(mechanism), *cls._exact_words(mechanism)]
 
     @classmethod
+    def for_users(cls, mechanism: Mechanism, accounts: int, queries: int) -> list[str]:
+        factor = text(mechanism.exclusion_factor(accounts * queries) or math.inf)
+        return [
+            "A person who never received a given document may conclude its absence at most"
+            f" {factor} times more strongly than before. This figure is for a document of one position in one window: a"
+            " document of s positions has at most the s-th power of it, and windows multiply it.",
+            "A document in the index is not hidden from a person who asks for it: if it is among the best positions and"
+            f" the sample contains it ({100 * (mechanism.keep or 0) / PROBABILITY_RANGE:.3g} in 100), it is returned.",
+            "A copy under another name is another document.",
+        ]
+
+    @classmethod
     def without_epsilon(cls, facts: Facts) -> str | None:
         odds = facts.exclusion_factor
         if odds is None or not math.isfinite(float(odds)):

@@ -96,7 +96,8 @@ class Acts:
         given = self.config.told.documents
         read = load_directory(self.config.path(given.folder), text_alone=given.text_alone,
                               document_column=given.document_column, cutting=given.cutting,
-                              skip_unreadable=given.skip_unreadable, inventory=inventory)  # fmt: skip
+                              skip_unreadable=given.skip_unreadable, one_tenant=given.one_tenant,
+                              inventory=inventory)  # fmt: skip
         return {tenant: [d.passage for d in own] for tenant, own in read.items()}
 
     def _settings(self, place: Place) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ from rag_audit._internal.errors import PolicyError, RagAuditError, SchemaError, 
 from rag_audit.attest.submitting import Remote
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import SQLITE
-from rag_audit.models.models import Count, Line, Model
+from rag_audit.models.models import Count, Identifier, Line, Model
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.models.roster import load_roster
@@ -43,12 +43,14 @@ class Documents(Model):
     :param chunk: maximum characters of a chunk; `overlap` and `headings` further define how files are cut (`Cutting`)
     :param vectors: the cache of document vectors
     :param skip_unreadable: omit an unreadable document, which would otherwise prevent the window
+    :param one_tenant: the tenant of all files; by default each folder at the top is a tenant
     """
 
     folder: str
     text_alone: bool = False
     document_column: str = DOCUMENT_COLUMN
     skip_unreadable: bool = False
+    one_tenant: Identifier | None = None
     chunk: int = MAX_CHUNK
     overlap: int = 0
     headings: bool = False
@@ -164,12 +166,15 @@ class WitnessKey(Model):
 
     :param url: the address for requests over HTTP; without it, the witness reads the public folder itself
     :param plain: the witness only supports C2SP's tlog-witness, and gives no nonce
+    :param pilot: the folder of a witness that the run itself operates, for a pilot: it is not independent of the
+        provider
     """
 
     name: str
     vkey: str
     url: str | None = None
     plain: bool = False
+    pilot: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _named(self) -> WitnessKey:
@@ -184,6 +189,8 @@ class WitnessKey(Model):
                 Remote(key, self.url)
         except SetupError as exc:
             raise ValueError(f"url is {exc.expected}") from exc
+        if self.pilot is not None and (self.plain or self.url is not None):
+            raise ValueError("the run operates a pilot witness itself: pilot without url and plain")
         return self
 
 
@@ -269,6 +276,20 @@ class RunConfig:
                 if cause.errors(include_url=False)[0]["type"] == "extra_forbidden":
                     exc.expected = "a field that docs/deploy/README.md names"
             raise
+
+    @property
+    def pilots(self) -> list[tuple[VerifierKey, Path]]:
+        """The witnesses that the run itself operates, with their folders."""
+        return [(VerifierKey.parse(w.vkey, field="witness.vkey"), self.path(w.pilot))
+                for w in self.told.witness if w.pilot is not None]  # fmt: skip
+
+    def with_addresses(self, urls: Mapping[str, str]) -> RunConfig:
+        """The configuration with the addresses of the witnesses that the run itself operates.
+
+        :param urls: the address by the witness's name
+        """
+        told = [w.model_copy(update={"url": urls.get(w.name, w.url)}) for w in self.told.witness]
+        return replace(self, told=self.told.model_copy(update={"witness": told}))
 
     def path(self, value: str) -> Path:
         """A path of the configuration, absolute."""

@@ -1,0 +1,353 @@
+"""`rag-audit init`: the files that it writes, the answers that it refuses, and its repetition after an interruption."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit._internal.lock import lock_file
+from rag_audit.cli import main
+from rag_audit.cli.init import command
+from rag_audit.cli.init.answers import load_answers
+from rag_audit.cli.init.choice import choose_mechanism, coalition
+from rag_audit.cli.init.folder import PILOT_WITNESSES, Folder
+from rag_audit.log.signing import SigningKey
+from rag_audit.mechanisms import defaults
+from rag_audit.models.policy import Policy
+from rag_audit.models.trust import Trust
+from rag_audit.service.running.config import RunConfig
+from rag_audit.witness.witness import Witness
+
+TEXT = "The landlord pays for the heating of flat {}."
+KEYS = ("provider.skey", "witnesses/pilot-1/key", "witnesses/pilot-2/key", "accounts/law/account.skey")
+
+
+def write(folder: Path, count: int = 3) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(count):
+        (folder / f"{number}.txt").write_text(TEXT.format(number))
+
+
+def run(*words: object, stdin: str | None = None) -> Result:
+    done = CliRunner().invoke(main, ["init", *map(str, words)], input=stdin)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
+    assert "Traceback" not in done.output
+    return done
+
+
+def ok(*words: object, **given: Any) -> Result:
+    done = run(*words, **given)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def refused(*words: object, **given: Any) -> str:
+    done = run(*words, **given)
+    assert done.exit_code == 2, done.output
+    return str(done.stderr)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    write(tmp_path / "docs" / "law")
+    return tmp_path / "docs"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("init")
+    write(root / "docs" / "law")
+    ok(root / "pilot", "--docs", root / "docs", "--accounts", 4, "--questions", 50)
+    return root / "pilot"
+
+
+@pytest.fixture
+def made(original: Path, tmp_path: Path) -> Path:
+    """A copy of a complete folder, with the documents of the original beside it."""
+    return Path(shutil.copytree(original, tmp_path / "pilot"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+# -- the files -----------------------------------------------------------------------------------------------
+
+
+def test_the_sizes_are_counted_and_the_files_fit_together(tmp_path: Path, docs: Path) -> None:
+    write(docs / "hr", 70)
+    done = ok(tmp_path / "pilot", "--docs", docs, "--json")
+    value = json.loads(done.stdout)
+    assert value["tenants"]["hr"]["documents"] == value["tenants"]["hr"]["positions"] == 70
+    assert value["tenants"]["law"]["bytes"] == sum(len(TEXT.format(n)) for n in range(3))
+    assert value["seconds_to_embed"] >= 0
+    assert value["mechanisms"] == {"hr": "sampling", "law": "sampling"} and value["pilot"] is True
+    config = RunConfig.load(tmp_path / "pilot" / "provider.toml")
+    policy = config.policy("w-1", 0)
+    # 70 passages with a quarter of room need more than 64 positions.
+    assert {t.tenant: t.capacity for t in policy.tenants} == {"hr": 128, "law": 64}
+    assert all(t.accounts_max == defaults.ACCOUNTS_MAX for t in policy.tenants)
+    assert config.path(config.told.documents.folder).resolve() == docs.resolve()
+
+
+def test_a_pilot_is_labelled_in_every_place(made: Path) -> None:
+    config, trust = RunConfig.load(made / "provider.toml"), Trust.load(made / "trust.toml")
+    assert [key for key, _ in config.pilots] == [Witness(made / f"witnesses/pilot-{n}").vkey for n in (1, 2)]
+    assert all("not-independent" in w.name for w in trust.witness) and len(trust.witness) == PILOT_WITNESSES
+    text = (made / "trust.toml").read_text()
+    sections = [s for s in text.split("\n[[") if s.startswith(("witness]]", "account]]"))]
+    assert len(sections) == 3 and all("NOT independent" in s.splitlines()[0] for s in sections)
+    assert "known to be independent" not in text
+    assert "NOT" in (made / "provider.toml").read_text().splitlines()[1]
+    assert "not independent" in (made / "users.txt").read_text()
+    assert "NOT independent" in ok(made).stdout
+
+
+def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accepts(
+    tmp_path: Path, docs: Path
+) -> None:
+    ok(tmp_path / "pilot", "--docs", docs, "--no-rights", "--accounts", 12, "--questions", 30)
+    policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
+    mechanism = policy.mechanism_of("law")
+    assert mechanism.name == "randomized-response" and (policy.n, policy.k_max) == (30, 10)
+    assert mechanism.epsilon(policy.k_max, None) <= float(defaults.EPS_RANDOMIZED_RESPONSE)
+    assert "e^" in (tmp_path / "pilot" / "users.txt").read_text()
+
+
+def test_the_choice_of_a_mechanism_follows_the_number_of_questions() -> None:
+    def flip(accounts: int, questions: int, capacity: int = 1024) -> float:
+        chosen = choose_mechanism(rights=False, accounts=accounts, questions=questions, capacity=capacity,
+                                  embedder="wordllama-lexical-768")  # fmt: skip
+        return float(chosen.split(":")[2])
+
+    assert flip(1, 1000) > flip(1, 10_000)
+    # Over all questions, chance lists a given position with a probability of one tenth.
+    assert 1 - (1 - flip(2, 100)) ** 200 == pytest.approx(0.1, rel=1e-6)
+    assert coalition(3) == 3 and coalition(1000) == defaults.K_MAX
+    with pytest.raises(Exception, match="not known for this embedder"):
+        choose_mechanism(rights=False, accounts=1, questions=1, capacity=64, embedder="hashed-words-64")
+
+
+def test_too_large_an_index_for_lists_is_refused_by_name(
+    tmp_path: Path, docs: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(command, "_capacity", lambda count: 1 << 20)
+    told = refused(tmp_path / "pilot", "--docs", docs, "--no-rights", "--accounts", 64, "--questions", 500)
+    assert "trust.max_epsilon" in told and "--rights" in told
+
+
+def test_witnesses_of_other_parties_make_no_pilot(tmp_path: Path, docs: Path) -> None:
+    keys = [Witness.init(tmp_path / name, name).vkey for name in ("w1", "w2")]
+    (tmp_path / "w1.pub").write_text(f"{keys[0]}\n")
+    verifier = SigningKey.generate("verifier.example.org").verifier
+    ok(tmp_path / "service", "--docs", docs, "--name", "example.org/rag", "--witness",
+       f"{tmp_path / 'w1.pub'}@https://w1.example.org", "--witness", keys[1], "--verifier", verifier)  # fmt: skip
+    config = RunConfig.load(tmp_path / "service" / "provider.toml")
+    assert config.witnesses == keys and not config.pilots
+    assert [w.url for w in config.told.witness] == ["https://w1.example.org", None]
+    assert config.told.proving.records == "challenged" and config.told.schedule.windows == 0
+    trust = Trust.load(tmp_path / "service" / "trust.toml")
+    assert [v.vkey for v in trust.verifier] == [str(verifier)] and trust.provider.origin == "example.org/rag"
+    assert not (tmp_path / "service" / "witnesses").exists()
+
+
+def test_files_beside_folders_make_one_tenant(tmp_path: Path, docs: Path) -> None:
+    (docs / "note.txt").write_text(TEXT.format("x"))
+    ok(tmp_path / "pilot", "--docs", docs)
+    config = RunConfig.load(tmp_path / "pilot" / "provider.toml")
+    assert config.told.documents.one_tenant == "default"
+    assert [t.tenant for t in config.policy("w-1", 0).tenants] == ["default"]
+    ok(tmp_path / "named", "--docs", docs, "--tenant", "law")
+    assert RunConfig.load(tmp_path / "named" / "provider.toml").told.documents.one_tenant == "law"
+
+
+def test_a_person_is_asked_for_what_the_options_omit(tmp_path: Path, docs: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(command, "_on_terminal", lambda: True)
+    done = ok(tmp_path / "pilot", "--accounts", 3, stdin=f"{docs}\nn\nfirm\n20\nn\n\n\n")
+    policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
+    assert [t.tenant for t in policy.tenants] == ["firm"] and policy.n == 20
+    assert policy.tenants[0].accounts_max == 3 and policy.mechanism_of("firm").name == "randomized-response"
+    assert "maximum accounts" not in done.stderr
+    ok(tmp_path / "silent", "--docs", docs, "--yes")  # nothing is asked
+    # A prompt without an answer ends the command, and leaves no folder.
+    assert "the prompt got no answer" in refused(tmp_path / "other", stdin="")
+    assert not (tmp_path / "other").exists()
+
+
+# -- repetition ----------------------------------------------------------------------------------------------
+
+
+def test_a_second_call_changes_nothing(original: Path, made: Path) -> None:
+    before = contents(made)
+    assert "nothing was missing" in ok(made).stdout
+    ok(made, "--accounts", 4, "--rights", "--docs", original.parent / "docs")
+    assert contents(made) == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--accounts", "5"), ("--questions", "51"), ("--no-rights", None), ("--name", "other.example/rag"),
+     ("--lasts", "6m"), ("--windows", "0"), ("--tenant", "firm"), ("--http", "127.0.0.1:9999"),
+     ("--skip-unreadable", None), ("--embedder", "hashed-words-64")],
+)  # fmt: skip
+def test_another_answer_is_refused_by_name(made: Path, option: str, value: str | None) -> None:
+    before = contents(made)
+    told = refused(made, *([option] if value is None else [option, value]))
+    assert option.replace("--no-rights", "--rights") in told and "another folder" in told
+    assert contents(made) == before
+
+
+def test_other_documents_and_witnesses_are_other_answers(made: Path, tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere" / "law")
+    assert "--docs" in refused(made, "--docs", tmp_path / "elsewhere")
+    key = Witness.init(tmp_path / "w1", "w1").vkey
+    assert "--witness" in refused(made, "--witness", key)
+
+
+def test_an_interrupted_call_is_completed_and_keeps_its_keys(
+    tmp_path: Path, docs: Path, monkeypatch: Any
+) -> None:
+    """The disk is full at each write of the command in turn."""
+    folder, sync = tmp_path / "pilot", os.fsync
+    left, known, failures = 0, {}, 0
+
+    def full(handle: int) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(handle)
+
+    for writes in range(200):
+        left = writes % 7  # a few writes succeed in each call, so that every write fails once
+        monkeypatch.setattr(os, "fsync", full)
+        done = run(folder, "--docs", docs, "--accounts", 4)
+        monkeypatch.setattr(os, "fsync", sync)
+        keys = {name: (folder / name).read_bytes() for name in KEYS if (folder / name).exists()}
+        assert known.items() <= keys.items(), "a key was overwritten"
+        known = keys
+        if done.exit_code == 0:
+            break
+        failures += 1
+        assert done.exit_code == 2 and "No space left on device" in done.stderr, done.output
+    assert done.exit_code == 0 and failures > 3 and len(known) == len(KEYS)
+    assert not [p for p in folder.rglob("*.unfinished")]
+    Folder(folder, load_answers(folder)).check()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["provider.skey.pub", "policy.json", "trust.toml", "users.txt", "roster.json"])  # fmt: skip
+def test_a_missing_file_is_made_again_from_the_others(made: Path, name: str) -> None:
+    before = contents(made)
+    (made / name).unlink()
+    assert name in ok(made).stdout
+    after = contents(made)
+    assert {n for n in before if after[n] != before[n]} <= (
+        {"policy.json"} if name == "policy.json" else set()
+    )
+
+
+def test_a_call_that_was_killed_leaves_an_unfinished_file_that_the_next_call_replaces(made: Path) -> None:
+    (made / "trust.toml").rename(made / ".trust.toml.unfinished")
+    (made / "witnesses" / "pilot-2").rename(made / "witnesses" / ".pilot-2.unfinished")
+    (made / "provider.toml").unlink()
+    done = ok(made, "--json")
+    assert json.loads(done.stdout)["made"] == ["witnesses/pilot-2", "trust.toml", "provider.toml"]
+    assert not [p for p in made.rglob("*.unfinished")]
+
+
+def test_a_folder_with_foreign_files_is_refused(tmp_path: Path, docs: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "policy.json").write_text("{}")
+    assert "did not write" in refused(tmp_path / "own", "--docs", docs)
+    # A provider's key that is there already is used.
+    (tmp_path / "keyed").mkdir()
+    key = tmp_path / "keyed" / "provider.skey"
+    SigningKey.generate("example.org/own").save(key)
+    before = key.read_bytes()
+    ok(tmp_path / "keyed", "--docs", docs)
+    assert key.read_bytes() == before
+    assert Trust.load(tmp_path / "keyed" / "trust.toml").provider.origin == "example.org/own"
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+def test_documents_without_text_are_named_before_anything_is_written(tmp_path: Path, docs: Path) -> None:
+    (docs / "law" / "empty.txt").write_text("  \n")
+    told = refused(tmp_path / "pilot", "--docs", docs)
+    assert "empty.txt" in told and not (tmp_path / "pilot").exists()
+    ok(tmp_path / "pilot", "--docs", docs, "--skip-unreadable")
+    assert RunConfig.load(tmp_path / "pilot" / "provider.toml").told.documents.skip_unreadable
+
+
+def test_a_tenant_without_documents_is_named(tmp_path: Path, docs: Path) -> None:
+    (docs / "hr").mkdir()
+    (docs / "hr" / "photo.bmp").write_bytes(b"BM")
+    told = refused(tmp_path / "pilot", "--docs", docs)
+    assert "a tenant has no document" in told and str(docs / "hr") in told and "hr/photo.bmp" in told
+    assert not (tmp_path / "pilot").exists()
+    assert "hr has no document" in ok(tmp_path / "pilot", "--docs", docs, "--skip-unreadable").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [((), "--docs"), (("--docs", "missing"), "does not exist"), (("--docs", "DOCS", "--http", "x"), "--http"),
+     (("--docs", "DOCS", "--lasts", "soon"), "lasts"), (("--docs", "DOCS", "--name", "a b"), "name"),
+     (("--docs", "DOCS", "--tenant", "a/b"), "--tenant"), (("--docs", "DOCS", "--accounts", "0"), "--accounts"),
+     (("--docs", "DOCS", "--questions", "9" * 14), "accounts_max"),
+     (("--docs", "DOCS", "--no-rights", "--embedder", "hashed-words-64"), "--embedder"),
+     (("--docs", "DOCS", "--witness", "w1"), "--witness"), (("--docs", "DOCS", "--verifier", "v1"), "--verifier"),
+     (("--docs", "DOCS", "--witness", "w1+00000000+AAAA@http://a.test"), "--witness")],
+)  # fmt: skip
+def test_a_wrong_answer_is_named_and_leaves_no_folder(
+    tmp_path: Path, docs: Path, words: tuple[str, ...], told: str
+) -> None:
+    given = [str(docs) if word == "DOCS" else word for word in words]
+    assert told in refused(tmp_path / "pilot", *given)
+    assert not (tmp_path / "pilot").exists()
+
+
+def test_a_witness_is_named_once_and_under_an_address(tmp_path: Path, docs: Path) -> None:
+    key = Witness.init(tmp_path / "w1", "w1").vkey
+    words = (tmp_path / "pilot", "--docs", docs, "--witness", f"{key}@https://w1.example.org")
+    assert "two witnesses have one name" in refused(*words, "--witness", key)
+    assert "url" in refused(
+        tmp_path / "pilot", "--docs", docs, "--witness", f"{key}@http://user@w1.example.org"
+    )
+
+
+def test_one_command_at_a_time_works_on_a_folder(made: Path) -> None:
+    lock = lock_file(made / ".init.lock", wait=False)
+    assert lock is not None
+    try:
+        assert "another `rag-audit init`" in refused(made)
+    finally:
+        os.close(lock)
+
+
+@pytest.mark.full
+def test_a_hundred_thousand_files_in_one_folder_are_counted(tmp_path: Path) -> None:
+    write(tmp_path / "docs" / "law", 100_000)
+    value = json.loads(ok(tmp_path / "pilot", "--docs", tmp_path / "docs", "--json").stdout)
+    assert value["tenants"]["law"]["documents"] == 100_000
+    policy = Policy.parse(json.loads((tmp_path / "pilot" / "policy.json").read_bytes()), field="policy")
+    assert policy.tenants[0].capacity == 131_072
+
+
+def test_a_run_refuses_a_pilot_s_folder_with_another_witness(made: Path) -> None:
+    text = (made / "provider.toml").read_text()
+    (made / "provider.toml").write_text(
+        text.replace('pilot = "witnesses/pilot-2"', 'pilot = "witnesses/pilot-1"')
+    )
+    done = CliRunner().invoke(main, ["run", str(made / "provider.toml")])
+    assert done.exit_code == 2 and "the folder holds another witness" in done.stderr, done.output
+    (made / "provider.toml").write_text(text.replace("pilot = ", 'url = "http://127.0.0.1:1"\npilot = ', 1))
+    done = CliRunner().invoke(main, ["run", str(made / "provider.toml")])
+    assert done.exit_code == 2 and "pilot without url" in done.stderr, done.output
