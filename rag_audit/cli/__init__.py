@@ -118,7 +118,7 @@ COMMANDS = {
     ),
     "verifier keygen": (
         "rag_audit.cli.keys.verifier_keygen",
-        "Make the key that signs a verifier's challenges: OUT (mode 0600), and OUT.pub for trust.toml.",
+        "Make the key that signs a verifier's challenges and reports: OUT (mode 0600), and OUT.pub for trust.toml.",
     ),
     "verifier page": (
         "rag_audit.cli.page.page",

@@ -26,11 +26,11 @@ def provider_keygen(out: Path, name: str, as_json: bool) -> None:
 @click.command("keygen")
 @click.argument("out", type=PATH)
 @click.option(
-    "--name", required=True, help="the key's name in challenges and summaries, e.g. verifier.example.org"
+    "--name", required=True, help="the key's name in challenges and reports, e.g. verifier.example.org"
 )
 @json_option
 def verifier_keygen(out: Path, name: str, as_json: bool) -> None:
-    """Make the key that signs a verifier's challenges: OUT (mode 0600), and OUT.pub for trust.toml."""
+    """Make the key that signs a verifier's challenges and reports: OUT (mode 0600), and OUT.pub for trust.toml."""
     _keygen(out, name, as_json)
 
 

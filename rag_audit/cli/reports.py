@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rag_audit.verify.inputs import Inputs
 
 FORMATS = ("text", "json", "html", "sarif", "junit", "vsa")
+SIGNED = frozenset({"text", "json", "html", "vsa"})
+"""The formats that carry a verifier's signature."""
 STDOUT = Path("-")
 
 
@@ -32,7 +34,7 @@ STDOUT = Path("-")
 class Plan:
     """The format for standard output, and the others with their files.
 
-    :param key: the key that signs a verification summary
+    :param key: the key that signs the report and a verification summary
     :param given: the paths of window and trust file, by role
     :param inputs: the paths of all files that the verdict is made from
     """
@@ -109,6 +111,7 @@ class Plan:
         :param short: makes the replacement for a report that could not be rendered
         :param text: whether text goes to standard output
         """
+        report = self._signed(report)
         if stdout and (text or self.printed != "text"):
             colour = coloured()
             text_of = self._made(report, self.printed, short, checks=checks, colour=colour)
@@ -121,6 +124,19 @@ class Plan:
                 replace_file(path, content.encode())
             except RagAuditError as exc:
                 say(f"WARNING: the {name} report was not written; the verdict is valid: {exc}")
+
+    def _signed(self, report: Report | ShortReport) -> Report | ShortReport:
+        """The report with the verifier's signature, if the run has a key. A failure causes a warning, since a report
+        without a signature must not cost the verdict."""
+        if self.key is None:
+            return report
+        from rag_audit.report.signature import signed
+
+        try:
+            return signed(report, self.key)
+        except Exception as exc:
+            _faulty("signature", exc)
+            return report
 
     def _made(
         self,
@@ -180,7 +196,7 @@ class Output:
     """The options about reports.
 
     :param formats: each report's format, and `outputs` its file: the first ones, in the same order
-    :param sign_key: the file of the key that signs a verification summary
+    :param sign: the file of the key that signs the report and a verification summary
     :param checks: show every check and every figure
     :param brief: print the report in four lines
     """
@@ -189,7 +205,7 @@ class Output:
     checks: bool
     formats: tuple[str, ...]
     outputs: tuple[Path, ...]
-    sign_key: Path | None
+    sign: Path | None
     as_json: bool
 
     @property
@@ -207,8 +223,6 @@ class Output:
         """
         if len(self.outputs) > len(self.formats):
             raise click.UsageError("each --output needs its --format, in the same order")
-        if self.sign_key is not None and "vsa" not in self.formats:
-            raise click.UsageError("--sign-key signs --format vsa, which is not asked for")
         paths = chain(self.outputs, repeat(STDOUT))
         pairs = list(zip(self.formats, paths, strict=False))
         printed = [name for name, path in pairs if path == STDOUT]
@@ -220,10 +234,16 @@ class Output:
                 "--brief prints four lines, and --checks prints every check: give one of them"
             )
         files = [(name, path) for name, path in pairs if path != STDOUT]
-        key_file = [] if self.sign_key is None else [self.sign_key]
+        if self.sign is not None and SIGNED.isdisjoint(
+            [*(printed or ["text"]), *(name for name, _ in files)]
+        ):
+            raise click.UsageError(
+                f"--sign signs the formats {', '.join(sorted(SIGNED))}: ask for one of them"
+            )
+        key_file = [] if self.sign is None else [self.sign]
         read = [*inputs, *key_file]
         _distinct([path for _, path in files], read)
-        key = None if self.sign_key is None else signing_key(self.sign_key)
+        key = None if self.sign is None else signing_key(self.sign)
         return Plan(printed[0] if printed else "text", files, key, given, read)
 
 

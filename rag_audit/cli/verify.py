@@ -185,7 +185,10 @@ class Proofs:
         multiple=True,
         help="the file for the report of the --format with the same number, or - for standard output",
     ),
-    path_option("--sign-key", help="the key that signs --format vsa"),
+    path_option(
+        "--sign",
+        help="the verifier's key (`rag-audit verifier keygen`), which signs text, JSON, HTML and vsa",
+    ),
     json_option,
 )
 @click.pass_context

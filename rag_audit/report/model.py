@@ -518,6 +518,21 @@ class Malformed(Model):
         return self.message if self.actual in (self.message, NO_FILE) else f"{self.message}: {self.actual}"
 
 
+class ReportSignature(Model):
+    """A verifier's signature on its report (`report.signature`)."""
+
+    name: Text
+    """the name of the verifier's key"""
+    key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
+    vkey: Text
+    """the public key; it shows who signed only to a reader who received the same key by another way"""
+    sha256: Hex32
+    """SHA-256 of the report's canonical JSON (RFC 8785) with `signature` null"""
+    note: Annotated[list[Text], Field(max_length=16)]
+    """the lines of the signed note: its kind, the window header's digest, the verdict line, `sha256`, an empty line,
+    and the signature"""
+
+
 class Report(Model):
     """The report of one verification."""
 
@@ -555,6 +570,8 @@ class Report(Model):
     next_steps: list[Text]
     attacks: Attacks | None
     filing: Filing
+    signature: ReportSignature | None = None
+    """of the verifier (`verify --sign`)"""
 
     def shows(self, claim: str) -> bool:
         """Whether the window shows the fact stated by a sentence of `claims`."""
@@ -599,6 +616,8 @@ class ShortReport(Model):
     next_steps: list[Text]
     attacks: None = None
     filing: Filing
+    signature: ReportSignature | None = None
+    """of the verifier (`verify --sign`)"""
 
     @property
     def lines(self) -> list[CheckLine]:

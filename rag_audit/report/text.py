@@ -197,6 +197,9 @@ def _filing(report: Report | ShortReport, paint: _Paint) -> list[str]:
         lines.append(f"  {'receipts':9}  {counted(filing.receipts.files, 'file')}  {filing.receipts.sha256}")
     if filing.command:
         lines.append(f"  repeat     {' '.join(filing.command)}")
+    if report.signature is not None:
+        lines += ["", paint.bold("signature of the verifier")]
+        lines += [f"  {line}".rstrip() for line in report.signature.note]
     return lines
 
 

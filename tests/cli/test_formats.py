@@ -54,7 +54,7 @@ def test_text_is_printed_and_the_others_are_written(tmp_path: Path) -> None:
     words: list[object] = []
     for name in ("json", "sarif", "junit", "vsa", "text"):
         words += ["--format", name, "--output", tmp_path / f"report.{name}"]
-    done = verify(*words, "--sign-key", tmp_path / "key")
+    done = verify(*words, "--sign", tmp_path / "key")
     assert done.exit_code == 0 and done.stdout.startswith("PASS eps_audit=") and "WARNING" not in done.stderr
     assert (tmp_path / "report.text").read_text() == done.stdout
     report = json.loads((tmp_path / "report.json").read_text())
@@ -152,7 +152,7 @@ WRONG: dict[str, list[object]] = {
     ],
     "an output that is a folder": ["--format", "json", "--output", EXAMPLE],
     "two outputs in one file": ["--format", "json", "--output", "x", "--format", "text", "--output", "x"],
-    "a key that signs nothing": ["--format", "json", "--sign-key", EXAMPLE / "trust.toml"],
+    "a key that signs nothing": ["--format", "sarif", "--sign", EXAMPLE / "trust.toml"],
 }  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def test_a_key_that_others_can_read_signs_nothing(tmp_path: Path) -> None:
     key = SigningKey.generate("v")
     key.save(tmp_path / "key")
     (tmp_path / "key").chmod(0o644)
-    done = verify("--format", "vsa", "--output", tmp_path / "r", "--sign-key", tmp_path / "key")
+    done = verify("--format", "vsa", "--output", tmp_path / "r", "--sign", tmp_path / "key")
     assert (
         (done.exit_code, done.stdout) == (2, "")
         and error_name(done) == "SetupError"
