@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -131,5 +132,10 @@ class WindowReader:
         )
 
     def _proved(self) -> int:
-        names = {path.stem.partition("-")[0] for path in self._layout.proofs.glob("*.json")}
-        return sum((r.proof or str(r.seq)) in names for r in self.records)
+        return number_proved(self._layout, self.records)
+
+
+def number_proved(layout: Layout, records: Sequence[QueryRecord]) -> int:
+    """The number of records with an existing proof file."""
+    names = {path.stem.partition("-")[0] for path in layout.proofs.glob("*.json")}
+    return sum((r.proof or str(r.seq)) in names for r in records)

@@ -137,6 +137,7 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
     if serve.http is not None:
         from rag_audit.service.connections import allow_connections
         from rag_audit.service.limits import Limits
+        from rag_audit.service.running.health import RunHealth
         from rag_audit.service.server import http_service, parse_address
 
         allow_connections(Limits())
@@ -148,6 +149,9 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
                 on_fault=_report_fault,
             )
         )
+        health = RunHealth(supervisor)
+        service.app.add(health)
+        service.app.cause = health.cause
         service.start()
         log.info(f"listening on {service.url}")
 

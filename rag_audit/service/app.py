@@ -37,6 +37,8 @@ STATES = ("none", "committed", "active", "closed", "final")
 class WindowApplication(Application):
     """The application of a provider's windows, which collects its own gauges.
 
+    Whoever exchanges the windows may set `cause`, a function that returns why no window answers, or None.
+
     :param windows: the windows that answer
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
     :param on_fault: called with an exception that is no named error, after which the service continues
@@ -54,6 +56,7 @@ class WindowApplication(Application):
         intake: Intake | None = None,
     ) -> None:
         self._windows, self._stopping = windows, stopping
+        self.cause: Callable[[], str | None] = lambda: None
         self.bodies = bodies = Bodies(limits)
         self.queries = Queries(windows, bodies, limits, eager, on_fault)
         self.enrolments = Enrolments(intake, bodies, on_fault)
@@ -114,7 +117,12 @@ class WindowApplication(Application):
 
     async def unready(self) -> str | None:
         """Why the newest window does not answer queries now, or None if it does."""
-        return "the service is stopping" if self._stopping() else unready(self._windows.newest)
+        if self._stopping():
+            return "the service is stopping"
+        if (reason := unready(self._windows.newest)) is None:
+            return None
+        cause = self.cause()
+        return reason if cause is None else f"{reason}: {cause}"
 
     def collect(self) -> Iterable[Metric]:
         """The current values of the gauges."""

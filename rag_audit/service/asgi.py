@@ -199,6 +199,14 @@ class Application(Collector):
     async def unready(self) -> str | None:
         """Why the service does not do its work now, or None if it does."""
 
+    def add(self, collector: Collector) -> None:
+        """Add the metrics of another part of the process."""
+        self._registry.register(collector)
+
+    def metrics(self) -> bytes:
+        """The metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
     async def _alive(self, request: Request) -> Response:
         """`GET /healthz`: 200 as long as the process runs."""
         return JSONResponse({"alive": True}, headers=NOT_STORED)
@@ -211,7 +219,7 @@ class Application(Collector):
 
     async def _metrics(self, request: Request) -> Response:
         """`GET /metrics`."""
-        return Response(generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return Response(self.metrics(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,6 +137,9 @@ def test_a_newcomer_gets_from_documents_to_a_verdict_with_five_commands(newcomer
     newcomer.until(status, "w-1: active, 0 records; waits for its time")
     newcomer.wait(LEAD_S)
     newcomer.until(status, "w-1: active, 0 records; waits for queries until")
+    with urllib.request.urlopen(f"http://{newcomer.port}/metrics") as reply:
+        metrics = reply.read().decode()
+    assert 'rag_audit_witness_request_seconds_count{witness="pilot-1-not-independent"}' in metrics
     answer = newcomer.run(question)
     assert any(text in answer for text in PAGES + CLAUSES), answer
     newcomer.wait(LASTS_S)

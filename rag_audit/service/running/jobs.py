@@ -39,6 +39,11 @@ class Jobs:
         with self._lock:
             return name in self._running or any(name == n for n, _ in self._ended)
 
+    def count(self, prefix: str) -> int:
+        """The number of running jobs whose names begin with a prefix."""
+        with self._lock:
+            return sum(name.startswith(prefix) for name in self._running)
+
     def ended(self) -> list[tuple[str, BaseException | None]]:
         """The jobs that ended since the last call, and how."""
         with self._lock:

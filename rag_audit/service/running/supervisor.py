@@ -6,6 +6,7 @@ lines.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ from rag_audit._internal.canonical import digest_hex, read_text
 from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SetupError
+from rag_audit.attest.reading import number_proved
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.attest.window import Window
 from rag_audit.log.note import MAX_NOTE_BYTES
@@ -28,6 +30,7 @@ from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.directory import Place, RunDirectory, without_commands
 from rag_audit.service.running.jobs import Jobs, Stopped
 from rag_audit.service.running.joining import Joining
+from rag_audit.service.running.observed import Observed
 from rag_audit.service.running.witnesses import NoteWatcher, Submissions
 from rag_audit.service.windows import Windows
 
@@ -63,6 +66,7 @@ class Supervisor:
         jobs: Jobs | None = None,
     ) -> None:
         self.served = Windows()
+        self.observed = Observed()
         self.directory = directory
         self.windows: dict[str, Window] = {}
         self._told = config.told
@@ -70,7 +74,8 @@ class Supervisor:
         self._clock, self._say, self._warn = clock, say, warn or say
         self._jobs = jobs or Jobs()
         self._notes = NoteWatcher(say)
-        self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
+        self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say, self.observed)
+        self.remotes = config.remotes
         self._joining = Joining(config, directory, self.served, self._asking, say, self._acts.once)
         self.intake = self._joining.intake(key, self._acts.origin, clock)
         self._beside: dict[str, ExitStack] = {}
@@ -80,6 +85,49 @@ class Supervisor:
         self._tried: set[Path] = set()
         self._last = directory.state.seen
         self._permanent: RagAuditError | None = None
+
+    # -- for health and metrics, also from other threads ---------------------------------------------------------
+
+    @property
+    def permanent(self) -> RagAuditError | None:
+        """The error because of which the run makes no further window."""
+        return self._permanent
+
+    @property
+    def abandoned(self) -> int:
+        """The number of abandoned windows in the run's folder."""
+        ended = [w for w in list(self.windows.values()) if _abandoned(w)]
+        return len({*self.directory.state.abandoned, *(w.header.window for w in ended)})
+
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        return self._clock()
+
+    def proofs_waiting(self) -> int:
+        """The number of records of ended windows whose proofs the run makes and has not made yet."""
+        if self._told.proving.records != "all":
+            return 0
+        ended = [w for w in list(self.windows.values()) if w.state.ended]
+        return sum(len(w.records) - number_proved(w.context.layout, w.records) for w in ended)
+
+    def challenges_waiting(self) -> int:
+        """The number of challenges whose proofs the run makes now, or could not make at its last attempt."""
+        failed = sum(f.action.startswith("challenge ") for f in self.directory.state.failures)
+        return failed + self._jobs.count("challenge ")
+
+    def cause(self) -> str | None:
+        """Why no window answers queries, without the names of files; None if the run knows no cause."""
+        if self._permanent is not None:
+            return f"the run makes no further window, because {self._permanent.message}"
+        if reasons := self.observed.reasons:
+            action, reason = next(reversed(reasons.items()))
+            return f"{action} failed: {reason}"
+        if waits := list(self._waits.items()):
+            name, (what, _) = waits[-1]
+            return f"{name} waits for {re.split('[:;]', what)[0]}"
+        return "the next window is being prepared" if self._jobs.count("prepare ") else None
+
+    # -- the loop --------------------------------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:
@@ -235,6 +283,7 @@ class Supervisor:
 
     def _shut(self, name: str) -> None:
         window = self.windows.pop(name)
+        self._waits.pop(name, None)
         self._quiet(name)
         if not self.served.take(window):
             self._say(f"an answer of {name} was cut off: its account repeats the request")
@@ -373,14 +422,14 @@ class Supervisor:
             self._warn(f"the clock went back by {(self._last - now) // 1000} s: entries keep their order, and"
                       " tasks with a date wait")  # fmt: skip
             self._later.clear()
-        self._last = now
+        self._last = self.observed.stepped_at = now
         self.directory.saw(now, every=SEEN_MS)
         return now
 
     def _ended_jobs(self, now: int) -> str | None:
         for name, failure in self._jobs.ended():
             if failure is None:
-                self.directory.succeeded(name)
+                self._succeeded(name)
                 return f"ended {name}"
             if isinstance(failure, Stopped):
                 continue
@@ -397,12 +446,22 @@ class Supervisor:
         except (RagAuditError, OSError) as exc:
             self._failed(what, exc, now)
             return None
-        self.directory.succeeded(what)
+        self._succeeded(what)
         return done
+
+    def _succeeded(self, what: str) -> None:
+        self.observed.succeeded(what, again=self._failing(what))
+        self.directory.succeeded(what)
+
+    def _failing(self, what: str) -> bool:
+        """Whether the last attempt of an act failed."""
+        return any(failure.action == what for failure in self.directory.state.failures)
 
     def _failed(self, what: str, exc: RagAuditError | OSError, now: int) -> None:
         """Postpone a failed act for its owner, and a failed job for the act that starts it. A permanent error of a
         preparation ends the making of windows; the run still completes the windows that it has opened."""
+        reason = exc.message if isinstance(exc, RagAuditError) else exc.strerror or "input or output failed"
+        self.observed.failed(what, reason, again=self._failing(what))
         kind, _, name = what.partition(" ")
         if kind == "prepare" and isinstance(exc, PERMANENT):
             self._permanent = exc

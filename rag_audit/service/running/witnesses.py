@@ -9,6 +9,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 
 from rag_audit._internal.canonical import jcs, read_json, read_text
 from rag_audit._internal.durable import replace_file, sync_directory
@@ -23,6 +24,7 @@ from rag_audit.models.records import Enrolment, WindowHeader, WitnessBeacon
 from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.jobs import Jobs
+from rag_audit.service.running.observed import Observed
 
 
 class NoteWatcher:
@@ -190,6 +192,7 @@ class Submissions:
     """A run's requests to its witnesses. Their answers are written to the folders that `Notes` reads.
 
     :param origin: the ledger's name
+    :param observed: counts the requests
     """
 
     def __init__(
@@ -200,7 +203,9 @@ class Submissions:
         jobs: Jobs,
         clock: Callable[[], int],
         say: Say,
+        observed: Observed,
     ) -> None:
+        self._observed = observed
         self._config, self._origin, self._key = config, origin, key
         self._jobs, self._clock, self._say = jobs, clock, say
         self._remotes = config.remotes
@@ -257,9 +262,11 @@ class Submissions:
         name = remote.key.name
 
         def ask() -> None:
+            began = monotonic()
             try:
                 act()
             except (RagAuditError, OSError) as exc:
+                self._observed.unanswered(name, self._clock())
                 _, wait = self._later.get(name, (0, 0))
                 wait = min(max(2 * wait, FIRST_MS), LAST_MS)
                 self._later[name] = (self._clock() + wait, wait)
@@ -271,6 +278,7 @@ class Submissions:
                         f"{window}: witness {name}: {exc}; the requests continue until the witness answers"
                     )
             else:
+                self._observed.answered(name, monotonic() - began)
                 self._later.pop(name, None)
                 if self._said.pop(name, None) is not None:
                     self._say(f"{window}: witness {name} answers again")
