@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from rag_audit.log.keys import VerifierKey
     from rag_audit.log.signing import SigningKey
 
-LOGGED_EVERY_S = 30.0
+LOGGED_EVERY_S = 10.0
+"""How often a command without a terminal shows its progress."""
+BAR = 20
+"""Characters of a bar on a terminal."""
 SILENT_S = 2.0
 """How long a command on a terminal may be silent."""
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
@@ -197,8 +200,18 @@ def say(text: str) -> None:
     click.echo(f"rag-audit: {printable(text)}", err=True)
 
 
+def bar(done: int, total: int) -> str:
+    """A bar for a terminal.
+
+    >>> bar(1, 4)
+    '[#####---------------]'
+    """
+    full = BAR if total <= 0 else BAR * min(done, total) // total
+    return f"[{'#' * full}{'-' * (BAR - full)}]"
+
+
 def progress(what: str) -> Callable[[int, int], None]:
-    """A function that shows progress on stderr: one line that changes on a terminal, else a line every half minute."""
+    """A function that shows progress on stderr: a bar that grows on a terminal, else a line every ten seconds."""
     started = shown = time.monotonic()
 
     def show(done: int, total: int) -> None:
@@ -206,7 +219,7 @@ def progress(what: str) -> Callable[[int, int], None]:
         now = time.monotonic()
         line = f"{printable(what)} {done}/{total}  {now - started:.0f} s"
         if sys.stderr.isatty():
-            click.echo(f"\r{line}", err=True, nl=done == total)
+            click.echo(f"\r{bar(done, total)} {line}", err=True, nl=done == total)
         elif now - shown >= LOGGED_EVERY_S:
             shown = now
             say(line)
@@ -226,7 +239,7 @@ def estimated(what: str) -> Callable[[int, int], None]:
         line = f"{printable(what)} {done}/{total}  {now - started:.0f} s, about {left:.0f} s left"
         if sys.stderr.isatty():
             if now - started >= SILENT_S:
-                click.echo(f"\r{line:70}", err=True, nl=done == total)
+                click.echo(f"\r{bar(done, total)} {line:70}", err=True, nl=done == total)
         elif now - shown >= LOGGED_EVERY_S:
             shown = now
             say(line)
@@ -237,7 +250,7 @@ def estimated(what: str) -> Callable[[int, int], None]:
 @contextmanager
 def patiently(what: str) -> Iterator[Callable[[], None]]:
     """Say on stderr that the block is at work, with the time that it took so far: on a terminal after two seconds and
-    then each second, else every half minute. The value is a function that ends it, once something else is shown.
+    then each second, else every ten seconds. The value is a function that ends it, once something else is shown.
     """
     done, started, terminal = threading.Event(), time.monotonic(), sys.stderr.isatty()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import emit, json_option, progress, say
+from rag_audit.cli.common import emit, json_option, patiently, progress, say
 from rag_audit.cli.options import default_option, flag_option, gathered, path_option, skip_option
 from rag_audit.retrieval.chunks import LONGEST_CHUNK, MAX_CHUNK, SHORTEST_CHUNK, Cutting
 from rag_audit.retrieval.inventory import Inventory
@@ -49,15 +49,16 @@ class Reading:
     def load(self, folder: Path, inventory: Inventory) -> dict[str, list[DocumentPart]]:
         """The documents of each tenant (`load_directory`). The method records and prints the documents that were
         read and the parts that were omitted."""
-        documents = load_directory(
-            folder,
-            text_alone=self.text_alone,
-            document_column=self.document_column,
-            cutting=self.cutting,
-            skip_unreadable=self.skip_unreadable,
-            one_tenant=self.one_tenant,
-            inventory=inventory,
-        )
+        with patiently("reading documents"):
+            documents = load_directory(
+                folder,
+                text_alone=self.text_alone,
+                document_column=self.document_column,
+                cutting=self.cutting,
+                skip_unreadable=self.skip_unreadable,
+                one_tenant=self.one_tenant,
+                inventory=inventory,
+            )
         for line in inventory.lines():
             say(line)
         return documents

@@ -38,15 +38,17 @@ def status(directory: Path, as_json: bool) -> None:
         rows = [] if state is None else [standing_of(p, state, now_ms()) for p in in_order(directory, state)]
         status, head = _run_status(directory, running=running, begun=state is not None, windows=bool(rows))
         failures = [] if state is None else state.failures
+        progress = [] if state is None or not running else state.progress
         free = free_bytes(directory)
         value = {
             "status": status,
             "running": running,
             "windows": rows,
             "failures": [failure.dump() for failure in failures],
+            "progress": [{**each.dump(), "seconds_left": each.seconds_left} for each in progress],
             "free_bytes": free,
         }
-        emit(value, as_json, [head, *(_row(row) for row in rows), *map(_failure, failures),
+        emit(value, as_json, [head, *(_row(row) for row in rows), *map(str, progress), *map(_failure, failures),
                               f"free disk space: {free / 1e9:.1f} GB"])  # fmt: skip
         return
     if unfinished(directory) and Layout(directory).prepared.exists():

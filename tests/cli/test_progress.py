@@ -1,4 +1,4 @@
-"""What long work says of itself: a line that is rewritten on a terminal, a line every half minute in a log."""
+"""What long work says of itself: a bar that grows on a terminal, a line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.clock import set_clock
 
 
 def test_progress_in_a_log(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    times = iter((1_000.0, 1_000.0, 1_029.0, 1_031.0, 1_060.0, 1_062.0))
+    times = iter((1_000.0, 1_000.0, 1_009.0, 1_011.0, 1_020.0, 1_022.0))
     set_clock(monkeypatch, common, monotonic=lambda: next(times))
     show = common.progress("proofs")
     for done in range(5):
         show(done, 1_400)
     assert capsys.readouterr().err.splitlines() == [
-        "rag-audit: proofs 2/1400  31 s",
-        "rag-audit: proofs 4/1400  62 s",
+        "rag-audit: proofs 2/1400  11 s",
+        "rag-audit: proofs 4/1400  22 s",
     ]
 
 
@@ -29,7 +29,9 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     show = common.progress("proofs")
     show(1, 2)
     show(2, 2)
-    assert capsys.readouterr().err == "\rproofs 1/2  0 s\rproofs 2/2  0 s\n"
+    assert capsys.readouterr().err == (
+        f"\r[{'#' * 10}{'-' * 10}] proofs 1/2  0 s\r[{'#' * 20}] proofs 2/2  0 s\n"
+    )
 
 
 def test_work_of_unknown_length_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:

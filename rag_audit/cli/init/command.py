@@ -13,7 +13,7 @@ import click
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError, SetupError, StoreError
 from rag_audit._internal.lock import lock_file
-from rag_audit.cli.common import PATH, emit, json_option, say, verifier_key
+from rag_audit.cli.common import PATH, emit, json_option, patiently, say, verifier_key
 from rag_audit.cli.count import Count, seconds_to_embed
 from rag_audit.cli.init.answers import (
     FILE,
@@ -354,8 +354,9 @@ def _count(given: Given, tenant: str | None, embedder_name: str) -> tuple[list[C
     """
     assert given.docs is not None
     inventory = Inventory()
-    read = load_directory(given.docs, text_alone=False, skip_unreadable=given.skip_unreadable, one_tenant=tenant,
-                          inventory=inventory)  # fmt: skip
+    with patiently("reading documents"):
+        read = load_directory(given.docs, text_alone=False, skip_unreadable=given.skip_unreadable,
+                              one_tenant=tenant, inventory=inventory)  # fmt: skip
     _refuse_empty_tenants(given.docs, tenant, read, inventory, skip=given.skip_unreadable)
     embedder = get_embedder(embedder_name, folder=given.model)
     counts = [Count.of(inventory, name, parts, embedder) for name, parts in sorted(read.items())]

@@ -46,6 +46,34 @@ class Failure(Model):
     next_at: Millis
 
 
+class Progress(Model):
+    """How far a job of a run is.
+
+    :param action: the act, such as `prepare w-2`
+    :param step: the step of the act, such as the documents of a tenant
+    :param began: the time at which the step was first seen, and `at` of this look, in milliseconds since the epoch
+    """
+
+    action: str
+    step: str
+    done: Count
+    total: Count
+    began: Millis
+    at: Millis
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The remaining seconds at the rate so far; None if nothing is done yet."""
+        if not self.done or self.at <= self.began:
+            return None
+        return (self.at - self.began) / 1000 * (self.total - self.done) / self.done
+
+    def __str__(self) -> str:
+        left = self.seconds_left
+        about = "" if left is None else f", about {left:.0f} s left"
+        return f"{self.action}: {self.step} {self.done}/{self.total}{about}"
+
+
 class RunState(Model):
     """run.json: the facts that the windows' folders do not contain. Without it, the run reads published windows back
     once more.
@@ -56,6 +84,7 @@ class RunState(Model):
     :param answered: digests of the challenges that are answered
     :param seen: approximately the last time that the run has observed
     :param failures: the acts that failed at their last attempt
+    :param progress: the jobs that take longer than a look
     """
 
     v: One = 1
@@ -65,6 +94,7 @@ class RunState(Model):
     answered: Annotated[list[Hex32], Field(default_factory=list)]
     seen: Millis = 0
     failures: Annotated[list[Failure], Field(default_factory=list)]
+    progress: Annotated[list[Progress], Field(default_factory=list)]
 
 
 @dataclass(frozen=True)
@@ -140,8 +170,9 @@ class RunDirectory:
         self._lock = lock
         try:
             self.state = load_state(folder) or RunState(
-                prefix=prefix, published=[], abandoned=[], answered=[], failures=[]
+                prefix=prefix, published=[], abandoned=[], answered=[], failures=[], progress=[]
             )
+            self.state = self.state.model_copy(update={"progress": []})  # of a process that ended
             if self.state.prefix != prefix:
                 raise SetupError("the folder's windows have another prefix", field="schedule.prefix",
                                  expected=self.state.prefix, actual=prefix)  # fmt: skip
@@ -227,6 +258,11 @@ class RunDirectory:
         """Note that an act succeeded."""
         if (others := self._without(action)) != self.state.failures:
             self._update(failures=others)
+
+    def progressed(self, progress: list[Progress]) -> None:
+        """Note how far the jobs are."""
+        if progress != self.state.progress:
+            self._update(progress=progress)
 
     def _without(self, action: str) -> list[Failure]:
         return [failure for failure in self.state.failures if failure.action != action]

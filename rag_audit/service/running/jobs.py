@@ -22,6 +22,8 @@ class Jobs:
         self._lock = threading.Lock()
         self._running: dict[str, threading.Thread] = {}
         self._ended: list[tuple[str, BaseException | None]] = []
+        self._progress: dict[str, tuple[str, int, int]] = {}
+        self._names: dict[int, str] = {}
         self.stopping = threading.Event()
 
     def start(self, name: str, work: Callable[[], None]) -> None:
@@ -50,11 +52,22 @@ class Jobs:
             result, self._ended = self._ended, []
         return result
 
-    def check(self, *_: object) -> None:
-        """A progress function that tells a job to end.
+    def progress(self) -> dict[str, tuple[str, int, int]]:
+        """The progress of the running jobs by name: the step, and how much of how much is done."""
+        with self._lock:
+            return dict(self._progress)
 
+    def check(self, *told: object) -> None:
+        """A progress function, which notes a job's progress and tells the job to end.
+
+        :param told: the name of the step, if the job has several, and how much of how much is done
         :raises Stopped: the job should end
         """
+        with self._lock:
+            if told and (name := self._names.get(threading.get_ident())) is not None:
+                *steps, done, total = told
+                if isinstance(done, int) and isinstance(total, int):
+                    self._progress[name] = (str(steps[0]) if steps else "proofs", done, total)
         if self.stopping.is_set():
             raise Stopped
 
@@ -73,10 +86,14 @@ class Jobs:
 
     def _run(self, name: str, work: Callable[[], None]) -> None:
         failure: BaseException | None = None
+        with self._lock:
+            self._names[threading.get_ident()] = name
         try:
             work()
         except BaseException as exc:  # looked at where the job was started
             failure = exc
         with self._lock:
             self._running.pop(name, None)
+            self._progress.pop(name, None)
+            self._names.pop(threading.get_ident(), None)
             self._ended.append((name, failure))

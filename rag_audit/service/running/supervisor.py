@@ -27,7 +27,7 @@ from rag_audit.retrieval.texts import NoFolderError
 from rag_audit.service.process import Say, precomputing
 from rag_audit.service.running.acts import Acts, previous_of, previous_on_disk
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.directory import Place, RunDirectory, without_commands
+from rag_audit.service.running.directory import Place, Progress, RunDirectory, without_commands
 from rag_audit.service.running.jobs import Jobs, Stopped
 from rag_audit.service.running.joining import Joining
 from rag_audit.service.running.observed import Observed
@@ -40,6 +40,8 @@ PERMANENT = (CapacityError, NoFolderError, PolicyError, SetupError)
 """Errors of a preparation that a second attempt with the same configuration repeats."""
 SEEN_MS = 60_000
 """How often the time is written down, and by how much a clock may go back without a word."""
+PROGRESS_MS = 10_000
+"""Interval between reports of the progress of a job."""
 REMIND_MS = 600_000
 """Interval between repeated reports of the same waiting condition."""
 ROOM_BYTES = 1 << 20
@@ -85,6 +87,8 @@ class Supervisor:
         self._tried: set[Path] = set()
         self._last = directory.state.seen
         self._permanent: RagAuditError | None = None
+        self._progress: dict[tuple[str, str], int] = {}
+        self._progress_at = 0
 
     # -- for health and metrics, also from other threads ---------------------------------------------------------
 
@@ -141,6 +145,7 @@ class Supervisor:
         :raises RagAuditError: the next window cannot be prepared with this configuration, and all others are done
         """
         now = self._look_at_the_clock()
+        self._look_at_the_jobs(now)
         if (done := self._ended_jobs(now)) is not None:
             return done
         for place in self._unfinished():
@@ -425,6 +430,25 @@ class Supervisor:
         self._last = self.observed.stepped_at = now
         self.directory.saw(now, every=SEEN_MS)
         return now
+
+    def _look_at_the_jobs(self, now: int) -> None:
+        """Report the progress of each job that takes longer than `PROGRESS_MS`, and note it for `provider status`."""
+        running = {
+            (action, step): (done, total) for action, (step, done, total) in self._jobs.progress().items()
+        }
+        self._progress = {key: self._progress.get(key, now) for key in running}
+        if not running:
+            self.directory.progressed([])
+            return
+        if 0 <= now - self._progress_at < PROGRESS_MS:
+            return
+        self._progress_at = now
+        progress = [Progress(action=action, step=step, done=done, total=total, began=self._progress[action, step],
+                             at=now) for (action, step), (done, total) in running.items()]  # fmt: skip
+        self.directory.progressed(progress)
+        for each in progress:
+            if each.at > each.began:
+                self._say(str(each))
 
     def _ended_jobs(self, now: int) -> str | None:
         for name, failure in self._jobs.ended():
