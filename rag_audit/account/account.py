@@ -511,6 +511,14 @@ class Account:
         last = StoredReceipt.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
         return last.i if (last.header, last.i) == (digest, len(names)) else len(self._receipts(digest))
 
+    def all_receipts(self) -> list[StoredReceipt]:
+        """The account's receipts of all windows.
+
+        :raises RagAuditError: a file is no receipt, or cannot be read
+        """
+        paths = sorted((self.directory / "receipts").glob("*-*.json"))
+        return [StoredReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
+
     def _receipts(self, digest: str) -> list[StoredReceipt]:
         paths = (self.directory / "receipts").glob(f"{digest[:16]}-*.json")
         kept = [StoredReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]

@@ -72,6 +72,11 @@ class WindowReader:
         if self._entries[:1] != [self._stored.header]:
             raise StoreError("the ledger does not start with the header of this window", field=str(directory))
 
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """The entries of the ledger."""
+        return self._entries
+
     @cached_property
     def records(self) -> list[QueryRecord]:
         """The query records, in ledger order."""

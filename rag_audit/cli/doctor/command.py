@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -13,6 +14,7 @@ from rag_audit._internal.errors import SchemaError, SetupError, brief
 from rag_audit.cli.common import emit, json_option
 from rag_audit.cli.doctor import findings
 from rag_audit.cli.doctor.findings import Finding
+from rag_audit.cli.options import path_option
 
 CHECKS: dict[str, Callable[[], Finding]] = {
     "python": findings.python,
@@ -58,6 +60,21 @@ service over HTTP; `provider-commands` opens and serves windows on one machine. 
 also needs Node."""
 
 
+def _check_backup(ctx: click.Context, folder: Path, as_json: bool) -> None:
+    """Print the parts of a backup, and end with exit code 2 if one is damaged."""
+    from rag_audit.cli.doctor.backup import parts
+
+    found = parts(folder)
+    width = max(len(part.name) for part in found)
+    emit(
+        {"folder": str(folder), "parts": [asdict(part) for part in found]},
+        as_json,
+        [f"{part.name:{width}}  {part.state:14}  {part.told}" for part in found],
+    )
+    if any(part.state == "damaged" for part in found):
+        ctx.exit(int(SetupError.exit_code))
+
+
 @dataclass(frozen=True)
 class Examination:
     """The findings for all parts that any role needs."""
@@ -88,14 +105,23 @@ def examine(roles: Iterable[str] = tuple(ROLES)) -> Examination:
 @click.command()
 @click.option("--role", "roles", multiple=True, type=click.Choice(list(ROLES)),
               help="check the parts of this role; may be repeated; all roles by default")  # fmt: skip
+@path_option("--backup", help="check the backup of a provider's, an account's or a witness's folder instead")
 @json_option
 @click.pass_context
-def doctor(ctx: click.Context, roles: tuple[str, ...], as_json: bool) -> None:
+def doctor(ctx: click.Context, roles: tuple[str, ...], backup: Path | None, as_json: bool) -> None:
     """Show the complete and the missing parts of this installation for each role, with the commands that add them.
 
+    With --backup, the command shows which parts of a folder are complete, and which must not be restored
+    (docs/deploy/operations.md).
+
     Exit code 0: the named roles are complete, or the role of a verifier if no role is named. Exit code 2: a part is
-    missing. The command installs no package and sends no data.
+    missing or damaged. The command installs no package and sends no data.
     """
+    if backup is not None:
+        if roles:
+            raise click.UsageError("--backup checks a folder, and --role an installation: give one of them")
+        _check_backup(ctx, backup, as_json)
+        return
     result = examine(roles or tuple(ROLES))
     lacking = {role: result.lacking(role) for role in result.roles}
     value = {
