@@ -6,6 +6,7 @@ This module is the public name of `rag_audit._internal.errors`, whose docstrings
 from rag_audit._internal.errors import (
     MAX_SHOWN,
     AlteredTile,
+    BundleError,
     CeremonyError,
     EncodingError,
     EndpointError,
@@ -38,6 +39,7 @@ from rag_audit._internal.errors import (
 __all__ = [
     "MAX_SHOWN",
     "AlteredTile",
+    "BundleError",
     "CeremonyError",
     "EncodingError",
     "EndpointError",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.models.attacks import AttackRun
+from rag_audit.models.bundle import Manifest
 from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentRequest
 from rag_audit.models.models import Model
 from rag_audit.models.policy import Policy
@@ -44,6 +45,7 @@ MODELS: dict[str, type[Model]] = {
     "answer": Answer,
     "attacks": AttackRun,
     "beacon": BeaconEntry,
+    "bundle": Manifest,
     "beacon-witness": BeaconWitness,
     "trailer": WindowTrailer,
     "countersigned-receipt": CountersignedReceipt,

@@ -238,6 +238,10 @@ class ForeignTile(RagAuditError):
     """A tile is of another window."""
 
 
+class BundleError(RagAuditError):
+    """An archive is no bundle of this program, or contradicts its manifest or its report."""
+
+
 class PolicyError(RagAuditError):
     """A policy is not well-formed (docs/protocol.md, "Policy")."""
 

@@ -104,6 +104,10 @@ COMMANDS = {
         "rag_audit.cli.witness.witness",
         "Act as a witness: cosign a provider's checkpoints and draw its beacon.",
     ),
+    "verifier bundle": (
+        "rag_audit.cli.bundle.bundle",
+        "Verify WINDOW, and pack the files of the verification and its report into one archive.",
+    ),
     "verifier challenge": (
         "rag_audit.cli.verify.challenge",
         "Draw the records to prove from the final checkpoint of WINDOW, and sign the draw.",

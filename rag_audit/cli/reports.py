@@ -242,12 +242,16 @@ class Output:
             )
         key_file = [] if self.sign is None else [self.sign]
         read = [*inputs, *key_file]
-        _distinct([path for _, path in files], read)
+        distinct([path for _, path in files], read)
         key = None if self.sign is None else signing_key(self.sign)
         return Plan(printed[0] if printed else "text", files, key, given, read)
 
 
-def _distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+def distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """Check that no output replaces an input or another output.
+
+    :raises click.UsageError: an output is a folder, an input, a file in an input folder, or another output
+    """
     taken = {os.path.realpath(path) for path in inputs}
     for path in inputs:
         if path.is_dir():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +14,7 @@ import click
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.durable import replace_file
+from rag_audit._internal.regular import open_regular
 from rag_audit.cli.common import (
     PATH,
     after,
@@ -159,6 +161,11 @@ class Proofs:
         help="verify every proof of a large window, also the proofs that an earlier run verified",
     ),
 )
+@click.option(
+    "--signer",
+    help="of a bundle: the public key, as text or file, that must have signed the packed report; get it from the"
+    " verifier who signed, and not with the bundle",
+)
 @flag_option("--example", help="verify the example window of this package, without WINDOW and --trust")
 @click.option(
     "--offline",
@@ -200,10 +207,15 @@ def verify(
     model: Path | None,
     attacks: Path | None,
     proofs: Proofs,
+    signer: str | None,
     example: bool,
     output: Output,
 ) -> None:
     """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason.
+
+    WINDOW may also be a bundle (`rag-audit verifier bundle`). The command then repeats the sender's verification with
+    the packed files and options, and compares the result with the packed report. With --trust, the reader's own trust
+    file and options decide in place of the sender's.
 
     The command prints the verdict before it writes reports. If it cannot write a report, it prints a warning on
     standard error, and the exit code is still the verdict's code. A run without a verdict also writes its reports.
@@ -224,33 +236,45 @@ def verify(
             EXAMPLE / "window.json",
             _Files(EXAMPLE / "trust.toml", (EXAMPLE / "receipts",), (), ()),
         )
+    bundle = window if window is not None and is_bundle(window) else None
+    if bundle is not None:
+        _check_bundle(files, options, (model, attacks))
+    elif signer is not None:
+        raise click.UsageError("--signer checks the report of a bundle, and WINDOW is no bundle")
     trust = files.trust
-    if window is None or trust is None:
+    if window is None or (trust is None and bundle is None):
         absent, hint = ("window", "'WINDOW'") if window is None else ("trust", "'--trust'")
         option = next(p for p in ctx.command.params if p.name == absent)
         raise click.MissingParameter(ctx=ctx, param=option, param_hint=hint)
     given = [window, *(path for _, path in files.options()), *([] if attacks is None else [attacks])]
-    plan = output.planned(given, {"window": window, "trust": trust})
+    plan = output.planned(given, {"window": window} | ({} if trust is None else {"trust": trust}))
     command = command_line(ctx, window, files.options())
     inputs = Inputs()
     plan.begin(command)
+    remarks: Sequence[str] = ()
     try:
         with (
             patiently("verifying") as quiet,
             proofs.checking(after(quiet, estimated("verifying proofs"))) as checking,
         ):
-            verdict = verify_window(
-                window,
-                trust=trust,
-                receipts=files.receipts,
-                previous=files.previous,
-                challenges=files.challenges,
-                options=options,
-                model=model,
-                attacks=attacks,
-                inputs=inputs,
-                checking=checking,
-            )
+            if trust is None or bundle is not None:
+                from rag_audit.cli.bundle import Reader, verify_packed
+
+                verdict = verify_packed(window, Reader(trust, options, signer), inputs, checking)
+                remarks = verdict.notes[:2]
+            else:
+                verdict = verify_window(
+                    window,
+                    trust=trust,
+                    receipts=files.receipts,
+                    previous=files.previous,
+                    challenges=files.challenges,
+                    options=options,
+                    model=model,
+                    attacks=attacks,
+                    inputs=inputs,
+                    checking=checking,
+                )
     except BrokenPipeError:
         raise
     except Exception as exc:
@@ -263,12 +287,45 @@ def verify(
     if example and verdict.passed and output.prints_default:
         plan = replace(plan, printed="brief")
     plan.write(verdict, checks=output.checks, command=command)
+    for remark in remarks:
+        say(remark)
     if output.as_json and verdict.measured is not None:
         for above in verdict.measured.above_certified:
             say(
                 f"WARNING: a lower bound is above the certified epsilon, so one of the two figures is wrong: {above}"
             )
     ctx.exit(int(verdict.exit_code))
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether a path names a ZIP archive instead of a window file, by its ending or its first bytes."""
+    if os.path.isdir(path):
+        return False
+    if path.suffix.lower() == ".zip":
+        return True
+    try:
+        with open_regular(path) as handle:
+            return handle.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def _check_bundle(files: _Files, options: VerifierOptions, others: Sequence[Path | None]) -> None:
+    """Refuse options that contradict a bundle.
+
+    :param others: the values of --model and --attacks
+    :raises click.UsageError: an option names a file besides a bundle, or changes the sender's requirements
+    """
+    if files.receipts or files.previous or files.challenges or any(path is not None for path in others):
+        raise click.UsageError(
+            "a bundle has its own receipts, windows and challenges: omit --receipts, --previous, --challenge, --model"
+            " and --attacks, or unpack the archive and verify the files in it"
+        )
+    if files.trust is None and (options.max_epsilon is not None or options.allow_unsafe_setup):
+        raise click.UsageError(
+            "--max-epsilon and --allow-unsafe-setup change the reader's requirements, and a bundle has the sender's:"
+            " give --trust too"
+        )
 
 
 @click.command()

@@ -101,6 +101,7 @@ COMMANDS: dict[str, list[str]] = {
     "verify": ["verify", "@", "--trust", "none"],
     "verify --trust": ["verify", "none", "--trust", "@"],
     "verify --receipts": ["verify", "none", "--trust", "none", "--receipts", "@"],
+    "verifier bundle": ["verifier", "bundle", "@", "--trust", "none", "--output", "out"],
     "challenge --key": ["verifier", "challenge", "none", "--key", "@", "--trust", "none", "--out", "out"],
     "trust new --account": ["verifier", "trust", "new", "out", "--account", "@"],
     "account add": ["account", "add", "out", "@"],

@@ -1,0 +1,161 @@
+"""`rag-audit verifier bundle`, and the part of `rag-audit verify` that reads a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_audit._internal.errors import RagAuditError
+from rag_audit.cli.common import (
+    PATH,
+    after,
+    emit,
+    estimated,
+    json_option,
+    patiently,
+    signing_key,
+    verifier_key,
+)
+from rag_audit.cli.options import PROCESSES, default_option, flag_option, gathered, path_option
+from rag_audit.cli.reports import distinct
+from rag_audit.cli.verify import Proofs
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.checking import Checking
+from rag_audit.report.archive import digest_of, opened
+from rag_audit.verify.inputs import Inputs, VerifierOptions
+
+if TYPE_CHECKING:
+    from rag_audit.report.verification import ReportedVerdict
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The verifier's files besides the window."""
+
+    trust: Path
+    receipts: tuple[Path, ...]
+    previous: tuple[Path, ...]
+    challenges: tuple[Path, ...]
+
+
+def _options(max_epsilon: str | None, allow_unsafe_setup: bool) -> VerifierOptions:
+    return VerifierOptions(max_epsilon=max_epsilon, allow_unsafe_setup=allow_unsafe_setup)
+
+
+@click.command("bundle")
+@click.argument("window", type=PATH)
+@gathered(
+    "inputs",
+    _Inputs,
+    path_option("--trust", required=True, help="this verifier's trust file"),
+    path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
+    path_option("--previous", multiple=True, help="an earlier window; repeat for each"),
+    path_option(
+        "--challenge", "challenges", multiple=True, help="a challenge that this verifier drew itself"
+    ),
+)
+@gathered(
+    "options",
+    _options,
+    click.option("--max-epsilon", help="a lower limit than the limit in trust.toml"),
+    flag_option("--allow-unsafe-setup", help="accept keys that one party made; the verdict names them"),
+)
+@default_option("--jobs", type=PROCESSES, default=1, help="processes that verify proofs")
+@path_option("--sign", help="the verifier's key (`rag-audit verifier keygen`), which signs the report")
+@path_option("--output", required=True, help="the archive to write, bundle.zip for example")
+@json_option
+@click.pass_context
+def bundle(
+    ctx: click.Context,
+    window: Path,
+    inputs: _Inputs,
+    options: VerifierOptions,
+    jobs: int,
+    sign: Path | None,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Verify WINDOW, and pack the files of the verification and its report into one archive.
+
+    `rag-audit verify` repeats the verification from the archive alone. The command writes the archive for every
+    verdict, and the exit code is the verdict's code. The archive contains every receipt, and the receipts may contain
+    questions and texts.
+    """
+    from rag_audit.report.bundled import Files, make_bundle
+
+    own = [] if sign is None else [sign]
+    distinct([output], [window, inputs.trust, *inputs.receipts, *inputs.previous, *inputs.challenges, *own])
+    key = None if sign is None else signing_key(sign)
+    files = Files(window, inputs.trust, inputs.receipts, inputs.previous, inputs.challenges)
+    with (
+        patiently("verifying") as quiet,
+        Proofs(jobs, None, no_cache=False).checking(after(quiet, estimated("verifying proofs"))) as checking,
+    ):
+        report = make_bundle(files, output, options=options, key=key, checking=checking)
+    digest = digest_of(output)
+    emit(
+        {"bundle": str(output), "sha256": digest, "verdict": report.line},
+        as_json,
+        [
+            report.line,
+            f"bundle: {output}  {digest}",
+            f"next: rag-audit verify {output} repeats the verification",
+        ],
+    )
+    ctx.exit(report.exit_code)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What the reader of a bundle gives.
+
+    :param trust: the reader's own trust file, or None for the sender's
+    :param options: the engine, and with `trust` the reader's requirements
+    :param signer: the public key that must have signed the packed report, as text or file
+    """
+
+    trust: Path | None
+    options: VerifierOptions
+    signer: str | None
+
+
+def verify_packed(
+    path: Path, reader: Reader, inputs: Inputs, checking: Callable[[WindowFile], Checking]
+) -> ReportedVerdict:
+    """The verdict on the files of a bundle, compared with the packed report.
+
+    :param inputs: receives the names and digests of the files as they are read
+    :param checking: makes the object that verifies the window's proofs
+    :raises RagAuditError: the bundle, a file in it or its report cannot be used; the error names no file outside
+    """
+    from rag_audit.report.bundled import Comparison, compared
+    from rag_audit.report.verification import verify_window
+
+    signer = None if reader.signer is None else verifier_key(reader.signer, field="--signer")
+    with opened(path) as packed:
+        options = reader.options
+        if reader.trust is None:
+            own = packed.manifest.options
+            options = replace(options, max_epsilon=own.max_epsilon, allow_unsafe_setup=own.allow_unsafe_setup)
+        try:
+            verdict = verify_window(
+                packed.window,
+                trust=packed.trust if reader.trust is None else reader.trust,
+                receipts=packed.receipts,
+                previous=packed.previous,
+                challenges=packed.challenges,
+                options=options,
+                inputs=inputs,
+                checking=checking,
+            )
+            return compared(verdict, packed, Comparison(reader.trust is not None, signer))
+        except RagAuditError as exc:
+            for name in ("message", "field", "expected", "actual", "hint"):
+                text = getattr(exc, name)
+                if isinstance(text, str):
+                    setattr(exc, name, text.replace(f"{packed.folder}/", ""))
+            raise

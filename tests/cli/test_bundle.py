@@ -1,0 +1,524 @@
+"""`rag-audit verifier bundle`, and `rag-audit verify` on a bundle: the same verdict offline, and no hostile archive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import stat
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit._internal.canonical import jcs
+from rag_audit.cli import main
+from rag_audit.cli.verify import EXAMPLE
+from rag_audit.log.signing import SigningKey
+from rag_audit.models import bundle as model
+from rag_audit.report import archive
+from rag_audit.report.model import Report
+from rag_audit.report.signature import signed
+from tests.named import error_name
+
+NAMES = [
+    "manifest.json",
+    "receipts/0/alice-1.json",
+    "receipts/0/alice-2.json",
+    "receipts/0/bob-1.json",
+    "report.json",
+    "trust/trust.toml",
+    "window/window.json",
+]
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def pack(folder: Path, out: Path, *words: object) -> Result:
+    given = ["--trust", folder / "trust.toml", "--receipts", folder / "receipts", "--output", out]
+    return run("verifier", "bundle", folder / "window.json", *given, *words)
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("key") / "key"
+    made = SigningKey.generate("verifier.example.org")
+    made.save(path)
+    path.with_name("key.pub").write_text(f"{made.verifier}\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory, key: Path) -> Path:
+    out = tmp_path_factory.mktemp("bundle") / "bundle.zip"
+    done = pack(EXAMPLE, out, "--sign", key)
+    assert done.exit_code == 0 and done.stdout.startswith("PASS eps_audit="), done.output
+    return out
+
+
+@pytest.fixture(autouse=True)
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No run leaves a folder, and no run writes outside of its own folder."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    yield
+    assert list(place.iterdir()) == []
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def zipped(
+    files: dict[str, bytes] | list[tuple[Any, bytes]], out: Path, method: int = zipfile.ZIP_STORED
+) -> Path:
+    pairs = list(files.items()) if isinstance(files, dict) else files
+    with zipfile.ZipFile(out, "w", method) as file:
+        for name, data in pairs:
+            file.writestr(name, data)
+    return out
+
+
+def restated(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The files with a manifest that states their sizes and digests, as a cheating sender would write it."""
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"] = [
+        {"path": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        for name, data in sorted(files.items())
+        if name != "manifest.json"
+    ]
+    return {"manifest.json": jcs(manifest), **{n: d for n, d in files.items() if n != "manifest.json"}}
+
+
+def test_a_bundle_repeats_the_verification(packed: Path, key: Path, tmp_path: Path) -> None:
+    copy = shutil.copy(packed, tmp_path / "received.zip")
+    done = run("verify", copy, "--signer", key.with_name("key.pub"), "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["line"] == json.loads(contents(packed)["report.json"])["line"]
+    whose, compared = report["notes"][:2] if "sender" in report["notes"][0] else report["notes"][1:3]
+    digest = hashlib.sha256((EXAMPLE / "trust.toml").read_bytes()).hexdigest()
+    assert whose.startswith(f"this verdict used the sender's trust file from the bundle ({digest})")
+    assert compared.startswith(
+        "this verdict equals the verdict of the packed report; the key verifier.example.org+"
+    )
+    assert "of --signer signed" in compared
+    assert whose in done.stderr and compared in done.stderr
+    assert report["filing"]["command"] == ["rag-audit", "verify", "received.zip"]
+
+
+def test_an_archive_has_fixed_bytes(packed: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(packed) as file:
+        assert file.namelist() == NAMES
+        assert {i.date_time for i in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {i.compress_type for i in file.infolist()} == {zipfile.ZIP_STORED}
+        assert {(i.create_system, i.external_attr >> 16) for i in file.infolist()} == {
+            (3, stat.S_IFREG | 0o644)
+        }
+    with archive.opened(packed) as files:
+        archive.write_archive(files.folder, files.manifest, tmp_path / "again.zip")
+        assert stat.S_IMODE(files.folder.stat().st_mode) == 0o700
+    assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
+def test_the_same_files_at_the_same_time_give_the_same_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_audit.report.build.now_ms", lambda: 1_800_100_000_000)
+    digests = set()
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        assert pack(EXAMPLE, folder / "bundle.zip").exit_code == 0
+        digests.add(hashlib.sha256((folder / "bundle.zip").read_bytes()).hexdigest())
+    assert len(digests) == 1
+
+
+def test_a_deflated_archive_is_read_too(packed: Path, tmp_path: Path) -> None:
+    out = zipped(contents(packed), tmp_path / "deflated.zip", zipfile.ZIP_DEFLATED)
+    assert out.stat().st_size < packed.stat().st_size
+    assert run("verify", out, "--brief").exit_code == 0
+
+
+def test_a_bundle_is_recognised_by_its_first_bytes(packed: Path, tmp_path: Path) -> None:
+    assert run("verify", shutil.copy(packed, tmp_path / "evidence"), "--brief").exit_code == 0
+
+
+def test_the_readers_own_trust_file_decides(packed: Path, tmp_path: Path) -> None:
+    text = (EXAMPLE / "trust.toml").read_text()
+    own = tmp_path / "own.toml"
+    own.write_text(text.replace('max_epsilon = "', 'max_epsilon = "0.', 1))
+    assert own.read_text() != text
+    done = run("verify", packed, "--trust", own, "--json")
+    assert done.exit_code == 3
+    assert "used the reader's own trust file" in done.stderr
+    assert "differs from the line of the packed report: PASS eps_audit=" in done.stderr
+    done = run("verify", packed, "--trust", EXAMPLE / "trust.toml", "--max-epsilon", "1", "--brief")
+    assert done.exit_code == 3 and done.stdout.startswith("UNMET")
+
+
+def test_the_options_that_decide_are_packed(tmp_path: Path) -> None:
+    out = tmp_path / "bundle.zip"
+    done = pack(EXAMPLE, out, "--max-epsilon", "1", "--allow-unsafe-setup")
+    assert done.exit_code == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
+    options = json.loads(contents(out)["manifest.json"])["options"]
+    assert options == {"max_epsilon": "1", "allow_unsafe_setup": True}
+    done = run("verify", out, "--brief")
+    assert done.exit_code == 3 and "equals the verdict of the packed report" in done.stderr
+
+
+def test_a_window_with_siblings_previous_windows_and_a_challenge(tmp_path: Path) -> None:
+    """Siblings travel with the window that names them, and files keep their own names."""
+    folder = tmp_path / "window"
+    shutil.copytree(EXAMPLE, folder)
+    value = json.loads((folder / "window.json").read_text())
+    data = jcs(value["roster"])
+    value["roster"] = {"sibling": f"{hashlib.sha256(data).hexdigest()}.json"}
+    (folder / value["roster"]["sibling"]).write_bytes(data)
+    (folder / "window.json").write_bytes(jcs(value))
+    out = tmp_path / "bundle.zip"
+    done = pack(folder, out, "--previous", folder)
+    assert done.exit_code == 1, (
+        done.output
+    )  # the example is the first window, so the chain has no previous window
+    names = set(contents(out))
+    assert {f"window/{value['roster']['sibling']}", f"previous/0/{value['roster']['sibling']}"} <= names
+    again = run("verify", out, "--json")
+    assert again.exit_code == 1 and "equals the verdict" in again.stderr
+    assert json.loads(again.stdout)["line"] == done.stdout.splitlines()[0]
+
+
+def test_an_interrupted_write_leaves_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(_: object) -> None:
+        (file,) = tmp_path.glob("temporary/*/trust/trust.toml")
+        file.write_text("x")
+
+    monkeypatch.setattr(archive, "_check_sizes", changed)
+    done = pack(EXAMPLE, tmp_path / "bundle.zip")
+    assert done.exit_code == 2 and error_name(done) == "BundleError"
+    assert not list(tmp_path.glob("*.zip")) and not list(tmp_path.glob(".bundle*"))
+
+
+# Hostile archives
+
+
+def entry(name: str, mode: int = stat.S_IFREG | 0o644, method: int | None = None) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, mode << 16
+    info.compress_type = zipfile.ZIP_STORED if method is None else method
+    return info
+
+
+def added(info: zipfile.ZipInfo, data: bytes = b"x") -> Callable[[Path, Path], None]:
+    """An archive with one further entry."""
+
+    def make(packed: Path, out: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a name twice
+            zipped([*contents(packed).items(), (info, data)], out)
+
+    return make
+
+
+def patched(offset: int, value: bytes, *, directory: bool = True) -> Callable[[Path, Path], None]:
+    """An archive with other bytes in the directory's last record, at an offset of this record."""
+
+    def make(packed: Path, out: Path) -> None:
+        data = bytearray(packed.read_bytes())
+        start = data.rindex(b"PK\x01\x02") + offset
+        data[start : start + len(value)] = value
+        out.write_bytes(data)
+
+    return make
+
+
+def replaced(
+    name: str, change: Callable[[bytes], bytes], *, restate: bool = False
+) -> Callable[[Path, Path], None]:
+    def make(packed: Path, out: Path) -> None:
+        files = contents(packed)
+        files[name] = change(files[name])
+        zipped(restated(files) if restate else files, out)
+
+    return make
+
+
+def without(name: str) -> Callable[[Path, Path], None]:
+    def make(packed: Path, out: Path) -> None:
+        zipped({n: d for n, d in contents(packed).items() if n != name}, out)
+
+    return make
+
+
+def renamed(name: str) -> Callable[[Path, Path], None]:
+    """The manifest itself names a receipt by another path, and the archive contains it there."""
+
+    def make(packed: Path, out: Path) -> None:
+        files = contents(packed)
+        files[name] = files.pop("receipts/0/bob-1.json")
+        zipped(restated(files), out)
+
+    return make
+
+
+def raw(change: Callable[[bytes], bytes]) -> Callable[[Path, Path], None]:
+    return lambda packed, out: (out.write_bytes(change(packed.read_bytes())), None)[1]
+
+
+def field(name: str, value: Any) -> Callable[[bytes], bytes]:
+    return lambda data: jcs({**json.loads(data), name: value})
+
+
+FLAGS, OFFSET = 8, 42
+HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str, str]] = {
+    "a path out of the folder": (added(entry("../x.json")), "BundleError", "leads out of its folder"),
+    "a path out of a role": (added(entry("receipts/0/../../x")), "BundleError", "leads out of its folder"),
+    "backslashes": (added(entry("receipts\\..\\..\\x")), "BundleError", "leads out of its folder"),
+    "the manifest names a path out of the folder": (renamed("receipts/0/../../b.json"), "BundleError", "leads out"),
+    "an absolute path": (added(entry("/etc/x")), "BundleError", "an absolute path"),
+    "a drive": (added(entry("C:x.json")), "BundleError", "an absolute path"),
+    "a link": (added(entry("receipts/0/a.json", stat.S_IFLNK | 0o777), b"/etc/passwd"), "BundleError", "a link"),
+    "a device": (added(entry("receipts/0/a.json", stat.S_IFCHR)), "BundleError", "no regular file"),
+    "a folder": (added(entry("receipts/1/")), "BundleError", "a name that no file of a bundle has"),
+    "a hidden file": (added(entry("window/.x")), "BundleError", "a name that no file of a bundle has"),
+    "an unknown role": (added(entry("programs/x.sh")), "BundleError", "a name that no file of a bundle has"),
+    "a name twice": (added(entry("trust/trust.toml")), "BundleError", "a name twice"),
+    "a name twice on some systems": (added(entry("trust/TRUST.toml")), "BundleError", "a name twice"),
+    "an unknown file": (added(entry("receipts/0/eve.json")), "BundleError", "its manifest does not name"),
+    "an encrypted file": (patched(FLAGS, b"\x01\x00"), "BundleError", "an encrypted file"),
+    "another compression": (
+        added(entry("receipts/0/a.json", method=zipfile.ZIP_BZIP2)), "BundleError", "by an unknown method"
+    ),
+    "files that share bytes": (patched(OFFSET, struct.pack("<L", 40)), "BundleError", "share bytes"),
+    "no manifest": (without("manifest.json"), "BundleError", "has no manifest"),
+    "a missing file": (without("receipts/0/bob-1.json"), "BundleError", "lacks a file of its manifest"),
+    "another trust file": (
+        replaced("trust/trust.toml", lambda data: data.replace(b"a", b"b", 1)), "BundleError",
+        "differs from the manifest",
+    ),
+    "a longer file": (
+        replaced("trust/trust.toml", lambda data: data + b"\n"), "BundleError", "larger than the manifest states"
+    ),
+    "a shorter file": (
+        replaced("trust/trust.toml", lambda data: data[:-1]), "BundleError", "differs from the manifest"
+    ),
+    "a manifest of another version": (
+        replaced("manifest.json", field("mediaType", "x")), "BundleError", "format is unknown"
+    ),
+    "a manifest with an unknown field": (replaced("manifest.json", field("x", 1)), "SchemaError", "not well-formed"),
+    "a manifest that is no JSON": (replaced("manifest.json", lambda _: b"{"), "EncodingError", "JSON"),
+    "no window": (
+        replaced("manifest.json", field("window", "window/w.json")), "BundleError", "lacks a file of its manifest"
+    ),
+    "a file without a role": (
+        replaced("manifest.json", field("receipts", [])), "BundleError", "a file of the bundle has no role"
+    ),
+    "a truncated archive": (raw(lambda data: data[:-30]), "BundleError", "not a bundle"),
+    "an empty file": (raw(lambda data: b"PK\x03\x04"), "BundleError", "not a bundle"),
+    "data before the archive": (raw(lambda data: b"PK\x03\x04" + data), "BundleError", "outside of its files"),
+    "data after the archive": (raw(lambda data: data + b"x" * 30), "BundleError", "not a bundle"),
+    "a damaged byte": (
+        raw(lambda data: data.replace(b"application/vnd.rag-audit.window", b"application/vnd.rag-audit.Window", 1)),
+        "BundleError", "damaged",
+    ),
+    "another report": (
+        replaced("report.json", lambda d: d.replace(b"eps_audit=4", b"eps_audit=1", 1), restate=True),
+        "SignatureError", "differs from the report that was signed",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_archive_is_a_named_error(name: str, packed: Path, tmp_path: Path) -> None:
+    make, error, words = HOSTILE[name]
+    (tmp_path / "here").mkdir()
+    out = tmp_path / "here" / "bundle.zip"
+    make(packed, out)
+    report = tmp_path / "here" / "report.json"
+    done = run("verify", out, "--format", "json", "--output", report)
+    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    assert words in done.stderr and error_name(done) == error, done.stderr
+    value = json.loads(report.read_text())
+    assert value["outcome"] == "MALFORMED" and value["malformed"]["error"] == error
+    assert str(tmp_path) not in report.read_text() and "rag-audit-bundle-" not in done.stderr
+    assert {path.name for path in tmp_path.rglob("*")} == {"here", "bundle.zip", "report.json", "temporary"}
+
+
+def bomb(files: dict[str, bytes], out: Path) -> Path:
+    return zipped(files, out, zipfile.ZIP_DEFLATED)
+
+
+def test_a_file_above_its_limit_is_not_unpacked(packed: Path, tmp_path: Path, reads: list[int]) -> None:
+    files = contents(packed)
+    files["receipts/0/bob-1.json"] = bytes(model.limit_of("receipts/0/bob-1.json") + 1)
+    out = bomb(restated(files), tmp_path / "bomb.zip")
+    assert out.stat().st_size < 1 << 20
+    done = run("verify", out)
+    assert done.exit_code == 2 and error_name(done) == "SizeError"
+    assert sum(reads) < 1 << 20
+
+
+def test_a_total_above_its_limit_is_not_unpacked(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: list[int]
+) -> None:
+    monkeypatch.setattr(model, "MAX_TOTAL_BYTES", 32 << 20)
+    files = contents(packed)
+    for number in range(5):
+        files[f"receipts/0/{number}.json"] = bytes(8 << 20)
+    done = run("verify", bomb(restated(files), tmp_path / "bomb.zip"))
+    assert done.exit_code == 2 and error_name(done) == "SizeError" and "too large in total" in done.stderr
+    assert sum(reads) < 1 << 20
+
+
+def test_a_manifest_that_understates_a_file_stops_the_reading(
+    packed: Path, tmp_path: Path, reads: list[int]
+) -> None:
+    files = restated(contents(packed))
+    files["receipts/0/bob-1.json"] = bytes(256 << 20)
+    done = run("verify", bomb(files, tmp_path / "bomb.zip"))
+    assert done.exit_code == 2 and "larger than the manifest states" in done.stderr
+    assert sum(reads) < 4 << 20
+
+
+def test_a_large_manifest_is_not_parsed(packed: Path, tmp_path: Path, reads: list[int]) -> None:
+    out = bomb(contents(packed) | {"manifest.json": bytes(128 << 20)}, tmp_path / "bomb.zip")
+    reads.clear()
+    done = run("verify", out)
+    assert done.exit_code == 2 and error_name(done) == "SizeError"
+    assert sum(reads) <= model.MAX_MANIFEST_BYTES + 1
+
+
+def test_too_many_files_are_not_listed(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "MAX_FILES", 5)
+    done = run("verify", packed)
+    assert done.exit_code == 2 and "too many files" in done.stderr
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the parts that the command reads from entries."""
+    sizes: list[int] = []
+    real = zipfile.ZipExtFile.read
+
+    def read(self: zipfile.ZipExtFile, n: int | None = -1) -> bytes:
+        data = real(self, n)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", read)
+    return sizes
+
+
+# A cheating sender
+
+
+def forged(
+    packed: Path, out: Path, change: Callable[[dict[str, Any]], dict[str, Any]], key: SigningKey | None
+) -> Path:
+    """A bundle whose report states something else, under a manifest and a signature that fit."""
+    files = contents(packed)
+    value = change(json.loads(files["report.json"]) | {"signature": None})
+    if key is not None:
+        report = signed(Report.parse(value, field="report"), key)
+        value = report.dump()
+    files["report.json"] = json.dumps(value).encode()
+    return zipped(restated(files), out)
+
+
+def lower(value: dict[str, Any]) -> dict[str, Any]:
+    line = value["line"].replace("eps_audit=4", "eps_audit=1")
+    return {**value, "line": line, "figures": {**value["figures"], "eps": "1.3382"}}
+
+
+LIES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "a lower epsilon": lower,
+    "a lower epsilon beside the true line": lambda v: {**v, "figures": {**v["figures"], "eps": "1"}},
+    "another sentence": lambda v: {**v, "sentence": v["sentence"] + " It protects every document."},
+    "a requirement that is absent": lambda v: {**v, "requirements": v["requirements"][1:]},
+    "another window's digest": lambda v: {
+        **v, "filing": {**v["filing"], "inputs": [{**f, "sha256": "0" * 64} for f in v["filing"]["inputs"]]}
+    },
+    "another release and another line": lambda v: {**lower(v), "filing": {**v["filing"], "version": "9.9"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("by", ["nobody", "the sender"])
+def test_a_report_that_states_another_verdict_is_refused(
+    lie: str, by: str, packed: Path, key: Path, tmp_path: Path
+) -> None:
+    signer = None if by == "nobody" else SigningKey.load(key)
+    done = run("verify", forged(packed, tmp_path / "forged.zip", LIES[lie], signer))
+    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    assert "the packed report differs from the verdict on the packed files" in done.stderr
+
+
+def test_another_release_is_compared_by_its_outcomes(packed: Path, key: Path, tmp_path: Path) -> None:
+    def older(value: dict[str, Any]) -> dict[str, Any]:
+        return {**value, "sentence": "x", "filing": {**value["filing"], "version": "0.0.9"}}
+
+    done = run("verify", forged(packed, tmp_path / "older.zip", older, SigningKey.load(key)), "--brief")
+    assert done.exit_code == 0 and "equals the verdict" in done.stderr
+
+
+def test_a_pinned_key_must_have_signed(packed: Path, tmp_path: Path) -> None:
+    other = SigningKey.generate("verifier.example.org")
+    done = run("verify", packed, "--signer", other.verifier)
+    assert done.exit_code == 2 and error_name(done) == "SignatureError"
+    unsigned = forged(packed, tmp_path / "unsigned.zip", lambda v: v, None)
+    done = run("verify", unsigned, "--signer", other.verifier)
+    assert done.exit_code == 2 and "has no signature" in done.stderr
+    done = run("verify", unsigned, "--brief")
+    assert done.exit_code == 0 and "has no signature" in done.stderr
+    done = run("verify", packed, "--brief")
+    assert done.exit_code == 0 and "no check shows who has this key" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--receipts", "r"],
+        ["--previous", "w"],
+        ["--challenge", "c"],
+        ["--model", "m"],
+        ["--attacks", "a"],
+        ["--max-epsilon", "1"],
+        ["--allow-unsafe-setup"],
+    ],
+)
+def test_options_that_contradict_a_bundle(packed: Path, words: list[str]) -> None:
+    done = run("verify", packed, *words)
+    assert done.exit_code == 2 and "Error: " in done.stderr
+
+
+def test_a_signer_needs_a_bundle() -> None:
+    given = ["verify", EXAMPLE / "window.json", "--trust", EXAMPLE / "trust.toml", "--signer", "x"]
+    done = run(*given)
+    assert done.exit_code == 2 and "no bundle" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["window.json", "trust.toml", "receipts/bob-1.json", "receipts"])
+def test_an_archive_replaces_no_input(name: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(EXAMPLE, tmp_path / "example")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = pack(folder, folder / name)
+    assert done.exit_code == 2 and "Error: the output " in done.stderr
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", [".hidden.json", "a b.json", "é.json"])
+def test_a_name_that_cannot_be_packed(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "example"
+    shutil.copytree(EXAMPLE, folder)
+    (folder / "receipts" / "alice-1.json").rename(folder / "receipts" / name)
+    done = pack(folder, tmp_path / "bundle.zip")
+    assert done.exit_code == 2 and error_name(done) == "BundleError" and "cannot be packed" in done.stderr
