@@ -33,7 +33,7 @@ VALUES: dict[str, Callable[[RunConfig], dict[str, Value]]] = {
         "store": config.told.store if "store" in config.told.model_fields_set else None,
     },
     "documents": lambda config: {
-        "docs": config.path(config.told.documents.folder),
+        "docs": None if (folder := config.told.documents.folder) is None else config.path(folder),
         "text_alone": config.told.documents.text_alone,
         "document_column": config.told.documents.document_column,
         "chunk": config.told.documents.chunk,

@@ -22,6 +22,8 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Trust
+from rag_audit.retrieval.inventory import Inventory
+from rag_audit.service.running.acts import Acts
 from rag_audit.service.running.config import RunConfig
 from rag_audit.witness.witness import Witness
 
@@ -94,7 +96,7 @@ def test_the_sizes_are_counted_and_the_files_fit_together(tmp_path: Path, docs: 
     # 70 passages with a quarter of room need more than 64 positions.
     assert {t.tenant: t.capacity for t in policy.tenants} == {"hr": 128, "law": 64}
     assert all(t.accounts_max == defaults.ACCOUNTS_MAX for t in policy.tenants)
-    assert config.path(config.told.documents.folder).resolve() == docs.resolve()
+    assert config.path(str(config.told.documents.folder)).resolve() == docs.resolve()
 
 
 def test_a_pilot_is_labelled_in_every_place(made: Path) -> None:
@@ -351,3 +353,20 @@ def test_a_run_refuses_a_pilot_s_folder_with_another_witness(made: Path) -> None
     (made / "provider.toml").write_text(text.replace("pilot = ", 'url = "http://127.0.0.1:1"\npilot = ', 1))
     done = CliRunner().invoke(main, ["run", str(made / "provider.toml")])
     assert done.exit_code == 2 and "pilot without url" in done.stderr, done.output
+
+
+def test_each_of_several_folders_is_a_tenant(tmp_path: Path, docs: Path) -> None:
+    write(tmp_path / "hr", 2)
+    words = (tmp_path / "pilot", "--docs", docs / "law", "--docs", tmp_path / "hr")
+    ok(*words)
+    config = RunConfig.load(tmp_path / "pilot" / "provider.toml")
+    assert [t.tenant for t in config.policy("w-1", 0).tenants] == ["hr", "law"]
+    places = {tenant: config.path(folder).resolve() for folder, tenant in config.told.documents.places}
+    assert places == {"hr": tmp_path / "hr", "law": docs / "law"}
+    acts = Acts(config, None, None, lambda: 0, print)  # type: ignore[arg-type]
+    assert {tenant: len(own) for tenant, own in acts._documents(Inventory()).items()} == {"hr": 2, "law": 3}
+    ok(*words)
+    assert "--docs" in refused(tmp_path / "pilot", "--docs", docs / "law")
+    assert "--tenant" in refused(tmp_path / "other", *words[1:], "--tenant", "firm")
+    write(tmp_path / "more" / "hr")
+    assert "one name" in refused(tmp_path / "other", *words[1:], "--docs", tmp_path / "more" / "hr")

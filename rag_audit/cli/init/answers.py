@@ -33,7 +33,7 @@ class Answers(Model):
     """init.json: the answers, and the sizes that were counted.
 
     :param name: the name of the provider's key and ledger
-    :param docs: the folder of the documents, absolute
+    :param docs: the folders of the documents, absolute; each of several is a tenant with the folder's name
     :param one_tenant: the tenant of all files; None if each folder at the top is a tenant
     :param rights: whether users of a tenant have individual rights
     :param verifiers: the keys of verifiers whose challenges count
@@ -46,7 +46,7 @@ class Answers(Model):
 
     v: One = 1
     name: Line
-    docs: str
+    docs: Annotated[list[str], Field(min_length=1)]
     one_tenant: Identifier | None
     accounts: Positive
     questions: Positive
@@ -77,7 +77,7 @@ class Answers(Model):
 class Given:
     """The answers that a command line gives, each under the name of its option; None, or nothing, for the others."""
 
-    docs: Path | None = None
+    docs: Sequence[Path] = ()
     one_tenant: str | None = None
     name: str | None = None
     accounts: int | None = None
@@ -98,7 +98,8 @@ class Given:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
             name: os.path.abspath(value) if isinstance(value, Path) else
-            [*value] if isinstance(value, tuple | list) else value
+            [os.path.abspath(item) if isinstance(item, Path) else item for item in value]
+            if isinstance(value, tuple | list) else value
             for name, value in given.items()
             if (value not in (None, (), []) and value is not False) or (name == "rights" and value is not None)
         }  # fmt: skip

@@ -48,7 +48,7 @@ ROOM = 5, 4
 class _Documents:
     """The options about documents."""
 
-    docs: Path | None
+    docs: tuple[Path, ...]
     tenant: str | None
     skip_unreadable: bool
     embedder: str | None
@@ -88,7 +88,12 @@ class _Service:
 @gathered(
     "documents",
     _Documents,
-    path_option("--docs", help="the folder of the documents: PDF, HTML, Markdown, text, or <tenant>.jsonl"),
+    path_option(
+        "--docs",
+        multiple=True,
+        help="the folder of the documents: PDF, HTML, Markdown, text, or <tenant>.jsonl; if it is repeated, each"
+        " folder is a tenant with the folder's name",
+    ),
     click.option(
         "--tenant",
         metavar="ID",
@@ -224,10 +229,15 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
 
     :raises RagAuditError: an answer is not valid, or a document cannot be read; nothing was written
     """
-    if given.docs is None:
+    if not given.docs:
         raise SetupError("no folder of documents is named", field="--docs", expected="a folder",
                          hint=f"rag-audit init {directory} --docs FOLDER")  # fmt: skip
-    tenant = given.one_tenant if given.one_tenant is not None else _one_tenant(given.docs)
+    if given.one_tenant is not None and len(given.docs) > 1:
+        raise SetupError("each of several folders is a tenant of its own", field="--tenant", expected="one --docs",
+                         actual=given.one_tenant, hint="omit --tenant, or move the folders into one")  # fmt: skip
+    tenant = given.one_tenant
+    if tenant is None and len(given.docs) == 1:
+        tenant = _one_tenant(given.docs[0])
     if tenant is not None:
         tenant_id(tenant, "--tenant")
     embedder = given.embedder or DEFAULT_EMBEDDER
@@ -236,7 +246,7 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
     values = {
         "v": 1,
         "name": check_line(given.name or _own_name(directory), field="--name"),
-        "docs": os.path.abspath(given.docs),
+        "docs": [os.path.abspath(folder) for folder in given.docs],
         "one_tenant": tenant,
         "accounts": given.accounts or defaults.ACCOUNTS_MAX,
         "questions": given.questions or defaults.QUERIES,
@@ -352,12 +362,13 @@ def _count(given: Given, tenant: str | None, embedder_name: str) -> tuple[list[C
 
     :raises RagAuditError: a document cannot be read, or a tenant has no document
     """
-    assert given.docs is not None
-    inventory = Inventory()
+    inventory, read = Inventory(), dict[str, list[DocumentPart]]()
     with patiently("reading documents"):
-        read = load_directory(given.docs, text_alone=False, skip_unreadable=given.skip_unreadable,
-                              one_tenant=tenant, inventory=inventory)  # fmt: skip
-    _refuse_empty_tenants(given.docs, tenant, read, inventory, skip=given.skip_unreadable)
+        for docs, own in _places(given.docs, tenant):
+            parts = load_directory(docs, text_alone=False, skip_unreadable=given.skip_unreadable, one_tenant=own,
+                                   inventory=inventory)  # fmt: skip
+            _refuse_empty_tenants(docs, own, parts, inventory, skip=given.skip_unreadable)
+            read |= parts
     embedder = get_embedder(embedder_name, folder=given.model)
     counts = [Count.of(inventory, name, parts, embedder) for name, parts in sorted(read.items())]
     seconds = seconds_to_embed(embedder, read)
@@ -372,6 +383,22 @@ def _count(given: Given, tenant: str | None, embedder_name: str) -> tuple[list[C
         "tenants": {own.tenant: own.as_json() for own in counts},
         "seconds_to_embed": None if seconds is None else round(seconds, 1),
     }
+
+
+def _places(folders: Sequence[Path], tenant: str | None) -> list[tuple[Path, str | None]]:
+    """The folders to read, each with the tenant of all its files, or None.
+
+    :raises SetupError: two folders have one name
+    """
+    if len(folders) == 1:
+        return [(folders[0], tenant)]
+    names = [Path(os.path.abspath(folder)).name for folder in folders]
+    for name in names:
+        tenant_id(name, f"--docs {name}")
+    if len(set(names)) < len(names):
+        raise SetupError("two folders have one name, which is their tenant's", field="--docs",
+                         expected="different names", actual=", ".join(names))  # fmt: skip
+    return list(zip(folders, names, strict=True))
 
 
 def _refuse_empty_tenants(
@@ -421,10 +448,10 @@ def _ask(given: Given) -> Given:
     def text(question: str, default: str | None = None) -> str:
         return str(click.prompt(question, default=default, err=True, show_default=bool(default)))
 
-    docs = given.docs or Path(text("folder of the documents"))
-    found = _one_tenant(docs)
-    tenant = given.one_tenant
-    several = tenant is None and found is None and not any(p.suffix == LINES for p in _listed(docs))
+    folders = [*given.docs] or [Path(text("folder of the documents"))]
+    docs, tenant = folders[0], given.one_tenant
+    several = len(folders) == 1 and tenant is None and _one_tenant(docs) is None
+    several = several and not any(p.suffix == LINES for p in _listed(docs))
     if several and not click.confirm("is each folder in it a tenant of its own?", default=True, err=True):
         tenant = text("name of the one tenant", DEFAULT_TENANT)
     accounts = given.accounts or int(click.prompt("maximum accounts of a tenant", type=click.IntRange(1),
@@ -444,7 +471,7 @@ def _ask(given: Given) -> Given:
             "witnesses as VKEY@URL, separated by spaces (empty: a pilot with two local witnesses)", ""
         ).split()
     )
-    return replace(given, docs=docs, one_tenant=tenant, accounts=accounts, questions=questions, rights=rights,
+    return replace(given, docs=folders, one_tenant=tenant, accounts=accounts, questions=questions, rights=rights,
                    verifiers=verifiers, witnesses=witnesses)  # fmt: skip
 
 

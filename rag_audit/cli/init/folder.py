@@ -243,8 +243,9 @@ class Folder:
         for name, value in (("folder", "run"), ("key", "provider.skey"), ("policy", "policy.json"),
                             ("roster", "roster.json")):  # fmt: skip
             result.add(name, value)
-        documents = {"folder": os.path.relpath(answers.docs, self.path), "vectors": "vectors.sqlite",
-                     "embedder": answers.embedder}  # fmt: skip
+        documents = {"vectors": "vectors.sqlite", "embedder": answers.embedder}
+        if len(answers.docs) == 1:
+            documents = {"folder": os.path.relpath(answers.docs[0], self.path), **documents}
         if answers.one_tenant is not None:
             documents["one_tenant"] = answers.one_tenant
         if answers.model is not None:
@@ -252,10 +253,10 @@ class Folder:
         schedule: dict[str, object] = {"lasts": answers.lasts, "lead": answers.lead}
         if answers.windows:
             schedule["windows"] = answers.windows
-        result.add(
-            "documents",
-            _table({**documents, **({"skip_unreadable": True} if answers.skip_unreadable else {})}),
-        )
+        table = _table({**documents, **({"skip_unreadable": True} if answers.skip_unreadable else {})})
+        if len(answers.docs) > 1:
+            table.add("folders", _table({Path(d).name: os.path.relpath(d, self.path) for d in answers.docs}))
+        result.add("documents", table)
         result.add("schedule", _table(schedule))
         result.add("serve", _table({"http": answers.http}))
         result.add("proving", _table({"records": "challenged" if answers.verifiers else "all"}))

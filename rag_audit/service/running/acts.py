@@ -94,11 +94,14 @@ class Acts:
 
     def _documents(self, inventory: Inventory) -> dict[str, list[Passage]]:
         given = self.config.told.documents
-        read = load_directory(self.config.path(given.folder), text_alone=given.text_alone,
-                              document_column=given.document_column, cutting=given.cutting,
-                              skip_unreadable=given.skip_unreadable, one_tenant=given.one_tenant,
-                              inventory=inventory)  # fmt: skip
-        return {tenant: [d.passage for d in own] for tenant, own in read.items()}
+        read: dict[str, list[Passage]] = {}
+        for folder, tenant in given.places:
+            parts = load_directory(self.config.path(folder), text_alone=given.text_alone,
+                                   document_column=given.document_column, cutting=given.cutting,
+                                   skip_unreadable=given.skip_unreadable, one_tenant=tenant,
+                                   inventory=inventory)  # fmt: skip
+            read |= {name: [d.passage for d in own] for name, own in parts.items()}
+        return read
 
     def _settings(self, place: Place) -> None:
         """Let the commands of one window, such as `estimate`, work on this one too."""

@@ -39,6 +39,8 @@ def _milliseconds(text: str) -> int:
 class Documents(Model):
     """[documents]: where each window's documents come from.
 
+    :param folder: the folder of all tenants
+    :param folders: instead of `folder`, the folder of each tenant by the tenant's id
     :param document_column: the field of a line that names its document (`load_directory`)
     :param chunk: maximum characters of a chunk; `overlap` and `headings` further define how files are cut (`Cutting`)
     :param vectors: the cache of document vectors
@@ -46,7 +48,8 @@ class Documents(Model):
     :param one_tenant: the tenant of all files; by default each folder at the top is a tenant
     """
 
-    folder: str
+    folder: str | None = None
+    folders: Annotated[dict[Identifier, str], Field(default_factory=dict)]
     text_alone: bool = False
     document_column: str = DOCUMENT_COLUMN
     skip_unreadable: bool = False
@@ -62,6 +65,21 @@ class Documents(Model):
     def cutting(self) -> Cutting:
         """How files are cut."""
         return Cutting(self.chunk, self.overlap, self.headings)
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Documents:
+        if (self.folder is None) != bool(self.folders):
+            raise ValueError("folder, or folders with a folder for each tenant")
+        if self.folders and self.one_tenant is not None:
+            raise ValueError("folders names the tenants: no one_tenant")
+        return self
+
+    @property
+    def places(self) -> list[tuple[str, str | None]]:
+        """The folders to read, each with the tenant of all its files, or None."""
+        if self.folder is not None:
+            return [(self.folder, self.one_tenant)]
+        return [(folder, tenant) for tenant, folder in sorted(self.folders.items())]
 
     @model_validator(mode="after")
     def _cut(self) -> Documents:
