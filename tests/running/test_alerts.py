@@ -19,7 +19,9 @@ from rag_audit.service.limits import Limits
 from rag_audit.service.running import health, witnesses
 from rag_audit.service.running.health import RunHealth
 from rag_audit.service.running.supervisor import RETRY_MS
-from rag_audit.service.server import Server
+from rag_audit.service.server import Server, listen
+from rag_audit.witness.http import Provider, WitnessApplication, WitnessService
+from rag_audit.witness.offers import Offers
 from tests.running.play import LASTS, LEAD, Play
 from tests.running.promql import Scrape, Vector, evaluate, names
 from tests.running.test_asking import server_of
@@ -277,3 +279,22 @@ def test_metrics_name_neither_accounts_nor_files(watched: Watched) -> None:
     watched.play.settle(watched.run)
     text = watched.app.metrics().decode() + str(watched.unready())
     assert "law" not in text and str(watched.play.root) not in text
+
+
+def test_a_witness_that_does_not_know_the_provider_is_named(watched: Watched) -> None:
+    watched.stop()
+    play = watched.play
+    witness = play.service.witnesses["w1"]
+    stranger = Provider("other.example", play.service.key.verifier, [witness.vkey], 1)
+    service = WitnessService(witness, Offers(play.root / "w1", witness), [stranger])
+    app = WitnessApplication(service, Limits(), _raise)
+    watched.server = Server(app, listen("127.0.0.1", 0), Limits())
+    watched.server.start()
+    play.remote = {"w1": {"url": watched.server.url}}
+    play.configure()
+    watched.start()
+    play.settle(watched.run)
+    assert any("witness w1:" in line and "does not know the log" in line for line in play.said), play.said
+    failures = watched.scrape().samples["rag_audit_witness_failures_total"]
+    assert failures == {frozenset({("witness", "w1")}): 1.0}
+    assert watched.unready() == "the window is committed: w-1 waits for cosignatures of w1, w2"
