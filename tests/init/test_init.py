@@ -188,7 +188,7 @@ def test_a_person_is_asked_for_what_the_options_omit(tmp_path: Path, docs: Path,
 
 def test_a_second_call_changes_nothing(original: Path, made: Path) -> None:
     before = contents(made)
-    assert "nothing was missing" in ok(made).stdout
+    assert "every file exists already" in ok(made).stdout
     ok(made, "--accounts", 4, "--rights", "--docs", original.parent / "docs")
     assert contents(made) == before
 

@@ -78,7 +78,7 @@ def _provider(folder: Path) -> Iterator[Part]:
         return
     for place in in_order(told.folder, state):
         if not place.opened:
-            yield Part(place.window, "ok", "not published yet; the run prepares it again if it is missing")
+            yield Part(place.window, "ok", "not published yet; the run makes it anew if it is missing")
             continue
         try:
             yield _window(place.folder, place.window)

@@ -75,7 +75,7 @@ class Answers(Model):
 
 @dataclass(frozen=True)
 class Given:
-    """The answers that a command line gives, each under the name of its option; None, or nothing, for the others."""
+    """The answers that a command line gives, each under the name of its option. An omitted answer is None or empty."""
 
     docs: Sequence[Path] = ()
     one_tenant: str | None = None

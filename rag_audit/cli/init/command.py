@@ -166,7 +166,7 @@ class _Service:
         help=f"number of windows, 0 for no end  [default: {SERVICE['windows']}; pilot: {PILOT['windows']}]",
     ),
 )
-@flag_option("--yes", help="ask nothing, and use the default of each omitted option")
+@flag_option("--yes", help="ask no question, and use the default of each omitted option")
 @json_option
 def init(
     directory: Path,
@@ -301,7 +301,7 @@ def _refuse_foreign(directory: Path) -> None:
 
 
 def _remove_if_empty(directory: Path) -> None:
-    """Remove the folder of a refused call, if it has nothing but the lock."""
+    """Remove the folder of a refused call, if it contains only the lock."""
     if [path.name for path in directory.iterdir()] == [".init.lock"]:
         (directory / ".init.lock").unlink()
         directory.rmdir()
@@ -346,7 +346,7 @@ def _check_witness(key: VerifierKey, url: str | None) -> None:
 
 
 def _one_tenant(docs: Path) -> str | None:
-    """The tenant of all documents if the folder contains documents beside its folders; None otherwise."""
+    """The tenant of all documents if the folder contains documents as well as folders; None otherwise."""
     try:
         entries = [entry for entry in os.scandir(docs) if not entry.name.startswith(".")]
     except OSError:
@@ -504,7 +504,7 @@ def _report(folder: Folder, made: Sequence[str]) -> list[str]:
         f"sentences for users ({path / 'users.txt'}):",
         *folder.sentences(),
         "",
-        f"written: {', '.join(made)}" if made else "nothing was missing",
+        f"written: {', '.join(made)}" if made else "every file exists already",
         *(pilot if answers.pilot else asks),
         "",
         "next:",

@@ -63,7 +63,7 @@ class Folder:
     """The folder of a service.
 
     :param path: the folder
-    :param answers: what it is made for
+    :param answers: the provider's answers, which determine the files
     """
 
     path: Path
@@ -94,7 +94,7 @@ class Folder:
         )  # the last one: the folder is complete
 
     def complete(self) -> list[str]:
-        """Make what is missing.
+        """Make the missing files and folders.
 
         :returns: the names of the files and folders that were made
         :raises StoreError: the disk is full, or a file cannot be written; a second call continues
