@@ -109,7 +109,7 @@ def write_verdict() -> None:
 
 
 def verdict_text(verdict: Any) -> str:
-    """What `verify --checks` prints of the example, at a fixed date and by the release that it was made for."""
+    """What `verify --details` prints of the example, at a fixed date and by the release that it was made for."""
     words = ("rag-audit", "verify", "window.json", "--trust", "trust.toml", "--receipts", "receipts")
     return render(report_of(verdict, now=VERIFIED_AT, version=RELEASE, command=words), checks=True)
 

@@ -109,10 +109,10 @@ class Plan:
         """Print a report, and write its files.
 
         :param short: makes the replacement for a report that could not be rendered
-        :param text: whether text goes to standard output
+        :param text: whether text or the summary goes to standard output
         """
         report = self._signed(report)
-        if stdout and (text or self.printed != "text"):
+        if stdout and (text or self.printed not in ("text", "summary")):
             colour = coloured()
             text_of = self._made(report, self.printed, short, checks=checks, colour=colour)
             click.echo(report.line + "\n" if text_of is None else text_of, nl=False, color=colour)
@@ -197,12 +197,12 @@ class Output:
 
     :param formats: each report's format, and `outputs` its file: the first ones, in the same order
     :param sign: the file of the key that signs the report and a verification summary
-    :param checks: show every check and every figure
+    :param details: print every check and every figure
     :param brief: print the report in four lines
     """
 
     brief: bool
-    checks: bool
+    details: bool
     formats: tuple[str, ...]
     outputs: tuple[Path, ...]
     sign: Path | None
@@ -211,7 +211,7 @@ class Output:
     @property
     def prints_default(self) -> bool:
         """Whether no option selects what standard output gets."""
-        return not (self.formats or self.checks or self.as_json or self.brief)
+        return not (self.formats or self.details or self.as_json or self.brief)
 
     def planned(self, inputs: Sequence[Path], given: Mapping[str, Path]) -> Plan:
         """The plan of the output.
@@ -229,9 +229,9 @@ class Output:
         printed += [name for name, chosen in (("json", self.as_json), ("brief", self.brief)) if chosen]
         if len(printed) > 1:
             raise click.UsageError("standard output takes one report: give the others an --output")
-        if self.checks and printed == ["brief"]:
+        if self.details and printed == ["brief"]:
             raise click.UsageError(
-                "--brief prints four lines, and --checks prints every check: give one of them"
+                "--brief prints four lines, and --details prints every check: give one of them"
             )
         files = [(name, path) for name, path in pairs if path != STDOUT]
         if self.sign is not None and SIGNED.isdisjoint(
@@ -244,7 +244,8 @@ class Output:
         read = [*inputs, *key_file]
         distinct([path for _, path in files], read)
         key = None if self.sign is None else signing_key(self.sign)
-        return Plan(printed[0] if printed else "text", files, key, given, read)
+        shown = printed[0] if printed else "text" if self.details else "summary"
+        return Plan(shown, files, key, given, read)
 
 
 def distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:

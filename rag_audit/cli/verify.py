@@ -178,7 +178,7 @@ class Proofs:
     "output",
     Output,
     flag_option("--brief", help="print the verdict in four lines"),
-    flag_option("--checks", help="show every check and every figure, also if the window passed"),
+    flag_option("--details", help="print every check and every figure"),
     click.option(
         "--format",
         "formats",
@@ -217,10 +217,13 @@ def verify(
     the packed files and options, and compares the result with the packed report. With --trust, the reader's own trust
     file and options decide in place of the sender's.
 
+    The command prints at most twelve lines with the verdict in the first and the last one. --details prints every
+    check and every figure, and --format text the report without the checks that passed.
+
     The command prints the verdict before it writes reports. If it cannot write a report, it prints a warning on
     standard error, and the exit code is still the verdict's code. A run without a verdict also writes its reports.
 
-    `--example` prints the verdict on a packaged window in four lines; `--checks`, `--format` and `--json` print the
+    `--example` prints the verdict on a packaged window in four lines; `--details`, `--format` and `--json` print the
     report of this window.
     """
     from rag_audit.report.verification import verify_window
@@ -258,7 +261,7 @@ def verify(
             proofs.checking(after(quiet, estimated("verifying proofs"))) as checking,
         ):
             if trust is None or bundle is not None:
-                from rag_audit.cli.bundle import Reader, verify_packed
+                from rag_audit.cli.packed import Reader, verify_packed
 
                 verdict = verify_packed(window, Reader(trust, options, signer), inputs, checking)
                 remarks = verdict.notes[:2]
@@ -286,7 +289,7 @@ def verify(
         ctx.exit(int(error.exit_code))
     if example and verdict.passed and output.prints_default:
         plan = replace(plan, printed="brief")
-    plan.write(verdict, checks=output.checks, command=command)
+    plan.write(verdict, checks=output.details, command=command)
     for remark in remarks:
         say(remark)
     if output.as_json and verdict.measured is not None:

@@ -23,7 +23,8 @@ def render_report(
 ) -> str:
     """A report in one format, with a line break at the end. The function loads only the modules that this format needs.
 
-    :param name: one of `rag_audit.cli.reports.FORMATS`, or `brief` for the verdict in four lines
+    :param name: one of `rag_audit.cli.reports.FORMATS`, or `brief` or `summary` for the verdict in at most four or
+        twelve lines
     :param checks: for text, show every check and figure
     :param colour: for text, colour the output for a terminal
     :param key: for a verification summary, the key that signs it
@@ -55,6 +56,10 @@ def render_report(
             from rag_audit.report import text
 
             return text.brief(report)
+        case "summary":
+            from rag_audit.report import summary
+
+            return summary.render(report, colour=colour)
         case _:
             from rag_audit.report import text
 

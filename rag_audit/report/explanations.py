@@ -57,7 +57,7 @@ def explained(check: str) -> Explanation:
     return explanation
 
 
-_NO_CAUSE = "no honest cause is known"
+NO_CAUSE = "no honest cause is known"
 _PINS = frozenset({"proof.key", "proof.embed.key", "coalition.key", "trust.noise_table", "trust.embedder",
                    "trust.manifest"})  # fmt: skip
 """The checks that compare a value of the window with a value that trust.toml pins."""
@@ -73,7 +73,7 @@ def evidence(check: CheckLine) -> str:
 def causes(explanation: Explanation) -> str:
     """The honest causes of a failure, in one sentence."""
     listed = "; ".join(explanation.honest_causes)
-    return f"N{listed[1:]}." if listed.startswith(_NO_CAUSE) else f"Possible honest causes: {listed}."
+    return f"N{listed[1:]}." if listed.startswith(NO_CAUSE) else f"Possible honest causes: {listed}."
 
 
 class Cause(StrEnum):
@@ -93,6 +93,17 @@ def cause_of(checks: Sequence[CheckLine]) -> Cause:
     if false & _FILE:
         return Cause.FILE
     return Cause.PIN if false and false <= _PINS else Cause.WINDOW
+
+
+def decisive(checks: Sequence[CheckLine]) -> CheckLine | None:
+    """The deciding check that a reader looks at first, or None if every check passed.
+
+    If the file is not the ledger that the provider signed, the result is the check that shows this.
+    """
+    deciding = [check for check in checks if check.decides]
+    if cause_of(checks) is Cause.FILE:
+        deciding.sort(key=lambda check: check.base not in _FILE)
+    return deciding[0] if deciding else None
 
 
 SENTENCES = {

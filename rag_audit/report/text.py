@@ -1,6 +1,6 @@
 """The text format, for people: the verdict, the deciding checks, figures in words, and the limits of the claims.
 
-The first screen answers ten questions (docs/report.md, "Ten questions"). The table of checks follows with `--checks`,
+The first screen answers ten questions (docs/report.md, "Ten questions"). The table of checks follows with `--details`,
 and if a check did not pass. The verdict line begins at the left margin. It is the only such line that quotes a file;
 every other quoting line is indented or begins with a label, so no file can imitate a verdict.
 """
@@ -40,7 +40,7 @@ def render(report: Report | ShortReport, *, checks: bool = False, colour: bool =
     :param checks: show every check and every figure where the window passed too
     :param colour: for a terminal
     """
-    paint = _Paint(colour)
+    paint = Paint(colour)
     if isinstance(report, ShortReport):
         return _short(report, paint)
     word, _, rest = report.line.partition(" ")
@@ -100,7 +100,7 @@ def _summary(report: Report) -> list[str]:
     ]
 
 
-def _short(report: ShortReport, paint: _Paint) -> str:
+def _short(report: ShortReport, paint: Paint) -> str:
     """The report of a run without a full report."""
     word, _, rest = report.line.partition(" ")
     lines = [f"{paint.outcome(word)} {rest}", "", *wrapped(report.sentence)]
@@ -120,7 +120,7 @@ def _short(report: ShortReport, paint: _Paint) -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Paint:
+class Paint:
     """ANSI colours, or none."""
 
     def __init__(self, colour: bool) -> None:
@@ -134,7 +134,7 @@ class _Paint:
         return f"\x1b[1;{code}m{word}\x1b[0m" if self.colour else word
 
 
-def _row(label: str, texts: list[str], paint: _Paint) -> list[str]:
+def _row(label: str, texts: list[str], paint: Paint) -> list[str]:
     """A label with its sentences, each on a line of its own."""
     indent = " " * (_LABEL + 2)
     lines = [line for text in texts for line in wrapped(text, indent)]
@@ -143,7 +143,7 @@ def _row(label: str, texts: list[str], paint: _Paint) -> list[str]:
     return lines
 
 
-def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str]:
+def _decided(report: Report, failed: list[CheckLine], paint: Paint) -> list[str]:
     """The deciding checks, with their explanation; then the number of other checks that did not pass."""
     deciding = [c for c in failed if c.decides]
     lines = [paint.bold("deciding checks")]
@@ -170,7 +170,7 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
     return lines
 
 
-def _answers(report: Report, paint: _Paint) -> list[str]:
+def _answers(report: Report, paint: Paint) -> list[str]:
     """The answers to the readers' questions, in their order."""
     lines = []
     for label, texts in (
@@ -188,7 +188,7 @@ def _answers(report: Report, paint: _Paint) -> list[str]:
     return lines
 
 
-def _filing(report: Report | ShortReport, paint: _Paint) -> list[str]:
+def _filing(report: Report | ShortReport, paint: Paint) -> list[str]:
     """The data for filing the report and for repeating the verification."""
     filing = report.filing
     lines = [paint.bold("filed under")]

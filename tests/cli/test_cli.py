@@ -27,6 +27,8 @@ def test_a_window_from_keys_to_verdict(service: Shell) -> None:
     assert text.startswith("PASS eps_audit=")
     assert "records=3 receipts=1 query_embedding=proved" in text.split("\n")[0]
     assert "allow=unsafe-setup" in text.split("\n")[0]
+    assert len(text.splitlines()) <= 12
+    text = service.ok(*arguments(), "--format", "text")
     assert "this does not prove" in text
 
 

@@ -47,7 +47,7 @@ def test_the_window_has_a_finite_epsilon_and_no_exception() -> None:
     assert (folder / "window.json").stat().st_size < 600_000
 
 
-@pytest.mark.parametrize("words", [["--checks"], ["--format", "text"]])
+@pytest.mark.parametrize("words", [["--details"], ["--format", "text"]])
 def test_the_report_of_the_example(words: list[str]) -> None:
     done = run(*words)
     assert done.exit_code == 0 and "\nthis does not prove\n" in done.stdout
@@ -87,7 +87,7 @@ def test_a_damaged_example_has_a_whole_report(tmp_path: Path, monkeypatch: pytes
     value["proofs"] = {}
     (folder / "window.json").write_bytes(jcs(value))
     monkeypatch.setattr(command, "EXAMPLE", folder)
-    done = run()
+    done = run("--details")
     assert done.exit_code == 2, done.output
     assert done.stdout.startswith("UNDECIDED proof.present") and "\nchecks\n" in done.stdout
     (folder / "trust.toml").unlink()
@@ -107,7 +107,7 @@ def test_brief_prints_reason_and_next_step_of_a_window_that_does_not_pass(tmp_pa
     assert sentence.endswith(".") and following.startswith("next: ")
 
 
-@pytest.mark.parametrize("other", ["--json", "--checks"])
+@pytest.mark.parametrize("other", ["--json", "--details"])
 def test_brief_is_the_only_report_on_standard_output(other: str) -> None:
     done = run("--brief", other)
-    assert done.exit_code == 2 and ("one report" in done.stderr or "--checks" in done.stderr)
+    assert done.exit_code == 2 and ("one report" in done.stderr or "--details" in done.stderr)

@@ -56,7 +56,9 @@ def test_text_is_printed_and_the_others_are_written(tmp_path: Path) -> None:
         words += ["--format", name, "--output", tmp_path / f"report.{name}"]
     done = verify(*words, "--sign", tmp_path / "key")
     assert done.exit_code == 0 and done.stdout.startswith("PASS eps_audit=") and "WARNING" not in done.stderr
-    assert (tmp_path / "report.text").read_text() == done.stdout
+    text = (tmp_path / "report.text").read_text()
+    assert text.startswith(done.stdout.splitlines()[0]) and "\nsignature of the verifier\n" in text
+    assert "report signed with verifier.example.org+" in done.stdout
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["line"] == done.stdout.split("\n")[0]
     assert report["filing"]["command"] == [
@@ -91,7 +93,7 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(tmp_path: Path) -> Non
     assert done.exit_code == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
 
 
-PLACES = ("build.report_of", "text.render", "sarif.value", "junit._case", "vsa.statement")
+PLACES = ("build.report_of", "summary.render", "sarif.value", "junit._case", "vsa.statement")
 
 
 @pytest.mark.parametrize("place", PLACES)

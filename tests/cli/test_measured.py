@@ -62,7 +62,11 @@ def test_a_lower_bound_above_the_certified_is_said_loudly_and_the_verdict_stays(
 ) -> None:
     results = [result("mba", NOISE, lower=90.5), result("ia", NOISE)]
     file.write_text(json.dumps(run_value(generator="a model\x1b[2J", results=results)))
-    match = verify("--attacks", file)
+    short = verify("--attacks", file).stdout.splitlines()
+    assert (
+        len(short) <= 12 and sum("WARNING" in line and "ABOVE the certified" in line for line in short) == 1
+    )
+    match = verify("--attacks", file, "--format", "text")
     assert match.exit_code == 0
     lines = match.stdout.splitlines()
     assert lines[0] == plain["line"]

@@ -240,5 +240,5 @@ def test_a_folder_without_a_window_is_named_with_the_file_that_it_lacks(tmp_path
 
 @pytest.mark.usefixtures("evidence")
 def test_the_command_of_a_report_names_paths_below_the_working_folder() -> None:
-    done = verify(Path("evidence/window.json"), FOLDER / "honest/trust.toml")
+    done = verify(Path("evidence/window.json"), FOLDER / "honest/trust.toml", "--details")
     assert "rag-audit verify evidence/window.json --trust trust.toml" in " ".join(done.stdout.split())

@@ -41,7 +41,7 @@ def of_json(text: str) -> Said:
 
 
 def of_text(text: str) -> Said:
-    """Of `--checks`, whose table has every check; the exit code is that of the line's first word."""
+    """Of `--details`, whose table has every check; the exit code is that of the line's first word."""
     line = text.split("\n")[0]
     rows = re.findall(r"^(pass|fail|undecided|unproven|unmet) +([a-z0-9]\S+) ", text, re.MULTILINE)
     shown = re.findall(
