@@ -17,10 +17,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit._internal.canonical import jcs
+from rag_audit.account.packing import pack_receipts
 from rag_audit.cli import main
 from rag_audit.cli.verify import EXAMPLE
 from rag_audit.log.signing import SigningKey
 from rag_audit.models import bundle as model
+from rag_audit.models.window_writer import save_window
+from rag_audit.models.windowfile import WindowFile
 from rag_audit.report import archive
 from rag_audit.report.model import Report
 from rag_audit.report.signature import signed
@@ -176,7 +179,7 @@ def test_the_options_that_decide_are_packed(tmp_path: Path) -> None:
     assert done.exit_code == 3 and "equals the verdict of the packed report" in done.stderr
 
 
-def test_a_window_with_siblings_previous_windows_and_a_challenge(tmp_path: Path) -> None:
+def test_a_window_with_siblings_and_a_previous_window(tmp_path: Path) -> None:
     """Siblings travel with the window that names them, and files keep their own names."""
     folder = tmp_path / "window"
     shutil.copytree(EXAMPLE, folder)
@@ -195,6 +198,44 @@ def test_a_window_with_siblings_previous_windows_and_a_challenge(tmp_path: Path)
     again = run("verify", out, "--json")
     assert again.exit_code == 1 and "equals the verdict" in again.stderr
     assert json.loads(again.stdout)["line"] == done.stdout.splitlines()[0]
+
+
+def test_tiles_of_the_window_and_of_receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles travel with the file that names them; the example's window is written in tiles here."""
+    monkeypatch.setattr("rag_audit.models.window_writer.TILED_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.models.window_writer.TILE_BYTES", 2000)
+    folder = tmp_path / "example"
+    shutil.copytree(EXAMPLE, folder)
+    save_window(WindowFile.load(EXAMPLE / "window.json"), folder / "window.json")
+    header = json.loads((folder / "window.json").read_text())["header"]
+    shutil.rmtree(folder / "receipts")
+    pack_receipts([EXAMPLE / "receipts"], folder / "receipts", header)
+    out = tmp_path / "bundle.zip"
+    done = pack(folder, out)
+    assert done.exit_code == 0, done.output
+    places = {name.rpartition("/")[0] for name in contents(out)}
+    assert {"window/tiles", "receipts/0/tiles"} <= places
+    shutil.rmtree(folder)
+    again = run("verify", out, "--json")
+    assert again.exit_code == 0 and "equals the verdict" in again.stderr
+    assert json.loads(again.stdout)["counts"]["receipts_agreeing"] == 3
+
+
+def test_a_challenge_of_the_verifiers_own(key: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "example"
+    shutil.copytree(EXAMPLE, folder)
+    vkey = SigningKey.load(key).verifier
+    with (folder / "trust.toml").open("a") as file:
+        file.write(f'\n[[verifier]]\nname = "own"\nvkey = "{vkey}"\n')
+    note = tmp_path / "note.txt"
+    draw = ["--key", key, "--trust", folder / "trust.toml", "--out", note]
+    assert run("verifier", "challenge", folder / "window.json", *draw).exit_code == 0
+    out = tmp_path / "bundle.zip"
+    assert pack(folder, out, "--challenge", note).exit_code == 0
+    assert contents(out)["challenges/0/note.txt"] == note.read_bytes()
+    done = run("verify", out, "--json")
+    assert done.exit_code == 0
+    assert "challenge" in {file["role"] for file in json.loads(done.stdout)["filing"]["inputs"]}
 
 
 def test_an_interrupted_write_leaves_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,6 +362,13 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str, str]] = {
     ),
     "a file without a role": (
         replaced("manifest.json", field("receipts", [])), "BundleError", "a file of the bundle has no role"
+    ),
+    "a manifest that names a file twice": (
+        replaced(
+            "manifest.json",
+            lambda data: jcs({**json.loads(data), "files": [json.loads(data)["files"][0], *json.loads(data)["files"]]}),
+        ),
+        "BundleError", "names a file twice",
     ),
     "a truncated archive": (raw(lambda data: data[:-30]), "BundleError", "not a bundle"),
     "an empty file": (raw(lambda data: b"PK\x03\x04"), "BundleError", "not a bundle"),
