@@ -38,6 +38,16 @@ _END = struct.Struct("<4s4H2LH")
 _ENTRY_BYTES = 30
 """Bytes of the record before a file's name and content."""
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
+"""The errors of the libraries that read a damaged archive; ValueError is that of a name that is not UTF-8."""
 _HINT = "ask the sender for the bundle a second time"
 
 
@@ -183,7 +193,7 @@ def opened(path: Path) -> Iterator[Unpacked]:
             _check_end(handle)
             with zipfile.ZipFile(handle) as archive:
                 manifest = _unpack(archive, folder)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as exc:
+        except _DAMAGED as exc:
             raise BundleError("the archive is damaged", field=path.name, actual=str(exc), hint=_HINT) from exc
         yield Unpacked(folder, manifest)
 

@@ -370,6 +370,10 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str, str]] = {
         ),
         "BundleError", "names a file twice",
     ),
+    "a name that is not UTF-8": (
+        lambda packed, out: (patched(FLAGS, b"\x00\x08")(packed, out), patched(46, b"\xff")(out, out), None)[2],
+        "BundleError", "damaged",
+    ),
     "a truncated archive": (raw(lambda data: data[:-30]), "BundleError", "not a bundle"),
     "an empty file": (raw(lambda data: b"PK\x03\x04"), "BundleError", "not a bundle"),
     "data before the archive": (raw(lambda data: b"PK\x03\x04" + data), "BundleError", "outside of its files"),

@@ -32,6 +32,7 @@ from rag_audit.models.requests import Answer, Refusal, SignedRequest
 from rag_audit.models.roster import load_roster
 from rag_audit.models.trust import Trust
 from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.report.archive import opened
 from tests.fuzz.mutate import PARTS, Mutator
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -346,7 +347,33 @@ def parsers(bench: Bench, draw: Mutator) -> None:
         read(parse_json(draw.json(value), source="message"))
 
 
+def bundles(bench: Bench, draw: Mutator) -> None:
+    """A bundle with changed, removed and repeated bytes, most of them in the archive's directory."""
+    source = bench.folder / "bundle.zip"
+    if not source.exists():
+        given = ["--trust", bench.folder / "trust.toml", "--receipts", bench.folder / "receipts"]
+        bench.run("verifier", "bundle", bench.folder / "window.json", *given, "--output", source)
+    data = bytearray(source.read_bytes())
+    start = int.from_bytes(data[-6:-2], "little")
+    for _ in range(draw.random.randint(1, 4)):
+        first = start if draw.random.random() < 0.8 else 0
+        place = draw.random.randrange(min(first, len(data) - 1), len(data))
+        match draw.random.randrange(8):
+            case 0:
+                del data[place : place + draw.random.randint(1, 40)]
+            case 1:
+                data[place:place] = data[place : place + 46]
+            case _:
+                data[place] = draw.random.choice((0, 1, 255, draw.random.randrange(256)))
+    path = bench.put("mutated/bundle.zip", bytes(data))
+    with bench.named(), opened(path) as files:
+        names = {str(f.relative_to(files.folder)) for f in files.folder.rglob("*") if f.is_file()}
+        if names != {file.path for file in files.manifest.files}:
+            raise Broken(f"a bundle was unpacked to {sorted(names)}")
+
+
 TARGETS: dict[str, Case] = {
+    "bundles": bundles,
     "window": window,
     "window text": window_text,
     "readers of windows": readers_of_windows,
