@@ -101,6 +101,61 @@ class ColumnPrivate:
 
 
 @dataclass(frozen=True)
+class TablePrivate:
+    """A document table as its commitment before the beacon takes it. `repr` omits the values. Key and values determine
+    the commitment, so a provider stores them and no blindings.
+
+    :param key: 32 secret bytes from which the blindings are derived, of this tenant and window only
+    :param row_of_position: the row of each position, int32, shape (capacity,); the number of rows for a position
+        without a row
+    :param names: the name of each row, 32 bytes, shape (rows,); None for a row that never had a document
+    """
+
+    key: bytes = field(repr=False)
+    row_of_position: bytes = field(repr=False)
+    names: Sequence[bytes | None] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PreviousTablePrivate:
+    """The table before, as the proof of the next table takes it. `repr` omits the values.
+
+    :param key: `TablePrivate.key` of that window
+    :param names: `TablePrivate.names` of that window
+    :param bits: the bit of each row, one byte 0 or 1, shape (rows,)
+    :param positions: the number of positions of each row, int32, shape (rows,)
+    :param opening: `CommittedTable.carried_opening` of that window
+    :param carried: for each row, whether it is in this window's table. The rows that are follow the drawn rows there,
+        in the same order
+    """
+
+    key: bytes = field(repr=False)
+    names: Sequence[bytes | None] = field(repr=False)
+    bits: bytes = field(repr=False)
+    positions: bytes = field(repr=False)
+    opening: bytes = field(repr=False)
+    carried: Sequence[bool] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class DocumentTablePrivate:
+    """The private inputs of the proof of a sample by document, which `repr` omits.
+
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    :param table: the values behind the commitment to the table
+    :param previous: the values behind the commitment to the table before; None in the first window of a chain
+    :param low_memory: see `SlotProofJob`
+    """
+
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    table: TablePrivate = field(repr=False)
+    previous: PreviousTablePrivate | None = field(repr=False)
+    low_memory: bool = False
+
+
+@dataclass(frozen=True)
 class CommittedColumn:
     """A tenant's committed and proved column, one for each window.
 
@@ -113,6 +168,19 @@ class CommittedColumn:
     commitment: ColumnCommitment
     proof: dict[str, Json]
     opening: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CommittedTable(CommittedColumn):
+    """A tenant's sample by document, committed and proved. `commitment` and `opening` are of the sample.
+
+    :param carried: the commitment to the table with its bits, which the next window of the chain names
+    :param carried_opening: the secret blindings of the bits and of the numbers of positions of the rows, which must
+        outlive the chain's next proof
+    """
+
+    carried: ColumnCommitment
+    carried_opening: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
