@@ -55,6 +55,9 @@ __all__ = [
     "scan_bits_verify",
     "scan_disclosed_empty",
     "scan_disclosed_rows",
+    "scan_documents_commit",
+    "scan_documents_prove",
+    "scan_documents_verify",
     "scan_embed_prove",
     "scan_embed_verify",
     "scan_generators",
@@ -346,6 +349,40 @@ def scan_bits_prove(
 
 def scan_bits_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
     """The commitments to the Bernoulli bits that a proof is about; ValueError with the reason unless it holds."""
+
+def scan_documents_commit(capacity: int, row: bytes, names: bytes, named: bytes, key: bytes) -> bytes:
+    """The points of a document table under blindings from a 32-byte key: of the row of each position (int32; the number
+    of rows for none), of the marks of rows with a name, and of the five columns of names. `names` has an element for
+    each row, and `named` a byte 0 or 1.
+    """
+
+def scan_documents_prove(
+    context: bytes,
+    slot_elements: bytes,
+    numbers: tuple[int, int, int, int, int],
+    table: bytes,
+    previous: bytes | None,
+    private: tuple[bytes, bytes, bytes, bytes, bytes],
+    before: tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes] | None,
+    low_memory: bool,
+) -> tuple[bytes, list[bytes], list[bytes]]:
+    """Proof of a sample by document: proof, and of sample, bits and numbers of positions the commitments and their
+    secret blindings. `numbers`: capacity, rows, maximum positions of a row, drawn rows, bound of the draws.
+    `private`: seed; row of each position, names, marks and key of the table. `before`: names, marks and key of the
+    table before, bits and numbers of positions (int32) of its rows, the blindings of both, and a byte 1 for each row
+    that is carried.
+    """
+
+def scan_documents_verify(
+    context: bytes,
+    slot_elements: bytes,
+    numbers: tuple[int, int, int, int, int],
+    table: bytes,
+    previous: bytes | None,
+    proof: bytes,
+) -> list[bytes]:
+    """The commitments to sample, bits and numbers of positions that a proof is about; ValueError with the reason unless
+    it holds."""
 
 def scan_prove(
     index: ScanIndex,

@@ -29,6 +29,7 @@ class Constants:
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
     :param flip_probability: for a tenant with randomized response, Q over 2^40
     :param threshold: for a tenant with randomized response, the minimum raw score of a relevant position
+    :param by_document: whether all positions of a document share one bit of the sample
     """
 
     capacity: int
@@ -43,6 +44,7 @@ class Constants:
     columns: tuple[str, ...] = ()
     flip_probability: int | None = None
     threshold: int | None = None
+    by_document: bool = False
 
     @classmethod
     def of(

@@ -27,11 +27,13 @@ from rag_audit.proofs.statements.private import (
     CoalitionPrivate,
     ColumnPrivate,
     CommittedColumn,
+    DocumentTablePrivate,
     NoiseProof,
     RecordPrivate,
+    TablePrivate,
 )
 from rag_audit.proofs.statements.retrieve import RecordPublic
-from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
+from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -120,8 +122,15 @@ class CoalitionProofs(CoalitionVerifiers, Protocol):
 class ColumnProofs(ColumnVerifiers, Protocol):
     """One system's proofs of the statement about a column that a window commits to once for a tenant."""
 
-    def prove(self, statement: ColumnPublic, witness: ColumnPrivate) -> BoundJob[CommittedColumn]:
-        """The job that commits to the column and proves the statement."""
+    def prove(
+        self, statement: ColumnPublic, witness: ColumnPrivate | DocumentTablePrivate
+    ) -> BoundJob[CommittedColumn]:
+        """The job that commits to the column and proves the statement.
+
+        :param witness: for a `DocumentTablePublic` a `DocumentTablePrivate`; the job's result is a `CommittedTable`
+        :raises WitnessError: statement and witness disagree
+        :raises PolicyError: a public number is out of range, or the system does not prove the statement
+        """
 
     def published_keys(self, tenant: TenantPublic) -> dict[str, Json]:
         """As `RecordProofs.published_keys`."""
@@ -183,6 +192,15 @@ class Backend(ProofSystem, Protocol):
 
         :param disclosed: one byte 0 or 1 for each position
         :param secret: 32 secret bytes for only this record, since salt or blindings follow from them
+        """
+
+    def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:
+        """The commitment to a tenant's document table, before the beacon. It depends only on the arguments.
+
+        :raises EncodingError: a row is not in the table, the number of rows is out of range, or there is another number
+            of positions
+        :raises PolicyError: the system does not prove samples by document
+        :raises MemoryLimitError: the machine has too little memory for the work
         """
 
     def column(self, name: str) -> ColumnProofs:

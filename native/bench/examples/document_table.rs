@@ -2,7 +2,7 @@
 //! `cargo run --release -p ragaudit-bench --example document_table -- 100000`.
 use ragaudit_bench::bernoulli_statement;
 use ragaudit_scan_prover::document_table::{
-    self, commit, Carried, DocumentTableProof, DocumentTableStatement, Previous, Table,
+    self, commit, Carried, DocumentTableProof, DocumentTableStatement, Previous, Table, TableKey,
 };
 use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::group::Fr;
@@ -39,7 +39,8 @@ fn table(capacity: usize, rows: usize, empty: usize) -> Table<Column> {
     let row = |p: usize| (empty + p % (rows - empty)) as i64;
     let names: Vec<_> = (0..rows as u64).map(|r| Some(-Fr::from(r + 1))).collect();
     let layout = Layout::new(capacity).expect("a capacity");
-    commit(layout, (0..capacity).map(row).collect(), &names).expect("a table")
+    let row = (0..capacity).map(row).collect();
+    commit(layout, row, &names, &TableKey([3; 32])).expect("a table")
 }
 
 /// Proves and verifies a statement, and prints the costs.

@@ -13,6 +13,7 @@ use ragaudit_zeroizing_alloc::{Stacks, Wiping};
 
 mod arithmetic;
 mod batch_py;
+mod document_table_py;
 mod groth16;
 mod json;
 mod ledger;
@@ -52,6 +53,7 @@ mod _native {
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         scan_py::register(m)?;
+        document_table_py::register(m)?;
         randomized_response_py::register(m)?;
         batch_py::register(m)
     }

@@ -168,7 +168,7 @@ impl ScanParameters {
 }
 
 /// c_seed, beacon, slot.
-fn slot(bytes: &[u8]) -> Result<Slot> {
+pub(crate) fn slot(bytes: &[u8]) -> Result<Slot> {
     Ok(Slot::from(exactly(bytes, "slot")?))
 }
 
@@ -193,16 +193,16 @@ fn answer_of((_, _, scores, query, positions): &PrivateRecord) -> Result<Answer>
 }
 
 /// Commitments to each of a proof's columns, and their blindings, which are secret.
-fn opened(columns: &[Column]) -> (Vec<Vec<u8>>, Zeroizing<Vec<Vec<u8>>>) {
+pub(crate) fn opened(columns: &[Column]) -> (Vec<Vec<u8>>, Zeroizing<Vec<Vec<u8>>>) {
     let rows = columns.iter().map(|column| encode_points(&column.rows));
     let openings = columns.iter().map(|column| column.opening.as_ref());
     let blindings = openings.map(|o| o.map_or(Vec::new(), |o| to_bytes_all(&o.blindings)));
     (rows.collect(), Zeroizing::new(blindings.collect()))
 }
 
-type ByteStrings<'py> = Vec<Bound<'py, PyBytes>>;
+pub(crate) type ByteStrings<'py> = Vec<Bound<'py, PyBytes>>;
 
-fn byte_strings<'py>(py: Python<'py>, all: &[Vec<u8>]) -> ByteStrings<'py> {
+pub(crate) fn byte_strings<'py>(py: Python<'py>, all: &[Vec<u8>]) -> ByteStrings<'py> {
     all.iter().map(|bytes| PyBytes::new(py, bytes)).collect()
 }
 

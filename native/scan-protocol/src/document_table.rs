@@ -112,6 +112,57 @@ impl<T> Previous<T> {
     }
 }
 
+/// The points of columns that follow one another: of one with an entry for each position if `positions`, then of `columns` with
+/// an entry for each row. `field` is their name in errors.
+fn split(
+    points: &[G1Affine],
+    field: &str,
+    (capacity, rows): (usize, usize),
+    (positions, columns): (bool, usize),
+) -> Result<Vec<Vec<G1Affine>>> {
+    let length = 1 << Layout::new(capacity)?.row_variables;
+    within("rows", rows, MAX_ROWS.min(capacity))?;
+    let first = if positions {
+        capacity.div_ceil(length)
+    } else {
+        0
+    };
+    let each = rows.div_ceil(length);
+    let expected = first + columns * each;
+    if points.len() != expected {
+        let [expected, actual] = [expected, points.len()].map(|n| format!("{n} commitments"));
+        return Err(Error::invalid(field, expected, actual));
+    }
+    let (first, rest) = points.split_at(first);
+    let rest = rest.chunks_exact(each).map(<[_]>::to_vec);
+    Ok(positions
+        .then(|| first.to_vec())
+        .into_iter()
+        .chain(rest)
+        .collect())
+}
+
+impl Table<Vec<G1Affine>> {
+    /// From the points of its columns, in order.
+    pub fn split(points: &[G1Affine], capacity: usize, rows: usize) -> Result<Self> {
+        let columns = split(points, "table", (capacity, rows), (true, 1 + NAME_LIMBS))?;
+        Ok(Self::named(&mut columns.into_iter()))
+    }
+}
+
+impl Previous<Vec<G1Affine>> {
+    /// From the points of its columns, in order.
+    pub fn split(points: &[G1Affine], capacity: usize, rows: usize) -> Result<Self> {
+        let columns = split(
+            points,
+            "previous",
+            (capacity, rows),
+            (false, 3 + NAME_LIMBS),
+        )?;
+        Ok(Self::named(&mut columns.into_iter()))
+    }
+}
+
 /// The statement of a proof. The verifier rebuilds every value and reads none from a file.
 #[derive(Clone, Debug)]
 pub struct DocumentTableStatement {

@@ -7,7 +7,7 @@ pub use ragaudit_scan_protocol::document_table::{
     Columns, DocumentTableStatement, Names, Previous, Proven, Table, MAX_ROWS, NAME_LIMBS,
     NAME_LIMB_BITS, TAG_CARRIED, TAG_COUNT, TAG_ROW,
 };
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::bernoulli::BernoulliStatement;
 use crate::channel::Proves;
@@ -15,7 +15,7 @@ use crate::claims::{Bound, Column, Opening};
 use crate::drawn::{self, Draws};
 use crate::equation::Equation;
 use crate::error::{Error, Result};
-use crate::group::Fr;
+use crate::group::{Fr, G1Affine};
 use crate::index::Layout;
 use crate::numbers::log2_ceil;
 use crate::prover::columns::{self, count};
@@ -38,27 +38,125 @@ fn limbs_of(name: Fr) -> [i64; NAME_LIMBS] {
     limbs
 }
 
-/// Commits to a table before the beacon, under fresh blindings: the row of each position, or the number of rows for a position
-/// without a row, and the name of each row that has one.
+/// The key from which the blindings of a table are derived; every table has a new key. A column's blindings depend on its
+/// values too, so a key that commits to two tables by mistake reveals only which columns are equal.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct TableKey(pub [u8; 32]);
+
+impl TableKey {
+    /// The blindings of column k, the column's number in [`Table::each`].
+    fn blindings(&self, k: usize, values: &[i64], count: usize) -> Vec<Fr> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(8 * values.len() + 8));
+        bytes.extend((k as u64).to_le_bytes());
+        bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        Nonces::derived(&self.0, b"rag-audit/scan/v1/document-table", &bytes).draw_many(count)
+    }
+}
+
+/// Commits to a table before the beacon, under blindings from a key: the row of each position, or the number of rows for a
+/// position without a row, and the name of each row that has one.
 ///
 /// # Errors
 /// Numbers of positions and of rows beyond their limits, and a row that is not in the table.
-pub fn commit(layout: Layout, row: Vec<i64>, names: &[Option<Fr>]) -> Result<Table<Column>> {
-    let nonces = Nonces::new(&[0; 32], b"document table")?;
-    commit_under(layout, row, names, nonces)
-}
-
-fn commit_under(
+pub fn commit(
     layout: Layout,
     row: Vec<i64>,
     names: &[Option<Fr>],
-    nonces: Nonces,
+    key: &TableKey,
 ) -> Result<Table<Column>> {
-    let rows = names.len();
-    let largest = MAX_ROWS.min(layout.capacity);
-    if !(1..=largest).contains(&rows) {
-        return Err(Error::invalid("rows", format!("1 to {largest}"), rows));
+    let row = row_column(layout, row, names.len())?;
+    let columns = std::iter::once(row).chain(name_columns(names));
+    let columns = commit_columns(layout, columns, key, 0);
+    Ok(Table::named(&mut columns.into_iter()))
+}
+
+/// Only the names of [`commit`]: the columns of a table before that the next window's proof opens.
+///
+/// # Errors
+/// A number of rows beyond its limits.
+pub fn commit_names(layout: Layout, names: &[Option<Fr>], key: &TableKey) -> Result<Names<Column>> {
+    check_rows(layout, names.len())?;
+    let columns = commit_columns(layout, name_columns(names), key, 1);
+    Ok(Names::named(&mut columns.into_iter()))
+}
+
+/// [`commit`] for the table of a statement, whose commitment is known.
+///
+/// # Errors
+/// As [`commit`], and if the commitment is another one.
+pub fn open_table(
+    statement: &DocumentTableStatement,
+    row: Vec<i64>,
+    names: &[Option<Fr>],
+    key: &TableKey,
+) -> Result<Table<Column>> {
+    let table = commit(statement.layout()?, row, names, key)?;
+    let same = table.each().map(|c| &c.rows).eq(statement.table.each());
+    same.then_some(table).ok_or_else(|| {
+        Error::Unsatisfied("the key and the values are not those of the committed table".to_owned())
+    })
+}
+
+/// The table before of a statement, from the names with their key, and coins and numbers of positions with the blindings that
+/// the proof before yielded.
+///
+/// # Errors
+/// Another number of rows, and if a commitment is another one.
+pub fn open_previous(
+    statement: &DocumentTableStatement,
+    names: &[Option<Fr>],
+    key: &TableKey,
+    kept: Opening,
+    count: Opening,
+) -> Result<Previous<Column>> {
+    let layout = statement.layout()?;
+    let other = |what: &str| {
+        let reason = format!("the {what} are not those of the committed table before");
+        Error::Unsatisfied(reason)
+    };
+    let expected = (statement.previous.as_ref())
+        .ok_or_else(|| Error::invalid("previous", "no table before", "one"))?;
+    let names = commit_names(layout, names, key)?;
+    if !names.each().map(|c| &c.rows).eq(expected.names.each()) {
+        return Err(other("names"));
     }
+    let length = 1 << layout.row_variables;
+    let column = |opening: Opening, bound: Bound, rows: &Vec<G1Affine>, what: &str| {
+        let same = opening.values.len() == statement.rows
+            && opening.blindings.len() == rows.len()
+            && bound.holds(&opening.values);
+        let secret = columns::Secret {
+            values: &opening.values,
+            blindings: &opening.blindings,
+            bound,
+        };
+        if !same || columns::commit(&[secret], length)[0] != *rows {
+            return Err(other(what));
+        }
+        Ok(Column {
+            variables: log2_ceil(statement.rows),
+            rows: rows.clone(),
+            opening: Some(Arc::new(opening)),
+        })
+    };
+    let most = Bound::up_to(statement.positions_per_row);
+    Ok(Previous {
+        names,
+        kept: column(kept, Bound::Unsigned(1), &expected.kept, "coins")?,
+        count: column(count, most, &expected.count, "numbers of positions")?,
+    })
+}
+
+fn check_rows(layout: Layout, rows: usize) -> Result<()> {
+    let largest = MAX_ROWS.min(layout.capacity);
+    if (1..=largest).contains(&rows) {
+        return Ok(());
+    }
+    Err(Error::invalid("rows", format!("1 to {largest}"), rows))
+}
+
+fn row_column(layout: Layout, row: Vec<i64>, rows: usize) -> Result<(Vec<i64>, Bound)> {
+    check_rows(layout, rows)?;
     if row.len() != layout.capacity {
         let expected = format!("{} positions", layout.capacity);
         return Err(Error::invalid("row", expected, row.len()));
@@ -66,27 +164,33 @@ fn commit_under(
     if row.iter().any(|r| !(0..=rows as i64).contains(r)) {
         return Err(Error::invalid("row", format!("0 to {rows}"), "another row"));
     }
-    let mut values = vec![row, names.iter().map(|n| n.is_some().into()).collect()];
-    let limbs = names.iter().map(|name| limbs_of(name.unwrap_or_default()));
-    let limbs: Zeroizing<Vec<_>> = Zeroizing::new(limbs.collect());
-    values.extend((0..NAME_LIMBS).map(|k| limbs.iter().map(|limb| limb[k]).collect()));
-    let bounds = [Bound::up_to(rows), Bound::Unsigned(1)];
-    let limb = Bound::Unsigned(NAME_LIMB_BITS);
-    let bounds = bounds.into_iter().chain([limb; NAME_LIMBS]);
-    let columns = values.into_iter().zip(bounds);
-    Ok(commit_columns(layout, columns, nonces))
+    Ok((row, Bound::up_to(rows)))
 }
 
-/// The columns of a table under these blindings.
+/// Whether each row has a name, and the limbs of the names.
+fn name_columns(names: &[Option<Fr>]) -> impl Iterator<Item = (Vec<i64>, Bound)> {
+    let named = names.iter().map(|n| n.is_some().into()).collect();
+    let limbs = names.iter().map(|name| limbs_of(name.unwrap_or_default()));
+    let limbs: Zeroizing<Vec<_>> = Zeroizing::new(limbs.collect());
+    let limbs = (0..NAME_LIMBS).map(move |k| {
+        let column = limbs.iter().map(|limb| limb[k]).collect();
+        (column, Bound::Unsigned(NAME_LIMB_BITS))
+    });
+    std::iter::once((named, Bound::Unsigned(1))).chain(limbs)
+}
+
+/// The columns under a key, numbered from `first`.
 fn commit_columns(
     layout: Layout,
     values: impl Iterator<Item = (Vec<i64>, Bound)>,
-    mut nonces: Nonces,
-) -> Table<Column> {
+    key: &TableKey,
+    first: usize,
+) -> Vec<Column> {
     let length = 1 << layout.row_variables;
-    let (openings, bounds): (Vec<Opening>, Vec<Bound>) = values
-        .map(|(values, bound)| {
-            let blindings = nonces.draw_many(values.len().div_ceil(length));
+    let (openings, bounds): (Vec<Opening>, Vec<Bound>) = (first..)
+        .zip(values)
+        .map(|(k, (values, bound))| {
+            let blindings = key.blindings(k, &values, values.len().div_ceil(length));
             (Opening { values, blindings }, bound)
         })
         .unzip();
@@ -106,7 +210,7 @@ fn commit_columns(
             rows,
             opening: Some(Arc::new(opening)),
         });
-    Table::named(&mut columns.collect::<Vec<_>>().into_iter())
+    columns.collect()
 }
 
 /// The table before, and the row in it of each row that is carried: of the rows behind the fresh ones, in order.
@@ -280,7 +384,9 @@ fn openings(table: &Table<Column>, carried: Option<Carried>) -> Result<Vec<Arc<O
 ///
 /// ```
 /// use ragaudit_scan_prover::bernoulli::Bernoulli;
-/// use ragaudit_scan_prover::document_table::{commit, prove, verify, DocumentTableStatement, Table};
+/// use ragaudit_scan_prover::document_table::{
+///     commit, prove, verify, DocumentTableStatement, Table, TableKey,
+/// };
 /// use ragaudit_scan_prover::drawn::Slot;
 /// use ragaudit_scan_prover::group::Fr;
 /// use ragaudit_scan_prover::index::Layout;
@@ -288,7 +394,7 @@ fn openings(table: &Table<Column>, carried: Option<Carried>) -> Result<Vec<Arc<O
 ///
 /// // A document in the positions 0 and 2, another one in position 3, and position 1 is empty.
 /// let names = [Some(Fr::from(71u8)), None, Some(Fr::from(72u8))];
-/// let table = commit(Layout::new(4)?, vec![0, 3, 0, 2], &names)?;
+/// let table = commit(Layout::new(4)?, vec![0, 3, 0, 2], &names, &TableKey([5; 32]))?;
 /// let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
 /// let statement = DocumentTableStatement {
 ///     context: [7; 32],

@@ -36,6 +36,17 @@ impl Nonces {
         Self { key, counter: 0 }
     }
 
+    /// Values that follow from a secret key: the same for the same key, domain and data.
+    pub(crate) fn derived(key: &[u8; 32], domain: &[u8; 32], data: &[u8]) -> Self {
+        let key = Sha256::new()
+            .chain_update(domain)
+            .chain_update(key)
+            .chain_update(data)
+            .finalize()
+            .into();
+        Self { key, counter: 0 }
+    }
+
     pub fn draw(&mut self) -> Fr {
         let mut wide = [0u8; 64];
         for half in wide.chunks_exact_mut(32) {

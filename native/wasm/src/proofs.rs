@@ -12,6 +12,7 @@ use ragaudit_scan_protocol::batch::{Failures, CHUNK};
 use ragaudit_scan_protocol::batch_size;
 use ragaudit_scan_protocol::bernoulli::{Bernoulli, BernoulliStatement};
 use ragaudit_scan_protocol::coalition::{verify_coalition, Blocks, CoalitionStatement};
+use ragaudit_scan_protocol::document_table::{self, DocumentTableStatement, Previous, Table};
 use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{self, verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Engine;
@@ -77,6 +78,7 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         }
         "scan_verify" => scan_verify(a),
         "scan_bits_verify" => bits_verify(a, out),
+        "scan_documents_verify" => documents_verify(a, out),
         "scan_list_verify" => list_verify(a),
         "scan_embed_verify" => embed_verify(a),
         "scan_disclosed_empty" => disclosed_empty(a, out),
@@ -218,6 +220,38 @@ fn bits_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let statement = BernoulliStatement::single(context, slot, capacity, bernoulli);
     let columns = drawn::verify::<Verifier, _>(&statement, a.bytes()?).map_err(text)?;
     out.bytes(&encode_points(&columns[0].rows));
+    Ok(())
+}
+
+fn documents_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let context = a.array("context")?;
+    let slot = slot(a.bytes()?)?;
+    let (capacity, rows, positions_per_row, fresh, bound) = (
+        a.number()?,
+        a.number()?,
+        a.number()?,
+        a.number()?,
+        a.number()?,
+    );
+    let table = Table::split(&points(a.bytes()?)?, capacity, rows).map_err(text)?;
+    let previous =
+        a.optional(|a| Previous::split(&points(a.bytes()?)?, capacity, rows).map_err(text))?;
+    let statement = DocumentTableStatement {
+        context,
+        slot,
+        coins: Bernoulli { bound },
+        capacity,
+        rows,
+        positions_per_row,
+        fresh,
+        table,
+        previous,
+    };
+    let proven = document_table::verify::<Verifier>(&statement, a.bytes()?).map_err(text)?;
+    let columns = [proven.sample, proven.kept, proven.count];
+    out.list(&columns, |out, column| {
+        out.bytes(&encode_points(&column.rows));
+    });
     Ok(())
 }
 

@@ -60,6 +60,10 @@ fn points<'c>(columns: impl Iterator<Item = &'c Column>) -> impl Iterator<Item =
     points.into_iter()
 }
 
+fn key(window: u64) -> TableKey {
+    TableKey([7 + window as u8; 32])
+}
+
 fn name(n: u64) -> Option<Fr> {
     Some(-Fr::from(n))
 }
@@ -74,11 +78,7 @@ impl Case {
     ) -> Self {
         let (capacity, rows) = (row.len(), names.len());
         let layout = Layout::new(capacity).unwrap();
-        let nonces = match REPEATED.get() {
-            true => Nonces::of([7; 64], &[0; 32], b"document table"),
-            false => Nonces::new(&[0; 32], b"document table").unwrap(),
-        };
-        let table = commit_under(layout, row, &names, nonces).unwrap();
+        let table = commit(layout, row, &names, &key(window)).unwrap();
         let (previous, carried) = previous.unzip();
         let carried = carried.unwrap_or_default();
         let before = previous.as_ref();
@@ -156,7 +156,7 @@ impl Case {
         change(&mut row, &mut names);
         let layout = self.statement.layout().unwrap();
         let mut other = self.clone();
-        other.table = commit(layout, row, &names).unwrap();
+        other.table = commit(layout, row, &names, &TableKey([9; 32])).unwrap();
         other.statement.table = Table::named(&mut points(other.table.each()));
         other
     }
@@ -333,7 +333,9 @@ fn a_row_without_a_proof_is_named() {
     let layout = Layout::new(20).unwrap();
     let (row, names) = Case::contents();
     let refused = |row: Vec<i64>, names: &[Option<Fr>], field: &str| {
-        let reason = commit(layout, row, names).err().map(|e| e.to_string());
+        let reason = commit(layout, row, names, &key(0))
+            .err()
+            .map(|e| e.to_string());
         assert!(
             reason.as_ref().is_some_and(|r| r.starts_with(field)),
             "{reason:?}"
@@ -517,9 +519,8 @@ impl Case {
     /// Commits to a column with values that [`commit`] refuses.
     fn column_of(&self, values: Vec<i64>) -> Column {
         let layout = self.statement.layout().unwrap();
-        let bounded = std::iter::repeat_n((values, Bound::ANY), 2 + NAME_LIMBS);
-        let nonces = Nonces::new(&[0; 32], b"a false column").unwrap();
-        commit_columns(layout, bounded, nonces).row
+        let bounded = std::iter::once((values, Bound::ANY));
+        commit_columns(layout, bounded, &key(99), 0).remove(0)
     }
 
     fn put_row(&mut self, values: Vec<i64>) {

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import PolicyError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.groth16.instance import SampleInstance
 from rag_audit.proofs.backends.groth16.job import ColumnJob, sampled_positions
@@ -14,10 +15,26 @@ from rag_audit.proofs.backends.groth16.shared import bound, pinned_key
 from rag_audit.proofs.backends.groth16.verifiers import failures, parse_proof
 from rag_audit.proofs.interface import FileProof, Pins
 from rag_audit.proofs.statements.column import ColumnPublic, OpenedColumn
-from rag_audit.proofs.statements.private import ColumnPrivate
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
+from rag_audit.proofs.statements.private import ColumnPrivate, DocumentTablePrivate
 from rag_audit.proofs.statements.sample import SampleStatement
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 from rag_audit.relation.field import digest_to_field, from_hex
+
+
+def no_tables() -> PolicyError:
+    """The error for samples by document."""
+    return PolicyError(
+        "this proof system proves samples by position only",
+        field="proof_system",
+        expected="scan",
+        actual="groth16",
+    )
+
+
+def _by_position(statement: ColumnPublic) -> None:
+    if isinstance(statement, DocumentTablePublic):
+        raise no_tables()
 
 
 class BernoulliColumn:
@@ -29,10 +46,15 @@ class BernoulliColumn:
 
     def circuit(self, constants: Constants) -> str:
         """See `ColumnProofs.circuit`."""
+        if constants.by_document:
+            raise no_tables()
         return self.instance(constants).digest()
 
-    def prove(self, statement: ColumnPublic, witness: ColumnPrivate) -> ColumnJob:
+    def prove(self, statement: ColumnPublic, witness: ColumnPrivate | DocumentTablePrivate) -> ColumnJob:
         """See `ColumnProofs.prove`."""
+        _by_position(statement)
+        if isinstance(witness, DocumentTablePrivate):
+            raise no_tables()
         instance, s0, s1 = self.instance(statement.tenant.constants), witness.s0, witness.s1
         salt = digest_to_field(witness.salt)
         _, commitment = sampled_positions(
@@ -57,6 +79,7 @@ class BernoulliColumn:
         engine: str = "native",
     ) -> OpenedColumn:
         """See `ColumnProofs.open`."""
+        _by_position(statement)
         circuit = self.circuit(statement.tenant.constants)
         opened = pinned_key(circuit, published, pins)
         public = SampleStatement.of(statement, from_hex(digest, field=statement.name))

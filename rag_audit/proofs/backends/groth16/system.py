@@ -14,7 +14,7 @@ from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
-from rag_audit.proofs.backends.groth16.sample import BernoulliColumn
+from rag_audit.proofs.backends.groth16.sample import BernoulliColumn, no_tables
 from rag_audit.proofs.backends.groth16.shared import (
     TABLE_ARTEFACT,
     EmbedProofs,
@@ -25,7 +25,8 @@ from rag_audit.proofs.backends.groth16.verifiers import ENGINES
 from rag_audit.proofs.interface import Pins, Setup
 from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordProofs
 from rag_audit.proofs.records import Records
-from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
+from rag_audit.proofs.statements.private import TablePrivate
+from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native_secrets import disclosed_commitment
 
@@ -118,6 +119,10 @@ class Groth16:
         """See `Backend.hold`."""
         positions = [p for p, bit in enumerate(disclosed) if bit]
         return to_hex(disclosed_commitment(digest_to_field(secret), positions, constants.capacity))
+
+    def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:
+        """See `Backend.commit_document_table`: Groth16 has no tables."""
+        raise no_tables()
 
     def column(self, name: str) -> ColumnProofs:
         """See `Backend.column`."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from rag_audit._internal.errors import EncodingError
 from rag_audit.proofs.backends.reference import limits
 from rag_audit.proofs.backends.reference.closing import close
 from rag_audit.proofs.backends.reference.drawn import DRAW_BITS, BernoulliBits, Drawing, Seed
 from rag_audit.proofs.backends.reference.extensions import evaluation, log2
-from rag_audit.proofs.backends.reference.group import Point
+from rag_audit.proofs.backends.reference.group import POINT_BYTES, Point, decode
 from rag_audit.proofs.backends.reference.lookup import Columns, Entry, Segment, look_up
 from rag_audit.proofs.backends.reference.session import Column, Expr, Session, limbs, row_bits
 from rag_audit.proofs.backends.reference.transcript import Reader
@@ -43,6 +45,27 @@ class DocumentTable:
     names: Sequence[Sequence[Point]]
     before: Sequence[Sequence[Point]] | None
 
+    @classmethod
+    def decode(
+        cls,
+        context: bytes,
+        seed: Seed,
+        numbers: tuple[int, int, int, int, int],
+        table: bytes,
+        previous: bytes | None,
+    ) -> DocumentTable:
+        """A table from the points of its columns, 32 bytes each.
+
+        :param numbers: capacity, rows, `most`, `fresh` and `bound`
+        :raises EncodingError: a number is out of range, another number of points, or one off the curve
+        """
+        capacity, rows, *_ = numbers
+        limits.require(capacity=limits.positions(capacity), rows=1 <= rows <= min(MAX_ROWS, capacity))
+        of_rows = [rows] * len(NAMES)
+        row, *names = _split(table, [capacity, *of_rows], capacity, "table")
+        before = None if previous is None else _split(previous, [rows] * len(BEFORE), capacity, "previous")
+        return cls(context, seed, *numbers, row, names, before)
+
     def __post_init__(self) -> None:
         limits.require(
             capacity=limits.positions(self.capacity),
@@ -65,6 +88,19 @@ class DocumentTable:
         points = [*self.names, *(self.before or ())]
         rest = [(label, self.rows, column) for label, column in zip(labels, points, strict=True)]
         return [("row", self.capacity, self.row), *rest]
+
+
+def _split(data: bytes, entries: Sequence[int], capacity: int, field: str) -> list[list[Point]]:
+    """The points of columns with so many entries."""
+    bits = row_bits(capacity)
+    sizes = [(count - 1 >> bits) + 1 for count in entries]
+    expected = POINT_BYTES * sum(sizes)
+    if len(data) != expected:
+        raise EncodingError(
+            "the commitment has another length", field=field, expected=f"{expected} bytes", actual=len(data)
+        )
+    points = iter([decode(data[i : i + POINT_BYTES]) for i in range(0, expected, POINT_BYTES)])
+    return [list(islice(points, size)) for size in sizes]
 
 
 def _carried(names: Sequence[Column], kept: Column) -> list[Entry]:

@@ -10,12 +10,20 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from rag_audit._internal.errors import EncodingError, RagAuditError
-from rag_audit.proofs.backends.reference import coalition, drawn, embed, query, randomized_response
+from rag_audit.proofs.backends.reference import (
+    coalition,
+    document_table,
+    drawn,
+    embed,
+    query,
+    randomized_response,
+)
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.group import Point, encode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
+from rag_audit.proofs.backends.scan.engine import TableNumbers
 from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
 from rag_audit.proofs.backends.scan.verify import MALFORMED
 from rag_audit.proofs.statements.coalition import CoalitionStatement
@@ -178,6 +186,30 @@ def sample_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: b
     return b"".join(map(encode, column.rows))
 
 
+def document_columns(
+    context: bytes,
+    slot: bytes,
+    numbers: TableNumbers,
+    table: bytes,
+    previous: bytes | None,
+    proof: bytes,
+) -> list[bytes]:
+    """The row commitments of the sample, of the bits of a document table's rows, and of their numbers of positions, 32
+    bytes each, if the proof is valid.
+
+    :raises ValueError: the proof is false or malformed, or a value is out of range
+    """
+    try:
+        seed = Seed(*_values(slot))
+        claim = document_table.DocumentTable.decode(context, seed, numbers, table, previous)
+        session, columns = document_table.read(claim, _read(document_table.RUN, proof))
+    except EncodingError as exc:
+        raise ValueError(f"{MALFORMED}{exc}") from exc
+    if not session.holds():
+        raise ValueError(FALSE)
+    return [b"".join(map(encode, column.rows)) for column in columns]
+
+
 def verify_coalition(statement: CoalitionStatement, room: int, records: bytes, runs: Sequence[bytes]) -> None:
     """Return if a coalition proof proves the statement.
 
@@ -211,6 +243,7 @@ class Reference:
     lists = staticmethod(lists)
     embeddings = staticmethod(embeddings)
     sample_rows = staticmethod(sample_rows)
+    document_columns = staticmethod(document_columns)
     coalition = staticmethod(verify_coalition)
 
 

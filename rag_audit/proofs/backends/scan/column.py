@@ -185,12 +185,10 @@ class ColumnJob:
         return CommittedColumn(ColumnCommitment(digest, rows), value, blindings)
 
 
-def context_of(column: ColumnPublic) -> bytes:
+def context_of(column: ColumnPublic, protocol: str = BERNOULLI_PROTOCOL) -> bytes:
     """The bytes that bind a proof to window, tenant, column and protocol."""
     return sha256(
-        f"rag-audit/scan/{column.name}-context/v1".encode()
-        + column.context
-        + bytes.fromhex(BERNOULLI_PROTOCOL)
+        f"rag-audit/scan/{column.name}-context/v1".encode() + column.context + bytes.fromhex(protocol)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from rag_audit import _native
 from rag_audit.proofs import backends
@@ -14,6 +14,9 @@ from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.field import to_bytes
 
 NATIVE = "native"
+TableNumbers: TypeAlias = tuple[int, int, int, int, int]
+"""The public numbers of a sample by document: capacity, rows, maximum positions of a row, drawn rows, and the bound of
+the draws."""
 
 
 class Engine(Protocol):
@@ -34,6 +37,23 @@ class Engine(Protocol):
         """The row commitments of a column of Bernoulli bits, 32 bytes each, if its proof is valid.
 
         :raises ValueError: the proof is false or malformed
+        """
+
+    def document_columns(
+        self,
+        context: bytes,
+        slot: bytes,
+        numbers: TableNumbers,
+        table: bytes,
+        previous: bytes | None,
+        proof: bytes,
+    ) -> list[bytes]:
+        """The row commitments of the sample, of the bits of a document table's rows, and of their numbers of positions,
+        32 bytes each, if the proof is valid.
+
+        :param table: the points of the table's columns
+        :param previous: the points of the columns of the table before, if there is one
+        :raises ValueError, OverflowError: the proof is false or malformed, or a value is out of range
         """
 
     def coalition(
@@ -63,6 +83,18 @@ class Native:
     def sample_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
         """See `Engine.sample_rows`."""
         return _native.scan_bits_verify(capacity, context, slot, bound, proof)
+
+    def document_columns(
+        self,
+        context: bytes,
+        slot: bytes,
+        numbers: TableNumbers,
+        table: bytes,
+        previous: bytes | None,
+        proof: bytes,
+    ) -> list[bytes]:
+        """See `Engine.document_columns`."""
+        return _native.scan_documents_verify(context, slot, numbers, table, previous, proof)
 
     def coalition(
         self, statement: CoalitionStatement, room: int, records: bytes, runs: Sequence[bytes]

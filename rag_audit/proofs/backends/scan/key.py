@@ -36,6 +36,8 @@ PROTOCOL = _protocol("A2", "A3", "A4")
 """The digest that names the argument of records, where groth16 names a circuit; other rules have another digest."""
 BERNOULLI_PROTOCOL = _protocol("kept")
 """The digest of the argument that the sampled positions are the Bernoulli bits of the seed."""
+DOCUMENT_TABLE_PROTOCOL = _protocol("kept", "document table")
+"""The digest of the argument that the sampled positions follow documents."""
 RANDOMIZED_RESPONSE_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
 """The digest of the argument for records of tenants with randomized response."""
 COALITION_PROTOCOL = _protocol("coalition")

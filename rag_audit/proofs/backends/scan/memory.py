@@ -15,6 +15,8 @@ _FIXED = 24 << 20
 _PER_DRAW = (900, 450)
 """Bytes a position, as proofs are made by default and in low memory."""
 _PER_POSITION = (900, 450)
+_TABLED = 500
+"""Bytes of each position and each row of a document table."""
 _JOINED = (900, 450)
 """Bytes a draw of each record of a proof for several, by default and in low memory."""
 _ANSWERED = 100
@@ -40,6 +42,20 @@ def _padded(n: int) -> int:
 def drawn_proof_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
     """The bytes that a noise proof takes in addition to the process's current memory."""
     return _FIXED + _tables(capacity) + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
+
+
+def table_bytes(capacity: int, rows: int) -> int:
+    """The bytes that the commitment to a document table takes in addition to the process's current memory."""
+    return _FIXED + _tables(capacity) + _TABLED * (capacity + rows)
+
+
+def table_proof_bytes(capacity: int, rows: int, drawn: int, *, low_memory: bool = False) -> int:
+    """The bytes that the proof of a sample by document takes in addition to the process's current memory.
+
+    :param drawn: the number of rows with bits that the window draws
+    """
+    lookups = _PER_DRAW[low_memory] * _padded(max(drawn, capacity))
+    return table_bytes(capacity, rows) + _FIXED + lookups
 
 
 def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:

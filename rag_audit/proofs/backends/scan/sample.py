@@ -1,20 +1,23 @@
-"""The proof that a tenant's column contains the Bernoulli bits of the window's seed (docs/scan/bernoulli-bits.md)."""
+"""The proof that a tenant's column contains the Bernoulli bits of the window's seed, one for each position
+(docs/scan/bernoulli-bits.md) or one for each document (docs/scan/document-table.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from rag_audit._internal.canonical import Json
-from rag_audit._internal.errors import InvalidProof
+from rag_audit._internal.errors import InvalidProof, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.scan.column import ColumnJob, column_digest, context_of, slot_of
+from rag_audit.proofs.backends.scan.document_table import DocumentTableJob, open_table
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
-from rag_audit.proofs.backends.scan.key import BERNOULLI_PROTOCOL
+from rag_audit.proofs.backends.scan.key import BERNOULLI_PROTOCOL, DOCUMENT_TABLE_PROTOCOL
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
 from rag_audit.proofs.interface import FileProof, Pins
 from rag_audit.proofs.statements.column import ColumnPublic, OpenedColumn
-from rag_audit.proofs.statements.private import ColumnPrivate
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
+from rag_audit.proofs.statements.private import ColumnPrivate, DocumentTablePrivate
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 
 
@@ -23,10 +26,18 @@ class BernoulliColumn:
 
     def circuit(self, constants: Constants) -> str:
         """See `ColumnProofs.circuit`: one protocol is for every capacity."""
-        return BERNOULLI_PROTOCOL
+        return DOCUMENT_TABLE_PROTOCOL if constants.by_document else BERNOULLI_PROTOCOL
 
-    def prove(self, statement: ColumnPublic, witness: ColumnPrivate) -> ColumnJob:
+    def prove(
+        self, statement: ColumnPublic, witness: ColumnPrivate | DocumentTablePrivate
+    ) -> ColumnJob | DocumentTableJob:
         """See `ColumnProofs.prove`."""
+        if isinstance(statement, DocumentTablePublic) and isinstance(witness, DocumentTablePrivate):
+            return DocumentTableJob.of(statement, witness)
+        if isinstance(statement, DocumentTablePublic) or isinstance(witness, DocumentTablePrivate):
+            raise WitnessError(
+                "only one of statement and private inputs is of a document table", field=statement.name
+            )
         return ColumnJob.of(statement, witness)
 
     def open(
@@ -41,6 +52,8 @@ class BernoulliColumn:
     ) -> OpenedColumn:
         """See `ColumnProofs.open`."""
         check_pin(pins)
+        if isinstance(statement, DocumentTablePublic):
+            return open_table(statement, digest, proof, engine=engine)
         what = f"a proof of {statement.name} positions"
         [part] = parse_parts(proof.value, ("proof",), BERNOULLI_PROTOCOL, what=what, field=proof.field)
         capacity = statement.tenant.constants.capacity

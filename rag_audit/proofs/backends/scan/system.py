@@ -13,6 +13,7 @@ from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.scan import coalition, memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob
+from rag_audit.proofs.backends.scan.document_table import commit_table
 from rag_audit.proofs.backends.scan.embed import TABLE_ARTEFACT, EmbedProofs, embed_argument
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.key import MAX_LISTED, index_digest
@@ -23,7 +24,8 @@ from rag_audit.proofs.backends.scan.store import commit_index_file
 from rag_audit.proofs.interface import Pins, Setup
 from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordProofs
 from rag_audit.proofs.records import Records
-from rag_audit.proofs.statements.tenant import SlotPublic, TenantPublic
+from rag_audit.proofs.statements.private import TablePrivate
+from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
 
@@ -119,6 +121,10 @@ class Scan:
         """See `Backend.hold`."""
         rows, _ = disclosed_rows(constants.capacity, disclosed, secret)
         return disclosed_digest(constants.capacity, rows)
+
+    def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:
+        """See `Backend.commit_document_table`."""
+        return commit_table(capacity, table)
 
     def slot_proof_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False

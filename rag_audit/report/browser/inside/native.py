@@ -185,6 +185,21 @@ def scan_bits_verify(capacity: int, context: bytes, slot_elements: bytes, bound:
     return call("scan_bits_verify", capacity, context, slot_elements, bound, proof).bytes()
 
 
+def scan_documents_verify(
+    context: bytes,
+    slot_elements: bytes,
+    numbers: tuple[int, ...],
+    table: bytes,
+    previous: bytes | None,
+    proof: bytes,
+) -> list[bytes]:
+    """The commitments of a valid proof of a sample by document."""
+    result = call(
+        "scan_documents_verify", context, slot_elements, tuple(numbers), table, optional(previous), proof
+    )
+    return list(result.list(result.bytes))
+
+
 def scan_list_verify(index: ScanIndex, randomized_response: ScanRandomizedResponse, *rest: bytes) -> None:
     """Raises ValueError unless the proof of a list is valid."""
     _proved("scan_list_verify", index, randomized_response, *rest)
