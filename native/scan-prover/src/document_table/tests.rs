@@ -60,8 +60,13 @@ fn points<'c>(columns: impl Iterator<Item = &'c Column>) -> impl Iterator<Item =
     points.into_iter()
 }
 
+/// A window's key: a fresh one, except for the published proof.
 fn key(window: u64) -> TableKey {
-    TableKey([7 + window as u8; 32])
+    let mut key = [7 + window as u8; 32];
+    if !REPEATED.get() {
+        getrandom::fill(&mut key).unwrap();
+    }
+    TableKey(key)
 }
 
 fn name(n: u64) -> Option<Fr> {
@@ -587,6 +592,35 @@ fn false_carrying_is_refused() {
         eight.forged(|w| w.columns.carried = Some(vec![1, 1, 1, 1, 1, 1, 1, 0, 1])),
         kept[7] == kept[8]
     );
+}
+
+/// Blindings follow from key, column and values. The names of a table can be opened without its rows.
+#[test]
+fn a_commitment_follows_from_its_key() {
+    let layout = Layout::new(20).unwrap();
+    let (row, names) = Case::contents();
+    let points = |row: &[i64], names: &[Option<Fr>], key: u8| -> Vec<G1Affine> {
+        let table = commit(layout, row.to_vec(), names, &TableKey([key; 32])).unwrap();
+        table.each().flat_map(|c| c.rows.clone()).collect()
+    };
+    let base = points(&row, &names, 1);
+    assert_eq!(base, points(&row, &names, 1));
+    let other = points(&row, &names, 2);
+    assert!(base.iter().all(|p| !other.contains(p)));
+    // Columns with equal values have different points: the upper limbs of these names are 0.
+    let small = points(&row, &[Some(Fr::ONE); 9], 1);
+    assert!((3..7).all(|k| (3..k).all(|j| small[j] != small[k])));
+    let mut moved = row.clone();
+    moved.swap(0, 1);
+    let moved = points(&moved, &names, 1);
+    assert!(moved[0] != base[0] && moved[1..] == base[1..]);
+    let of_names = commit_names(layout, &names, &TableKey([1; 32])).unwrap();
+    let of_names: Vec<_> = of_names.each().flat_map(|c| c.rows.clone()).collect();
+    assert_eq!(of_names, base[1..]);
+    let reason = commit_names(layout, &[], &key(0))
+        .err()
+        .map(|e| e.to_string());
+    assert!(reason.is_some_and(|r| r.starts_with("rows: ")));
 }
 
 /// The table before is the one in the statement: its names, its coins and its numbers of positions.
