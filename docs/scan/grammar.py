@@ -245,9 +245,6 @@ class Run:
     after: str = ""
     """A run that its trace begins with, up to where that one is closed."""
 
-    file: str = "trace"
-    """The published file with the run's trace."""
-
     @property
     def traced(self) -> str:
         """The run's name in the trace."""
@@ -387,7 +384,7 @@ RUNS = [
         "1,000 positions, 300 rows of at most 9, all fresh": _table((1_000, 300, 9, 300)),
         "1,000 positions, 300 rows of at most 9, 20 fresh": _table((1_000, 300, 9, 20), before=True),
         "300,000 positions, 40,000 rows of at most 50, 2,000 fresh": _table((300_000, 40_000, 50, 2_000), before=True),
-    }, file="document-table"),
+    }),
     Run("listing", "randomized-response", {
         "3 positions of 2, at most 2 listed": _list(3, 2, 2),
         "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),

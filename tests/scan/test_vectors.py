@@ -142,8 +142,8 @@ def test_the_argument_is_the_published_one() -> None:
     trace = hashlib.sha256((FOLDER / "trace.json").read_bytes()).hexdigest()
     assert (VERSION, trace, ARGUMENT) == (
         1,
-        "0ffb2f9261bb53f6d5bc7fba1ffafcbf21c53522858a50098cb99a93f64a128f",
-        "8d98dde6c31060f0af70e8a2255edce033ea21eea22fa5fcff2329815c04b95e",
+        "1c0b1dacd5e54dc798e94c8f6a5e31d7fa234bb5e5cd8648e162e6ba9da11287",
+        "6cc23b432dae309351ca1e2e816ba2af44034569f93088c5302e18da1246bbf5",
     )
 
 

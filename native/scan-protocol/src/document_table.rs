@@ -32,6 +32,16 @@ pub const TAG_ROW: u64 = 4;
 pub const TAG_COUNT: u64 = 5;
 pub const TAG_CARRIED: u64 = 6;
 
+/// The constants that determine the positions of values, and the largest number of rows.
+pub const RULES: [u64; 6] = [
+    MAX_ROWS as u64,
+    NAME_LIMBS as u64,
+    NAME_LIMB_BITS as u64,
+    TAG_ROW,
+    TAG_COUNT,
+    TAG_CARRIED,
+];
+
 /// The names of the rows, as columns over the rows.
 #[derive(Clone, Debug)]
 pub struct Names<T> {

@@ -7,6 +7,7 @@ from rag_audit._internal.errors import SetupError
 from rag_audit.proofs.backends.scan.key import (
     BERNOULLI_PROTOCOL,
     COALITION_PROTOCOL,
+    DOCUMENT_TABLE_PROTOCOL,
     PROTOCOL,
     RANDOMIZED_RESPONSE_PROTOCOL,
     EmbedArgument,
@@ -16,10 +17,12 @@ from rag_audit.proofs.interface import Pins
 
 def protocols_digest() -> str:
     """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve`, with and without randomized
-    response, `embed` (by the protocol for one token), `kept` and the coalition proof. It changes with any of them.
+    response, `embed` (by the protocol for one token), `kept`, by position and by document, and the coalition proof. It
+    changes with any of them.
     """
     named: dict[str, Json] = {
         "coalition": COALITION_PROTOCOL,
+        "documents": DOCUMENT_TABLE_PROTOCOL,
         "embed": EmbedArgument(1).digest(),
         "kept": BERNOULLI_PROTOCOL,
         "listing": RANDOMIZED_RESPONSE_PROTOCOL,
