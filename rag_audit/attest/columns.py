@@ -20,13 +20,21 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, rea
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import StoreError, WindowStateError
 from rag_audit._internal.sealed import seal, unseal
-from rag_audit.attest.context import Context, column_bits
+from rag_audit.attest.context import Context, column_bits, drawn_bits
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
+from rag_audit.commit.tables import WindowTable, load_table, store_table
 from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.records import ColumnEntry, QueryRecord, SlotKey
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, RandomizedResponsePrivate
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
+from rag_audit.proofs.statements.private import (
+    ColumnPrivate,
+    CommittedColumn,
+    CommittedTable,
+    DocumentTablePrivate,
+    RandomizedResponsePrivate,
+)
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
 from rag_audit.retrieval.serving.randomized_response import DisclosedBits
@@ -62,7 +70,7 @@ class SampleStore:
         with self._lock:
             if tenant not in self._bits:
                 self._bits[tenant] = {
-                    name: column_bits(self._context.secrets, self._stated(tenant, name))
+                    name: column_bits(self._context.secrets, self._stated(tenant, name), self._table(tenant))
                     for name in self._names(tenant)
                 }
             return self._bits[tenant]
@@ -76,6 +84,10 @@ class SampleStore:
         return COLUMNS[name](
             context.public(tenant), context.policy, header=context.header, beacon=self._beacon()
         )
+
+    def _table(self, tenant: str) -> WindowTable | None:
+        """The tenant's document table, if it has one."""
+        return self._context.tenant(tenant).table
 
     def public(self, tenant: str) -> TenantPublic:
         """The tenant's published values, with the commitments to its columns.
@@ -117,18 +129,49 @@ class SampleStore:
             if due:
                 column = self._stored(tenant, name) or self._prove(tenant, name, low_memory=low_memory)
                 window, digest = self._context.header.window, column.commitment.digest
+                carried = self._carried(tenant)
                 state.append(
-                    ColumnEntry(type=name, v=1, seq=1, window=window, tenant=tenant, commitment=digest)
+                    ColumnEntry(
+                        type=name,
+                        v=1,
+                        seq=1,
+                        window=window,
+                        tenant=tenant,
+                        commitment=digest,
+                        carried=carried,
+                    )
                 )
             return due
 
+    def _carried(self, tenant: str) -> str | None:
+        """The digest of the columns that the next window's table continues, from the stored table. None without a
+        document table."""
+        if self._table(tenant) is None:
+            return None
+        proved = load_table(self._context.layout.folder, tenant).proved
+        if proved is None:
+            raise StoreError("the document table has no bits although its sample is proved",
+                             field=str(self._context.layout.table(tenant)))  # fmt: skip
+        return proved[0].digest
+
     def _prove(self, tenant: str, name: str, *, low_memory: bool) -> CommittedColumn:
         context, secrets = self._context, self._context.secrets
-        salt = secrets.column_salt(name, tenant)
-        private = ColumnPrivate(secrets.s0, secrets.s1, salt, low_memory)
-        job = context.system(tenant).column(name).prove(self._stated(tenant, name), private)
+        stated, table, system = self._stated(tenant, name), self._table(tenant), context.system(tenant)
+        private: ColumnPrivate | DocumentTablePrivate
+        if table is None:
+            private = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt(name, tenant), low_memory)
+        else:
+            assert isinstance(stated, DocumentTablePublic)  # the window header has a table
+            before = None if table.previous is None else table.previous.commitment
+            stated = replace(stated, table=table.commit(system), previous=before)
+            private = table.proof_inputs(secrets.s0, secrets.s1, low_memory=low_memory)
+        job = system.column(name).prove(stated, private)
         self._publisher.fix_keys(job.keys)
         result = job.run()
+        if table is not None:
+            # Before the proof: the next window needs the columns of the one proof that the ledger relies on.
+            assert isinstance(result, CommittedTable)
+            store_table(context.layout.folder, tenant, table.after_proof(drawn_bits(secrets, stated), result))
         replace_file(context.layout.column_proof(name, tenant), jcs(result.proof))
         digest, points = result.commitment.digest, result.commitment.points
         proved = bytes.fromhex(digest_hex(result.proof))

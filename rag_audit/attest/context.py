@@ -10,6 +10,7 @@ from rag_audit._internal.errors import WindowStateError
 from rag_audit.attest.query import Retained, open_retained, retained_context
 from rag_audit.attest.state import LedgerState
 from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecrets
+from rag_audit.commit.tables import WindowTable
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms.base import Mechanism
@@ -19,6 +20,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.records import QueryRecord, SlotKey, WindowHeader
 from rag_audit.proofs.proving import Backend, backend
 from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
 from rag_audit.proofs.statements.tenant import TenantPublic, tenant_public
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import slot_id
@@ -130,13 +132,27 @@ class Context:
         return retained_context(self.header_digest, record.account, record.i)
 
 
-def column_bits(window_secrets: WindowSecrets, column: ColumnPublic) -> Int8Array:
-    """The bits of a tenant's column, shape (capacity,), 0 or 1 (docs/relation.md, "Coins").
+def column_bits(
+    window_secrets: WindowSecrets, column: ColumnPublic, table: WindowTable | None = None
+) -> Int8Array:
+    """The bits of a tenant's column, shape (capacity,), 0 or 1.
+
+    :param column: the column's public values
+    :param table: the tenant's document table, if it has one
+    """
+    bits = drawn_bits(window_secrets, column)
+    return bits if table is None else table.sampled_positions(bits)
+
+
+def drawn_bits(window_secrets: WindowSecrets, column: ColumnPublic) -> Int8Array:
+    """The bits that a window draws for a tenant's column, 0 or 1 (docs/relation.md, "Coins"): shape (capacity,), or
+    with a document table shape (drawn rows,).
 
     :param column: the column's public values
     """
     kappa = noise_key(window_secrets.s0, window_secrets.s1, column.beacon, column.slot)
-    return draw_bernoulli_bits(kappa, column.tenant.constants.capacity, column.bound)
+    count = column.drawn if isinstance(column, DocumentTablePublic) else column.tenant.constants.capacity
+    return draw_bernoulli_bits(kappa, count, column.bound)
 
 
 def slot_key(window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes) -> int:

@@ -182,7 +182,7 @@ class Window(Shutting):
         directory = Path(directory)
         if terms.opens_in is None:
             require_future(policy, clock())
-        inputs = Inputs.of(policy, roster, documents, embedder)
+        inputs = Inputs.of(policy, roster, documents, embedder, terms.continuing)
         witnesses = terms.waited_for
         make_folder(directory)
         lock = lock_folder(directory)
@@ -258,6 +258,12 @@ class Window(Shutting):
         self.publisher.admit_drand(signatures, chain)
         self._sample()
         return self.status
+
+    @property
+    def tables_complete(self) -> bool:
+        """Whether the ledger has the sample of every tenant with a document table, which the next window's table
+        continues."""
+        return all(self.samples.complete(t.tenant) for t in self.policy.tenants if t.documents is not None)
 
     def _sample(self) -> None:
         """Commit to the samples of tenants with sampling, once the window is active."""

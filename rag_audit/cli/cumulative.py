@@ -34,7 +34,7 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
         f"total: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
         *by_exclusion_factor(
-            (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts))
+            (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), total.table)
             for name in total.tenants
         ),
         "this command verified no window: run `rag-audit verify` on each window",

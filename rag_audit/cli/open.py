@@ -27,6 +27,7 @@ from rag_audit.cli.options import (
 from rag_audit.cli.policy_check import stop_if_wanting
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
+from rag_audit.commit.carrying import FIRST, Continuing
 from rag_audit.commit.preparing import Terms, load_preparation, open_prepared, prepare
 from rag_audit.commit.stored import unfinished
 from rag_audit.log.place import choose
@@ -247,7 +248,10 @@ def _begin(
         *others, last = needed
         raise click.UsageError(f"a new window needs {', '.join(others)} and {last}")
     signer, accounts = signing_key(shared.key), load_roster(shared.roster)
-    before = None if own.previous is None else previous_window(own.previous, policy.window)
+    # A window that is only prepared needs no closed window before it.
+    chained = own.previous is not None and not (prepare_only and own.trust is None)
+    before = previous_window(own.previous, policy.window) if chained and own.previous is not None else None
+    continuing = FIRST if own.previous is None else Continuing([own.previous.absolute().parent], say)
     read = shared.reading.load(shared.docs, inventory)
     documents = {tenant: [d.passage for d in texts] for tenant, texts in read.items()}
     limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
@@ -273,7 +277,8 @@ def _begin(
         def commit(documents: Mapping[str, Sequence[Passage]]) -> Window | None:
             if prepare_only:
                 prepare(folder, policy=policy, roster=accounts, documents=documents, embedder=used,
-                        origin=shared.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip
+                        origin=shared.origin, beacon=beacon, witnesses=witnessed, continuing=continuing,
+                        progress=stages())  # fmt: skip
                 return None
             assert beacon is not None
             return Window.open(
@@ -282,7 +287,9 @@ def _begin(
                 policy=policy,
                 roster=accounts,
                 documents=documents,
-                terms=Terms(shared.origin or signer.name, beacon, witnessed, before, own.opens_in),
+                terms=Terms(
+                    shared.origin or signer.name, beacon, witnessed, before, own.opens_in, continuing
+                ),
                 embedder=used,
                 progress=stages(),
             )

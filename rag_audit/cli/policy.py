@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from rag_audit.cli.options import (
     coalition_proof_size,
     default_option,
     duration,
+    flag_option,
     gain_list,
     gathered,
     model_option,
@@ -45,7 +46,8 @@ from rag_audit.commit.draft import (
     Tenants,
     draft_policy,
 )
-from rag_audit.mechanisms import defaults
+from rag_audit.mechanisms import Mechanism, defaults
+from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.descriptions import randomized_response
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
@@ -119,6 +121,47 @@ class _Tenants:
     system: str
     mechanisms: tuple[str, ...]
     accounts_max: int
+    documents: int | None
+    positions_per_document: int | None
+    fresh_rows: int | None
+    fresh_bits: bool
+
+    def _table(self) -> TableShape | None:
+        """The document table of every tenant with sampling, if the options ask for one.
+
+        :raises PolicyError: an option is missing or contradicts another
+        """
+        others = {
+            "--positions-per-document": self.positions_per_document,
+            "--fresh-rows": self.fresh_rows,
+            "--fresh-bits": self.fresh_bits or None,
+        }
+        if self.documents is None:
+            if given := [name for name, value in others.items() if value is not None]:
+                raise PolicyError("the option needs a document table", field=given[0], expected="--documents ROWS",
+                                  actual="no --documents")  # fmt: skip
+            return None
+        if self.positions_per_document is None:
+            raise PolicyError("the document table has no limit for the positions of a document",
+                              field="--positions-per-document", expected="a number of positions", actual="none",
+                              hint="`rag-audit provider count` prints the positions of the largest"
+                                   " document")  # fmt: skip
+        if (self.fresh_rows is None) != self.fresh_bits:
+            raise PolicyError("the bits of a document table either persist or not", field="--fresh-rows",
+                              expected="--fresh-rows ROWS, or --fresh-bits for new bits in every window",
+                              actual="both" if self.fresh_bits else "neither")  # fmt: skip
+        return TableShape(self.documents, self.positions_per_document, self.fresh_rows)
+
+    def _by_document(self, mechanisms: Mapping[str, Mechanism] | None) -> Mapping[str, Mechanism] | None:
+        table = self._table()
+        if table is None:
+            return mechanisms
+        changed = {tenant: own.by_document(table) for tenant, own in (mechanisms or {}).items()}
+        result = {tenant: changed[tenant] or own for tenant, own in (mechanisms or {}).items()}
+        if not any(changed.values()):
+            raise PolicyError("a document table belongs to sampling", field="--documents",
+                              expected="--mechanism sampling", actual="no tenant with sampling")  # fmt: skip
+        return result
 
     def read(self, dimension: int) -> Tenants:
         """The tenants, with vectors of a dimension.
@@ -126,9 +169,8 @@ class _Tenants:
         :raises PolicyError: an option is malformed, or names a tenant twice
         """
         capacities, systems = _tenants(self.tenants, self.system)
-        return Tenants(
-            capacities, self.accounts_max, systems, read_mechanisms(self.mechanisms, capacities, dimension)
-        )
+        mechanisms = self._by_document(read_mechanisms(self.mechanisms, capacities, dimension))
+        return Tenants(capacities, self.accounts_max, systems, mechanisms)
 
 
 @dataclass(frozen=True)
@@ -227,6 +269,26 @@ class _Estimator:
         default=defaults.ACCOUNTS_MAX,
         help="maximum accounts of a tenant in the window",
     ),
+    click.option(
+        "--documents",
+        callback=whole_number,
+        metavar="ROWS",
+        help="sample documents instead of positions, with a table of so many rows; only for sampling and the system"
+        " scan",
+    ),
+    click.option(
+        "--positions-per-document",
+        callback=whole_number,
+        metavar="POSITIONS",
+        help="with --documents: maximum positions of a document",
+    ),
+    click.option(
+        "--fresh-rows",
+        callback=whole_number,
+        metavar="ROWS",
+        help="with --documents: new documents of each window after the first; the others keep their bits",
+    ),
+    flag_option("--fresh-bits", help="with --documents: draw the bits of all documents anew in each window"),
 )
 @gathered(
     "target",

@@ -18,6 +18,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import Json, digest_hex, jcs, parse_hex, parse_json
 from rag_audit._internal.durable import PRIVATE_MODE, create_private, read_private, replace_file
 from rag_audit._internal.errors import PolicyError, SchemaError
+from rag_audit.commit.tables import WindowTable
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.tlog_proof import MAX_PROOF_BYTES
 from rag_audit.log.tree import MerkleTree
@@ -31,6 +32,7 @@ from rag_audit.models.records import (
     PreviousWindow,
     RosterEntry,
     SlotKey,
+    TableEntry,
     TenantEntry,
     WindowHeader,
     document_digest,
@@ -148,6 +150,7 @@ class CommittedTenant:
     :param documents_at: the document at each occupied position
     :param documents: the tree with root C_docs and one leaf for each position
     :param points: the points with digest C_idx; empty for proof systems without points
+    :param table: the document table, if the tenant has one
     """
 
     entry: TenantEntry
@@ -155,6 +158,7 @@ class CommittedTenant:
     documents_at: Mapping[int, Passage]
     documents: MerkleTree
     points: bytes = b""
+    table: WindowTable | None = None
 
 
 @dataclass(frozen=True)
@@ -217,10 +221,7 @@ def check_inputs(
     check_score_window(policy, embedder)
     check_coalition_proof(policy, embedder.dimension)
     check_roster(roster, policy)
-    if set(documents) != (named := {t.tenant for t in policy.tenants}):
-        raise PolicyError(
-            "documents and policy name different tenants", expected=sorted(named), actual=sorted(documents)
-        )
+    check_tenants(policy, documents)
     for part in policy.tenants:
         check_capacity(len(documents[part.tenant]), part.capacity, field=f"documents.{part.tenant}")
         check_answers(part.tenant, documents[part.tenant], policy.mechanism(part).longest)
@@ -231,6 +232,17 @@ def check_inputs(
     manifest = embedder_manifest(embedder, policy)
     check_circuits(policy, manifest)
     return manifest
+
+
+def check_tenants(policy: Policy, documents: Mapping[str, Sequence[Passage]]) -> None:
+    """Check that documents and policy name the same tenants.
+
+    :raises PolicyError: they do not
+    """
+    if set(documents) != (named := {t.tenant for t in policy.tenants}):
+        raise PolicyError(
+            "documents and policy name different tenants", expected=sorted(named), actual=sorted(documents)
+        )
 
 
 def check_answers(tenant: str, documents: Sequence[Passage], longest: int) -> None:
@@ -336,19 +348,27 @@ def commit_tenant(
     documents_at: Mapping[int, Passage],
     window_secrets: WindowSecrets,
     committed: IndexCommitment,
+    table: tuple[WindowTable, TableEntry] | None = None,
 ) -> CommittedTenant:
     """Commit to a tenant's index and texts with positions and salts that were drawn before.
 
     :param committed: the result of `Backend.commit_index` for this index
+    :param table: the document table with its entry, if the tenant has one
     """
     tree = MerkleTree(
         leaf_hash(document_digest(window_secrets.document_salt(tenant, p), documents_at.get(p, EMPTY).data))
         for p in range(index.capacity)
     )
     entry = TenantEntry(
-        tenant=tenant, capacity=index.capacity, c_idx=committed.digest.hex(), c_docs=tree.root().hex()
+        tenant=tenant,
+        capacity=index.capacity,
+        c_idx=committed.digest.hex(),
+        c_docs=tree.root().hex(),
+        table=None if table is None else table[1],
     )
-    return CommittedTenant(entry, index, documents_at, tree, committed.points)
+    return CommittedTenant(
+        entry, index, documents_at, tree, committed.points, None if table is None else table[0]
+    )
 
 
 def check_coalition_proof(policy: Policy, dimension: int) -> None:

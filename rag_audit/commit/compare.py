@@ -64,11 +64,16 @@ def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
         for positions in (1, SEVERAL)
     ]
     (few, every), (few_of_several, every_of_several) = by_size
+    scope = (
+        f"for a document of one position; for a document of {SEVERAL} positions it is {few_of_several} and"
+        f" {every_of_several}"
+        if own.table is None
+        else f"for a document of at most {own.table.positions_per_document} positions"
+    )
     return [
         *result,
         f"warning: {name}: exclusion_factor is {few} for {policy.k_max} accounts and {every} for all"
-        f" {tenant.accounts_max}, for a document of one position; for a document of {SEVERAL} positions it is"
-        f" {few_of_several} and {every_of_several}",
+        f" {tenant.accounts_max}, {scope}",
         f"warning: {name}: exclusion_factor only bounds the factor for the likelihood of a document's absence;"
         " the presence of a document that an account asks for has no protection",
     ]

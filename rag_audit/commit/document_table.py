@@ -26,12 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit._internal.errors import PolicyError, RagAuditError, brief
+from rag_audit.mechanisms.base import TableShape
 from rag_audit.retrieval.engine import Int8Array
 
-MAX_ROWS = 1 << 20
-"""The maximum number of rows of a table."""
-MAX_POSITIONS = 1 << 24
-"""The maximum number of positions of an index, and so of a document."""
 SALT_BYTES = 32
 _NAME = b"rag-audit/document-name/v1"
 
@@ -42,37 +39,6 @@ class DocumentSizeError(RagAuditError):
 
 class TableCapacityError(RagAuditError):
     """A tenant has more documents than its table has room for."""
-
-
-@dataclass(frozen=True)
-class TableShape:
-    """The public numbers of a tenant's table, which are constant in a chain of windows.
-
-    :param rows: the number of rows D; `rows - fresh_rows` documents have room
-    :param positions_per_document: the maximum number of positions of a document, s
-    :param fresh_rows: the number of rows that each window after the first replaces; None if each window draws the bits
-        of all rows, so that no table depends on an earlier one
-    :raises PolicyError: a number is outside its range
-    """
-
-    rows: int
-    positions_per_document: int
-    fresh_rows: int | None
-
-    def __post_init__(self) -> None:
-        for name, value, maximum in (
-            ("document_rows", self.rows, MAX_ROWS),
-            ("positions_per_document", self.positions_per_document, MAX_POSITIONS),
-            ("fresh_rows", self.rows if self.fresh_rows is None else self.fresh_rows, self.rows),
-        ):
-            if not 1 <= value <= maximum:
-                raise PolicyError("a number of the document table is out of range", field=name,
-                                  expected=f"1 to {maximum}", actual=value)  # fmt: skip
-
-    @property
-    def documents(self) -> int:
-        """The maximum number of documents in a window: as many rows stay empty as the next window replaces."""
-        return self.rows - (self.fresh_rows or 0)
 
 
 @dataclass(frozen=True)

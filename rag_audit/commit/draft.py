@@ -184,6 +184,7 @@ def draft_policy(
         }
 
     noisy = tenants.noisy
+    by_document = all(tenants.mechanism_of(tenant).table is not None for tenant in tenants.capacities)
     fields = {
         "v": 1,
         "window": period.window,
@@ -194,7 +195,7 @@ def draft_policy(
         "n": target.n,
         "k_max": target.k_max,
         "delta_policy": target.delta_policy,
-        "unit": "position",
+        "unit": "document" if by_document else "position",
         "adjacency": "replace-one",
         "top_k": top_k,
         "noise": {

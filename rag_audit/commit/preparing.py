@@ -17,11 +17,13 @@ from rag_audit._internal.canonical import Json, read_json
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import PolicyError, StoreError, WindowStateError
+from rag_audit.commit.carrying import FIRST, Continuing, carried_from, latest_headers, place_tables
 from rag_audit.commit.commitment import (
     Commitment,
     CommittedTenant,
     WindowSecrets,
     check_inputs,
+    check_tenants,
     commit,
     header_of,
 )
@@ -39,6 +41,7 @@ from rag_audit.commit.stored import (
     unfinished,
     write_stored,
 )
+from rag_audit.commit.tables import PlacedTable
 from rag_audit.log.checkpoint import Checkpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.merkle import leaf_hash
@@ -72,6 +75,7 @@ class Preparation(Model):
 
     :param origin: the ledger's name, if it is already known
     :param beacon: the source that was named during preparation, if any; the opening may replace it
+    :param earlier: the folders of the earlier windows whose document tables the window continues
     """
 
     v: One = 1
@@ -82,6 +86,7 @@ class Preparation(Model):
     tenants: list[TenantEntry]
     beacon: BeaconSource | None
     witnesses: list[str]
+    earlier: list[str]
 
     def parsed_witnesses(self) -> list[VerifierKey]:
         """The witnesses that were named when the window was prepared."""
@@ -139,8 +144,9 @@ def load_preparation(directory: Path) -> tuple[Preparation, WindowSecrets]:
 class Inputs:
     """The inputs that a window commits to, checked for consistency.
 
-    :param documents: each tenant's passages by position
+    :param documents: each tenant's passages, without those of documents that wait (`place_tables`)
     :param manifest: the manifest under C_emb
+    :param tables: the document tables of tenants that have one
     """
 
     policy: Policy
@@ -148,6 +154,7 @@ class Inputs:
     documents: Mapping[str, Sequence[Passage]]
     embedder: Embedder
     manifest: Manifest
+    tables: Mapping[str, PlacedTable]
 
     @classmethod
     def of(
@@ -156,24 +163,29 @@ class Inputs:
         roster: Sequence[RosterEntry],
         documents: Mapping[str, Sequence[str | Passage]],
         embedder: Embedder | None,
+        continuing: Continuing,
     ) -> Inputs:
         """Check the inputs of a window.
 
         :param documents: each tenant's documents, each as a text or a passage
         :param embedder: None selects the default embedder
         :raises PolicyError: the inputs are inconsistent
+        :raises RagAuditError: documents do not fit their table (`place_tables`)
         """
         tokens = policy.tokens
         embedder = embedder or get_embedder(query_tokens=tokens.query, document_tokens=tokens.document)
         placed = {tenant: [passage(d) for d in own] for tenant, own in documents.items()}
-        return cls(policy, roster, placed, embedder, check_inputs(policy, roster, placed, embedder))
+        check_policy(policy, embedder.dimension)
+        check_tenants(policy, placed)
+        tables, kept = place_tables(policy, placed, continuing)
+        return cls(policy, roster, kept, embedder, check_inputs(policy, roster, kept, embedder), tables)
 
     def commit_index(
         self, folder: Path, progress: OpenProgress | None
     ) -> tuple[WindowSecrets, dict[str, CommittedTenant]]:
         """Embed the documents and commit to them in a folder that this process has locked."""
         secrets, tenants = commit_tenants(
-            folder, self.policy, self.manifest, self.documents, self.embedder, progress
+            folder, self.policy, self.manifest, self.documents, self.embedder, progress, self.tables
         )
         store_texts(folder, tenants)
         return secrets, tenants
@@ -227,6 +239,7 @@ class Terms:
     :param witnesses: the witnesses that the window waits for; empty selects the witnesses in `beacon`
     :param opens_in: milliseconds from the last commitment to the opening of the window; the policy's dates move
         accordingly (`Policy.moved`), and do not move if it is None
+    :param continuing: the earlier windows whose document tables the window continues
     """
 
     origin: str
@@ -234,6 +247,7 @@ class Terms:
     witnesses: Sequence[VerifierKey] = ()
     previous: PreviousWindow | None = None
     opens_in: int | None = None
+    continuing: Continuing = FIRST
 
     @property
     def waited_for(self) -> list[VerifierKey]:
@@ -253,6 +267,7 @@ def begin(
     """
     check_line(terms.origin, field="origin")
     _require_unfinished(folder, hint="use Window.resume")
+    check_chain(inputs.policy, terms.continuing.folders, terms.previous)
     secrets, tenants = inputs.commit_index(folder, progress)
     # All slow steps are complete at this point, so a date counted from here leaves the witnesses their time. The date
     # is checked a second time, since large indices can take longer than their provider expected.
@@ -327,6 +342,7 @@ def prepare(
     origin: str | None = None,
     beacon: BeaconSource | None = None,
     witnesses: Sequence[VerifierKey] = (),
+    continuing: Continuing = FIRST,
     progress: OpenProgress | None = None,
 ) -> Preparation:
     """Embed the texts and commit to them for a window that `open_prepared` will open at any later time.
@@ -341,7 +357,7 @@ def prepare(
     """
     if origin is not None:
         check_line(origin, field="origin")
-    inputs = Inputs.of(policy, roster, documents, embedder)
+    inputs = Inputs.of(policy, roster, documents, embedder, continuing)
     make_folder(directory)
     lock = lock_folder(directory)
     try:
@@ -355,6 +371,7 @@ def prepare(
             tenants=[t.entry for t in tenants.values()],
             beacon=beacon,
             witnesses=[str(w) for w in witnesses],
+            earlier=[str(folder.absolute()) for folder in continuing.folders],
         )
         result.save(directory)
     finally:
@@ -397,6 +414,7 @@ def open_prepared(
         chosen = _dated(chosen, opens_in, clock, manifest["schema"]["dimension"])
         accounts = result.roster if roster is None else list(roster)
         check_roster(accounts, chosen)
+        _check_tables(result, chosen, previous)
         if (source := beacon or result.beacon) is None:
             raise PolicyError("the window was prepared without a beacon", field="beacon",
                               hint="a nonce line of each witness: `rag-audit provider open --witness`")  # fmt: skip
@@ -421,6 +439,48 @@ def open_prepared(
     finally:
         os.close(lock)
     return header
+
+
+def check_chain(policy: Policy, folders: Sequence[Path], previous: PreviousWindow | None) -> None:
+    """Check that the document tables continue those of the window before.
+
+    :param folders: `Continuing.folders`
+    :raises PolicyError: the folders are those of another window, or missing
+    """
+    if not _persistent(policy):
+        return
+    expected = latest_headers(folders[0]) if folders else [None]
+    if (named := None if previous is None else previous.header) not in expected:
+        hint = (
+            "name the folder of the previous window; a prepared window is prepared again and reuses its index"
+        )
+        raise PolicyError("the document tables continue those of another window than the previous one",
+                          field="previous", expected=expected[0], actual=named, hint=hint)  # fmt: skip
+
+
+def _persistent(policy: Policy) -> set[str]:
+    """The tenants with document tables that continue earlier ones."""
+    tables = ((part.tenant, policy.mechanism(part).table) for part in policy.tenants)
+    return {tenant for tenant, table in tables if table is not None and table.persistent}
+
+
+def _check_tables(prepared: Preparation, policy: Policy, previous: PreviousWindow | None) -> None:
+    """Check that the document tables still continue the latest tables of the chain: the window before may have been
+    abandoned since the preparation, before it had a sample.
+
+    :raises PolicyError: a table continues another one, or the chain of the tables is another one
+    """
+    folders = [Path(folder) for folder in prepared.earlier]
+    check_chain(policy, folders, previous)
+    for entry in prepared.tenants:
+        if entry.tenant in _persistent(policy):
+            latest = carried_from(folders, entry.tenant)
+            now, then = latest and latest.entry(), entry.table and entry.table.previous
+            if now != then:
+                raise PolicyError("the document table continues another table than the latest one",
+                                  field=f"tenants.{entry.tenant}.table.previous", expected=now and now.window,
+                                  actual=then and then.window,
+                                  hint="prepare the window again, which reuses the index")  # fmt: skip
 
 
 def _publish(directory: Path, stored: StoredCommitment, key: SigningKey) -> None:

@@ -22,6 +22,7 @@ from rag_audit._internal.durable import PRIVATE_MODE, replace_file, sync_directo
 from rag_audit._internal.errors import RagAuditError, SetupError, SizeError, StoreError, WindowStateError
 from rag_audit._internal.lock import lock_file
 from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecrets, commit_tenant
+from rag_audit.commit.tables import PlacedTable, WindowTable, load_table, store_table
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import begun, open_ledger
 from rag_audit.models.header import compared
@@ -149,12 +150,14 @@ def commit_tenants(
     documents: Mapping[str, Sequence[Passage]],
     embedder: Embedder,
     progress: OpenProgress | None,
+    tables: Mapping[str, PlacedTable],
 ) -> tuple[WindowSecrets, dict[str, CommittedTenant]]:
     """Embed the tenants' texts, place them at random positions, and commit to vectors and texts.
 
     If an interrupted call left parts in the folder of an `unfinished` window, this call reuses them if all inputs of
     indices and texts are the same. Otherwise it deletes them, including the secrets.
 
+    :param tables: the document tables of tenants that have one (`tables.place_tables`)
     :raises RagAuditError: a text cannot be embedded
     :raises StoreError: a file cannot be written, or changed since it was
     """
@@ -164,8 +167,12 @@ def commit_tenants(
         own = documents[tenant_policy.tenant]
         index = _make_index(directory, tenant_policy, own, embedder, progress)
         placed = dict(zip(index.positions, own, strict=True))
+        table = None
+        if (placed_table := tables.get(tenant_policy.tenant)) is not None:
+            table = placed_table.at(own, index.positions, tenant_policy.capacity)
+            store_table(directory, tenant_policy.tenant, table)
         tenants[tenant_policy.tenant] = _committed(
-            directory, tenant_policy, index, placed, window_secrets, progress
+            directory, tenant_policy, index, placed, window_secrets, table, progress
         )
     return window_secrets, tenants
 
@@ -261,16 +268,17 @@ def _committed(
     index: TenantIndex,
     documents_at: Mapping[int, Passage],
     window_secrets: WindowSecrets,
+    table: WindowTable | None,
     progress: OpenProgress | None = None,
 ) -> CommittedTenant:
     """The commitments to a tenant's stored index and texts. The function reads slow commitments from their file."""
     name = tenant_policy.tenant
     salt = to_bytes(window_secrets.index_salts[name])
     shown = progress and functools.partial(progress, f"index of {name}")
-    committed = backend(tenant_policy.system).commit_index(
-        index.rows, salt, Layout(directory).points(name), progress=shown
-    )
-    return commit_tenant(name, index, documents_at, window_secrets, committed)
+    system = backend(tenant_policy.system)
+    committed = system.commit_index(index.rows, salt, Layout(directory).points(name), progress=shown)
+    entry = None if table is None else (table, table.entry(system))
+    return commit_tenant(name, index, documents_at, window_secrets, committed, entry)
 
 
 def draw_seed(directory: Path, window_secrets: WindowSecrets) -> WindowSecrets:
@@ -316,7 +324,8 @@ def delete_secrets(directory: Path) -> None:
     """Delete a window's secrets: seed, blindings, and the key that encrypts retained queries and salts.
 
     After the deletion no proof or answer can be made for the window; published data remain verifiable. On the policy's
-    date `delete_after`, `Window.resume` does the same without a call of this function.
+    date `delete_after`, `Window.resume` does the same without a call of this function. The document tables and their
+    key stay, because the next window of the chain continues the tables (`commit.tables`).
 
     :raises WindowStateError: a process has the window open
     """
@@ -362,12 +371,14 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
                     "the stored tenants differ from the policy's tenants", field=f"tenant {name}"
                 )
             index = _load_index(directory, name)
+            table = None if tenant_policy.documents is None else load_table(directory, name)
             tenants[name] = _committed(
-                directory, tenant_policy, index, documents.passages(name), window_secrets
+                directory, tenant_policy, index, documents.passages(name), window_secrets, table
             )
             if tenants[name].entry != committed:
-                raise StoreError("the index or the texts changed inside the window", field=f"tenant {name}",
-                                 expected=committed.dump(), actual=tenants[name].entry.dump())  # fmt: skip
+                raise StoreError("the index, the texts or the document table changed inside the window",
+                                 field=f"tenant {name}", expected=committed.dump(),
+                                 actual=tenants[name].entry.dump())  # fmt: skip
     commitment = Commitment(
         stored.header, policy, check_manifest(stored.embedder), stored.roster, tenants, window_secrets
     )

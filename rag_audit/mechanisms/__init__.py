@@ -54,4 +54,6 @@ def of_policy(part: TenantFields, noise: NoiseFields | None, tenant: Tenant) -> 
             own[field] = value = getattr(part, field)
             if mechanism is not result:
                 need(value is None, part, field, f"null, which belongs to {mechanism.name}", value)
+    by_document = part.documents is None or result is Sampling
+    need(by_document, part, "documents", f"null, which belongs to {Sampling.name}", part.documents)
     return result.read(part, own, noise, tenant, keep)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from rag_audit._internal.errors import PolicyError
@@ -32,6 +32,69 @@ Limit: TypeAlias = Literal["max_epsilon", "max_exclusion_factor"]
 
 Own: TypeAlias = Mapping[str, int | None]
 """The values of the fields that belong to one mechanism (`Mechanism.own_fields`)."""
+
+
+MAX_ROWS = 1 << 20
+"""The maximum number of rows of a document table."""
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """The public numbers of a tenant's document table, which are constant in a chain of windows.
+
+    :param rows: the number of rows D; `rows - fresh_rows` documents have room
+    :param positions_per_document: the maximum number of positions of a document, s
+    :param fresh_rows: the number of rows that each window after the first replaces; None if each window draws the bits
+        of all rows, so that no table depends on an earlier one
+    """
+
+    rows: int
+    positions_per_document: int
+    fresh_rows: int | None
+
+    def check(self, capacity: int, *, field: str) -> None:
+        """Return if every number fits an index.
+
+        :param capacity: N, the positions of the index
+        :param field: the table's place, for the error
+        :raises PolicyError: a number is outside its range
+        """
+        for name, value, maximum in (
+            ("rows", self.rows, min(MAX_ROWS, capacity)),
+            ("positions_per_document", self.positions_per_document, capacity),
+            ("fresh_rows", self.rows if self.fresh_rows is None else self.fresh_rows, self.rows),
+        ):
+            if not 1 <= value <= maximum:
+                raise PolicyError("a number of the document table is out of range", field=f"{field}.{name}",
+                                  expected=f"1 to {maximum}", actual=value)  # fmt: skip
+
+    @property
+    def documents(self) -> int:
+        """The maximum number of documents in a window: as many rows stay empty as the next window replaces."""
+        return self.rows - (self.fresh_rows or 0)
+
+    @property
+    def persistent(self) -> bool:
+        """Whether documents keep their bits from window to window."""
+        return self.fresh_rows is not None
+
+    def drawn(self, *, first: bool) -> int:
+        """The number of rows whose bits a window draws.
+
+        :param first: whether the window has no table before
+        """
+        return self.rows if first or self.fresh_rows is None else self.fresh_rows
+
+
+class TableFields(Protocol):
+    """The document table as a policy writes it, before it is checked."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def positions_per_document(self) -> int: ...
+    @property
+    def fresh_rows(self) -> int | None: ...
 
 
 class ScoreFields(Protocol):
@@ -69,6 +132,8 @@ class TenantFields(Protocol):
     def scores(self) -> ScoreFields | None: ...
     @property
     def keep(self) -> int | None: ...
+    @property
+    def documents(self) -> TableFields | None: ...
 
 
 @dataclass(frozen=True)
@@ -120,7 +185,8 @@ class Mechanism(ABC):
 
     :param tenant: the tenant's public numbers; all 0 if a draft names a mechanism, until `placed`
     :param scores: the score window
-    :param keep: Pi: each position is sampled for the window with probability Pi / 2^40; None samples every position
+    :param keep: Pi: each position, or each row of the document table, is sampled with probability Pi / 2^40; None
+        samples every position
     """
 
     tenant: Tenant = Tenant(capacity=0, top_k=0)
@@ -180,6 +246,10 @@ class Mechanism(ABC):
         """
         return replace(self, tenant=tenant, scores=exact)
 
+    def by_document(self, table: TableShape) -> Mechanism | None:
+        """The same mechanism with a document table; None if it has none."""
+        return None
+
     def limits(self, components: int) -> list[tuple[bool, str, str, object]]:
         """The limits of formats and embedder: for each, whether it is met, its field, the expected and the actual
         value.
@@ -204,6 +274,7 @@ class Mechanism(ABC):
             "flip_probability": self.flip_probability,
             "listed_max": None if self.ranked else self.longest,
             "threshold": self.threshold,
+            "documents": None if self.table is None else asdict(self.table),
         }
 
     # -- circuit constants, committed columns and lists ------------------------------------------------------
@@ -217,6 +288,11 @@ class Mechanism(ABC):
     def flip_probability(self) -> int | None:
         """Q: a position is listed at a query with probability Q / 2^40, whatever its content; None without such
         draws."""
+        return None
+
+    @property
+    def table(self) -> TableShape | None:
+        """The shape of the document table; None if every position is a document of its own."""
         return None
 
     @property

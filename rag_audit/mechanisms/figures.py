@@ -9,6 +9,7 @@ from rag_audit.mechanisms.accounting.figures import (
     NO_BOUND,
     POSITIONS_PER_DOCUMENT,
     RANDOMIZED_RESPONSE,
+    DocumentTableFigures,
     PolicyFigures,
 )
 from rag_audit.mechanisms.accounting.values import count, text
@@ -55,6 +56,7 @@ def window_figures(
             "eps": text(by_tenant[name]),
             "exclusion_factor": text(odds[name][0]),
             "exclusion_factor_all_accounts": text(odds[name][1]),
+            "documents": table_figures(tenant),
         }
         for name, tenant in tenants.items()
     }
@@ -64,5 +66,21 @@ def window_figures(
     if coalition and all(t.protects for t in tenants.values()):
         figures["exclusion_factor"] = text(max(o for o in coalition if o is not None))
         figures["exclusion_factor_all_accounts"] = text(max(o for o in all_of_them if o is not None))
-        figures["positions_per_document"] = POSITIONS_PER_DOCUMENT
+        figures["positions_per_document"] = min(
+            POSITIONS_PER_DOCUMENT if t.table is None else t.table.positions_per_document
+            for name, t in tenants.items()
+            if odds[name][0] is not None
+        )
     return figures
+
+
+def table_figures(mechanism: Mechanism) -> DocumentTableFigures | None:
+    """The document table of a tenant's mechanism; None if it has none."""
+    table = mechanism.table
+    if table is None:
+        return None
+    return {
+        "rows": table.rows,
+        "positions_per_document": table.positions_per_document,
+        "fresh_rows": table.fresh_rows,
+    }

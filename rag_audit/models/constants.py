@@ -29,7 +29,7 @@ class Constants:
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
     :param flip_probability: for a tenant with randomized response, Q over 2^40
     :param threshold: for a tenant with randomized response, the minimum raw score of a relevant position
-    :param by_document: whether all positions of a document share one bit of the sample
+    :param by_document: for a tenant with a sample, whether all positions of a document share one bit
     """
 
     capacity: int
@@ -64,6 +64,7 @@ class Constants:
             columns=mechanism.columns,
             flip_probability=mechanism.flip_probability,
             threshold=mechanism.threshold,
+            by_document=mechanism.table is not None,
         )
 
     @property

@@ -102,6 +102,13 @@ class Layout:
         """A scan tenant's index commitment."""
         return self.indices / f"{tenant}.points"
 
+    def table(self, tenant: str) -> Path:
+        """The encrypted document table of a tenant (`commit.tables`)."""
+        return self.folder / f"table-{tenant}"
+
+    table_key = Named("tables.key")
+    """The key that encrypts the document tables, which outlives the window's other secrets."""
+
     noise_proofs = Named("noise-proofs")
     """The folder of precomputed noise proofs."""
 

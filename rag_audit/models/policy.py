@@ -84,7 +84,8 @@ class Policy(Model):
     """queries an account may make in the window"""
     k_max: Positive
     delta_policy: DecimalText
-    unit: Literal["position"]
+    unit: Literal["position", "document"]
+    """document if every tenant has a document table, else position"""
     adjacency: Literal["replace-one"]
     """one committed position changes its vector; adding and removing a document are special cases"""
     top_k: Positive
@@ -124,6 +125,14 @@ class Policy(Model):
                 )
         for tenant in self.tenants:
             self.mechanism(tenant)
+        unit = "document" if all(tenant.documents is not None for tenant in self.tenants) else "position"
+        if self.unit != unit:
+            raise PolicyError(
+                "the policy is not well-formed",
+                field="policy.unit",
+                expected=f"{unit}, since {'every' if unit == 'document' else 'not every'} tenant has a document table",
+                actual=self.unit,
+            )
 
     def mechanism(self, tenant: TenantPolicy) -> Mechanism:
         """A tenant's mechanism.

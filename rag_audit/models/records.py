@@ -90,6 +90,26 @@ class ListRoot(Model):
     count: Count
 
 
+class PreviousTable(Model):
+    """The document table that a tenant's table continues: the table of the latest earlier window of the chain that has
+    a `sample` entry of the tenant, whether or not the provider abandoned this window."""
+
+    window: Identifier
+    header: Hex32
+    """digest of that window's header"""
+    carried: Hex32
+    """the digest in the field `carried` of that window's `sample` entry"""
+
+
+class TableEntry(Model):
+    """The commitment to a tenant's document table."""
+
+    c_table: Hex32
+    """the commitment to the row of each position and to the name of each row"""
+    previous: PreviousTable | None
+    """null in the first window of a chain, and if each window draws the bits of all rows"""
+
+
 class TenantEntry(Model):
     """The commitments for one tenant."""
 
@@ -98,6 +118,8 @@ class TenantEntry(Model):
     c_idx: Hex32
     """groth16: a field element; scan: SHA-256 over the list of points"""
     c_docs: Hex32
+    table: TableEntry | None
+    """the document table; null without `documents` in the tenant's policy"""
 
 
 class RosterEntry(Model):
@@ -177,6 +199,8 @@ class ColumnEntry(Model):
     window: Identifier
     tenant: Identifier
     commitment: Hex32
+    carried: Hex32 | None
+    """with a document table, the digest of the columns that the next window's table continues; else null"""
 
 
 class SampleEntry(ColumnEntry):

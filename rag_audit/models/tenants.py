@@ -48,6 +48,18 @@ class ScoresPolicy(Model):
     hi: Positive
 
 
+class DocumentsPolicy(Model):
+    """The document table of a tenant with sampling: one Bernoulli bit decides for all positions of a document
+    (docs/scan/document-table.md)."""
+
+    rows: Positive
+    """D: rows of the table, each for at most one document; chosen without looking at the documents"""
+    positions_per_document: Positive
+    """s: maximum positions of a document"""
+    fresh_rows: Positive | None
+    """F: rows that each window after the first replaces; null if each window draws the bits of all rows anew"""
+
+
 class TenantPolicy(Model):
     """One tenant's public contract constants, its proof system and its mechanism (docs/protocol.md, "Mechanisms")."""
 
@@ -65,10 +77,14 @@ class TenantPolicy(Model):
     scores: ScoresPolicy | None
     """the score window without noise; null with a threshold, and with noise, because then the noise's window counts"""
     keep: Positive | None
-    """Pi: a position is sampled for the window with probability Pi / 2^40; null samples all positions"""
+    """Pi: a position, or with a document table a document, is sampled with probability Pi / 2^40; null samples all
+    positions"""
     flip_probability: Positive | None
     """Q: randomized response only, a position is listed at a query whatever its content with probability Q / 2^40"""
     listed_max: Positive | None
     """M: randomized response only, the maximum positions of a list"""
     threshold: Positive | None
     """randomized response only: the minimum raw score of a relevant position"""
+    documents: DocumentsPolicy | None
+    """sampling only: the document table; null if every position is a document of its own, with a new bit in each
+    window"""

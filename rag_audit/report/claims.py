@@ -23,7 +23,7 @@ _END = ("ledger.checkpoint", "ledger.size", "ledger.root")
 _LEDGER = (*_END, "ledger.quorum", "ledger.consistency", "ledger.sequence", "ledger.trailer", "ledger.timestamps",
            "ledger.clock", "ledger.accounts", "ledger.requests", "ledger.slots", "ledger.limit")  # fmt: skip
 _RANDOMNESS = ("header.signature", "header.quorum", "header.root", "header.complete", "header.beacon",
-               "ledger.root", "ledger.enrolment", "ledger.beacons", "ledger.sample")  # fmt: skip
+               "ledger.root", "ledger.enrolment", "ledger.beacons", "ledger.sample", "header.tables")  # fmt: skip
 _PROOFS = ("proof.present", "proof.records", "proof.pinned", "proof.system", "proof.circuit", "proof.key",
            "proof.valid", "proof.sample", "proof.chain", "ledger.disclosed_set", "trust.setup", "trust.records",
            "trust.noise_table")  # fmt: skip

@@ -16,6 +16,7 @@ from typing import TypedDict
 from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.errors import PolicyError, SchemaError
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.bernoulli import Sampling as SampleBound
 from rag_audit.mechanisms.accounting.bernoulli import exclusion_factor_over_windows
 from rag_audit.mechanisms.accounting.bounds import BoundJson
 from rag_audit.mechanisms.accounting.cumulative import cumulative
@@ -23,16 +24,21 @@ from rag_audit.mechanisms.accounting.values import Real, text
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.models import repeated
 from rag_audit.models.policy import Policy
+from rag_audit.models.records import TenantEntry
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, WindowFile
 from rag_audit.proofs.policy import check_policy
 
 
 @dataclass(frozen=True)
 class WindowPart:
-    """A window to compose, and the file that it was read from."""
+    """A window to compose, and the file that it was read from.
+
+    :param first_tables: the tenants with the first document table of a chain in this window, which draws all bits
+    """
 
     source: str
     policy: Policy
+    first_tables: frozenset[str] = frozenset()
 
     @property
     def compositions(self) -> int:
@@ -58,8 +64,9 @@ class Cumulative:
 
     :param alone: the exact eps of each single window at the same delta
     :param tenants: the tenants that every window serves; the bound applies to them
-    :param exclusion_factor: the maximum factor by which the absence of a document of one position becomes more likely
-        for k_max accounts that received it in none of the windows; None without samples
+    :param exclusion_factor: the maximum factor by which the absence of a document becomes more likely for k_max
+        accounts that received it in none of the windows; None without samples. It is for documents of one position, or
+        with document tables for documents that keep their rows
     :param exclusion_factor_all_accounts: the same factor for all accounts that the tenant may have in each window
     """
 
@@ -69,6 +76,16 @@ class Cumulative:
     tenants: Sequence[str]
     exclusion_factor: float | None = None
     exclusion_factor_all_accounts: float | None = None
+
+    @property
+    def table(self) -> tuple[int, bool] | None:
+        """The maximum positions of a document to which the factors apply, and whether its bit persists. None if they
+        apply to documents of one position."""
+        shapes = [part.policy.mechanism_of(tenant).table for part in self.windows for tenant in self.tenants]
+        given = [shape for shape in shapes if shape is not None]
+        if len(given) < len(shapes) or not given:
+            return None
+        return min(s.positions_per_document for s in given), all(s.persistent for s in given)
 
     def as_json(self) -> CumulativeJson:
         """JSON form, reals as decimal strings."""
@@ -102,6 +119,7 @@ def load_window(path: Path) -> WindowPart:
         commitment
     """
     dimension: object = None
+    first: frozenset[str] = frozenset()
     value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
     if path.is_dir() or (isinstance(value, dict) and "mediaType" in value):
         file = WindowFile.load(path)
@@ -117,10 +135,14 @@ def load_window(path: Path) -> WindowPart:
                 expected=committed,
                 actual=digest_hex(file.policy),
             )
+        entries = [
+            TenantEntry.parse(t, field=f"{path.name}.tenants[{i}]") for i, t in enumerate(file.tenants)
+        ]
+        first = frozenset(e.tenant for e in entries if e.table is not None and e.table.previous is None)
     else:
         policy = Policy.parse(value, field=path.name)
     check_policy(policy, dimension if type(dimension) is int else None)
-    return WindowPart(str(path), policy)
+    return WindowPart(str(path), policy, first)
 
 
 def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
@@ -175,21 +197,32 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
 
 
 def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts: bool) -> float | None:
-    """The factor for documents that were received in none of the windows. Each window draws its sample anew. None if a
-    tenant samples every position in one of the windows.
+    """The factor for documents that were received in none of the windows. Each window draws its sample anew, except
+    that a document keeps its bit in the windows of a chain with persistent document tables. None if a tenant samples
+    every position in one of the windows.
 
     :param all_accounts: count the queries of all accounts that the tenant may have, instead of the queries of k_max
         accounts
     """
     factors = []
     for tenant in tenants:
-        parts = []
+        parts: list[tuple[SampleBound, int]] = []
+        carried: list[tuple[SampleBound, int]] = []
+        drawn = False
         for window in windows:
             policy, part = window.policy, window.policy.tenant(tenant)
             assert part is not None  # every window serves the tenant
-            sampling = policy.mechanism(part).sample
+            mechanism = policy.mechanism(part)
+            sampling = mechanism.sample
             if sampling is None:
                 return None
-            parts.append((sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max)))
+            own = (sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max))
+            persistent = mechanism.table is not None and mechanism.table.persistent
+            drawn = drawn or (persistent and tenant in window.first_tables)
+            (carried if persistent and tenant not in window.first_tables else parts).append(own)
+        if carried and not drawn:
+            parts.append(
+                carried[0]
+            )  # the first window of the chain, which drew the bits, is not among the windows
         factors.append(exclusion_factor_over_windows(parts))
     return max(factors, default=None)

@@ -30,6 +30,7 @@ from rag_audit.report.model import (
     Chain,
     ChainLink,
     Counts,
+    DocumentTableReport,
     Event,
     InputFile,
     KeyReport,
@@ -86,7 +87,14 @@ def facts_of(case: Case, inputs: Inputs) -> Facts:
 def facts_without(facts: Facts) -> Facts:
     """The facts of a window that is not established: tenants have no privacy figure, and no windows are added up."""
     none = dict.fromkeys(
-        ("eps", "exclusion_factor", "exclusion_factor_all_accounts", "chance_listed", "positions_listed")
+        (
+            "eps",
+            "exclusion_factor",
+            "exclusion_factor_all_accounts",
+            "documents",
+            "chance_listed",
+            "positions_listed",
+        )
     )
     return replace(facts, tenants=[tenant.model_copy(update=none) for tenant in facts.tenants], policies=[])
 
@@ -165,6 +173,9 @@ def _tenants(case: Case) -> list[TenantReport]:
                 eps=None if own is None else own["eps"],
                 exclusion_factor=None if own is None else own["exclusion_factor"],
                 exclusion_factor_all_accounts=None if own is None else own["exclusion_factor_all_accounts"],
+                documents=None
+                if (table := figures.get("documents", {}).get(tenant)) is None
+                else DocumentTableReport(**table),
                 chance_listed=figures.get("by_chance", {}).get(tenant),
                 positions_listed=figures.get("listable", {}).get(tenant),
                 capacity=part.capacity,

@@ -8,7 +8,7 @@ from decimal import Decimal
 from rag_audit._internal.words import counted, listed
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions.base import percent
-from rag_audit.report.model import Measured, Report, Requirement, TenantReport
+from rag_audit.report.model import DocumentTableReport, Measured, Report, Requirement, TenantReport
 from rag_audit.report.requirements import nearest
 from rag_audit.report.strength import tier
 
@@ -82,7 +82,11 @@ def privacy_words(report: Report) -> list[str]:
                          f" {factor(own)}")  # fmt: skip
     by_exclusion_factor: dict[tuple[str, str | None], list[str]] = {}
     for tenant in report.tenants:
-        if tenant.exclusion_factor is not None:
+        if tenant.exclusion_factor is None:
+            continue
+        if tenant.documents is not None:
+            lines += _of_documents(tenant.tenant, tenant.exclusion_factor, tenant.documents)
+        else:
             by_exclusion_factor.setdefault(
                 (tenant.exclusion_factor, tenant.exclusion_factor_all_accounts), []
             ).append(tenant.tenant)
@@ -119,6 +123,43 @@ def privacy_words(report: Report) -> list[str]:
             " without noise, and the draw misses a larger share with probability at most"
             f" {one_in(float(f.eta or 1))}"
         )
+    return lines
+
+
+def _of_documents(tenant: str, odds: str, table: DocumentTableReport) -> list[str]:
+    """The meaning of a tenant's factor for documents, with what the document table does not show."""
+    whole = counted(table.positions_per_document, "position")
+    if table.fresh_rows is None:
+        chain = "each window draws the bits anew, and windows multiply the factor"
+    else:
+        chain = (
+            "a document keeps its bit in the chain of windows; content under c rows (a copy, a split, or a document"
+            " that was given up and added again) has the c-th power"
+        )
+    lines = [
+        f"accounts of {tenant} that never received a given document of at most {whole} may conclude its absence, which"
+        f" becomes more likely by a factor of at most {odds} for any number of accounts (exclusion_factor); {chain};"
+        " the presence of a document that an account asks for has no protection"
+    ]
+    if table.fresh_rows is not None:
+        lines += [
+            f"an account of {tenant} that received a document in any window of the chain learns every later version and"
+            " its removal",
+            f"from the second window on, bits of {tenant} are older than the tables that use them: a carried row keeps"
+            f" its bit, and each later window draws {table.fresh_rows} of {table.rows} bits anew; not proved: that a"
+            " document keeps one name or appears only once, and that the provider did not start another origin",
+        ]
+        if table.first is None:
+            what = (
+                "the earlier windows"
+                if table.continues is None
+                else f"Bits carried from window {table.continues}"
+            )
+            lines.append(
+                f"{tenant}: {what}: not checked here"
+                if not table.checked
+                else f"{tenant}: bits are checked as far back as windows were supplied, not to the first table"
+            )
     return lines
 
 

@@ -46,6 +46,22 @@ class Protection(Model):
     protection"""
 
 
+class DocumentTableReport(Model):
+    """The document table of a tenant: one Bernoulli bit decides for all positions of a document."""
+
+    rows: Number
+    positions_per_document: Number
+    """maximum positions of a document"""
+    fresh_rows: Number | None
+    """rows that each window after the first replaces; null if each window draws the bits of all rows anew"""
+    continues: Text | None
+    """the window with the table that this window's table continues; null for a first table"""
+    checked: bool
+    """whether this run checked that it is the latest table of the chain"""
+    first: Text | None
+    """the window with the first table of the chain, if this run checked all windows back to it"""
+
+
 class TenantReport(Model):
     """The mechanism that protects one tenant's documents, and the parameters that determine its figures."""
 
@@ -55,10 +71,12 @@ class TenantReport(Model):
     eps: Real | None
     """epsilon over all outcomes for k_max accounts; null where no check could compute it"""
     exclusion_factor: Real | None
-    """the maximum factor by which the absence of a document of one position becomes more likely for k_max accounts
-    that never received it; null if every position is sampled"""
+    """the maximum factor by which the absence of a document becomes more likely for k_max accounts that never received
+    it, for a document of one position unless `documents` is given; null if every position is sampled"""
     exclusion_factor_all_accounts: Real | None
     """the same for all accounts that the tenant may have"""
+    documents: DocumentTableReport | None
+    """the document table, if the factors are for documents"""
     chance_listed: Real | None
     """for randomized response: the probability that random flips without relevance list a given position to one of
     k_max accounts"""

@@ -6,9 +6,12 @@ import math
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeAlias
 
+from rag_audit._internal.words import counted
 from rag_audit.mechanisms import Mechanism, accounting
-from rag_audit.mechanisms.accounting.figures import PolicyFigures, TenantFigures
+from rag_audit.mechanisms.accounting.figures import DocumentTableFigures, PolicyFigures, TenantFigures
+from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.mechanisms.descriptions.base import LIMITS
 from rag_audit.models.policy import Policy
@@ -72,12 +75,38 @@ def figures_text(figures: PolicyFigures, covered: str) -> str:
     return "\n".join(lines)
 
 
-def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
+Table: TypeAlias = tuple[int, bool]
+"""The maximum positions of a document, and whether its bit persists in the chain of windows."""
+
+
+def _table_of(figures: DocumentTableFigures | None) -> Table | None:
+    return None if figures is None else (figures["positions_per_document"], figures["fresh_rows"] is not None)
+
+
+def unlisted(odds: str, all_accounts: str, table: Table | None, tenants: Sequence[str]) -> str:
     """The meaning of `exclusion_factor` for some tenants, in words.
 
     :param odds: the factor for k_max accounts
     :param all_accounts: the factor for all accounts that a tenant may have
+    :param table: the maximum positions of a document, and whether bits persist; None without a document table
     """
+    if table is not None:
+        size, persistent = table
+        windows = (
+            "The bit of a document persists in the chain of windows, so the figure covers all windows in which the"
+            " document keeps its row; content under c rows has the c-th power. An account that received a document in"
+            " any window of the chain learns every later version and its removal."
+            if persistent
+            else "Each window draws a new bit, and windows multiply the figure."
+        )
+        return (
+            f"Accounts of {', '.join(tenants)} that never received a given document may conclude its absence: the"
+            f" absence becomes more likely by a factor of at most {odds} (exclusion_factor), for any number of accounts"
+            f" and queries. The figure is for a document of at most {counted(size, 'position')}, which all share one"
+            f" bit. {windows} The presence of a document that an account asks for has no protection: an answer returns"
+            " the document if it ranks high enough and is in the sample. The figure bounds the probability of one event"
+            " and is not differential privacy."
+        )
     return (
         f"Accounts of {', '.join(tenants)} that never received a given document may conclude its absence: the absence"
         f" becomes more likely by a factor of at most {odds} for k_max accounts (exclusion_factor), and of at most"
@@ -89,15 +118,15 @@ def unlisted(odds: str, all_accounts: str, tenants: Sequence[str]) -> str:
     )
 
 
-def by_exclusion_factor(tenants: Iterable[tuple[str, str | None, str | None]]) -> list[str]:
+def by_exclusion_factor(tenants: Iterable[tuple[str, str | None, str | None, Table | None]]) -> list[str]:
     """`unlisted` once for all tenants with the same figures.
 
-    :param tenants: name, factor for k_max accounts and factor for all accounts; None without a sample
+    :param tenants: name, factor for k_max accounts, factor for all accounts (None without a sample), and table
     """
-    groups: dict[tuple[str, str], list[str]] = {}
-    for name, odds, all_accounts in tenants:
+    groups: dict[tuple[str, str, Table | None], list[str]] = {}
+    for name, odds, all_accounts, table in tenants:
         if odds is not None and all_accounts is not None:
-            groups.setdefault((odds, all_accounts), []).append(name)
+            groups.setdefault((odds, all_accounts, table), []).append(name)
     return [unlisted(*figures, names) for figures, names in groups.items()]
 
 
@@ -110,7 +139,8 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
         factors = "" if odds is None else f"; exclusion_factor {odds}, for all accounts {every}"
         lines.append(f"{name}: {kind}; eps {eps}{factors}")
     for words in by_exclusion_factor(
-        (n, t["exclusion_factor"], t["exclusion_factor_all_accounts"]) for n, t in tenants.items()
+        (n, t["exclusion_factor"], t["exclusion_factor_all_accounts"], _table_of(t["documents"]))
+        for n, t in tenants.items()
     ):
         lines += textwrap.wrap(words, _WIDTH)
     beyond = [name for name, t in tenants.items() if _exceeds(t["exclusion_factor"], t["eps"])]
@@ -234,6 +264,8 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
             f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
         yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p.mechanism(tenant))
+        if (table := p.mechanism(tenant).table) is not None:
+            yield (f"tenants.{tenant.tenant}.documents", *_documents(table))
     yield (
         "proving",
         p.proving,
@@ -296,8 +328,30 @@ def _length(p: Policy) -> str:
     return f"{words} {own}" if lengths else words
 
 
+def _documents(table: TableShape) -> tuple[str, str]:
+    if table.fresh_rows is None:
+        chain = "Each window draws the bits of all rows, so windows multiply the factor."
+    else:
+        chain = (
+            f"Each window after the first replaces exactly {counted(table.fresh_rows, 'row')} by rows with new bits;"
+            " all other documents keep their bits. More new documents wait for the next window. A window of the same"
+            " chain has the same numbers."
+        )
+    return (
+        f"{counted(table.rows, 'row')}, at most {counted(table.positions_per_document, 'position')} for each document",
+        f"One Bernoulli bit decides for all positions of a document. The table has room for"
+        f" {counted(table.documents, 'document')}; `provider open` refuses a document with more positions by name."
+        f" {chain} Choose the numbers without looking at the documents.",
+    )
+
+
 def _unit(mechanisms: Collection[Mechanism]) -> str:
     """The relation of the figures for one position to a document with several positions."""
+    if mechanisms and all(m.table is not None for m in mechanisms):
+        return (
+            "Privacy is for one document, whose positions all share one Bernoulli bit (`documents`): a document added"
+            " or removed."
+        )
     several = []
     if any(m.limit == "max_epsilon" for m in mechanisms):
         several.append("loses at most s times epsilon at s times delta")

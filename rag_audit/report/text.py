@@ -248,7 +248,15 @@ def figure_lines(report: Report) -> list[str]:
         )
         lines.append(f"  {tenant.tenant}: {tenant.words}; eps {tenant.eps}{odds}")
     for words in by_exclusion_factor(
-        (t.tenant, t.exclusion_factor, t.exclusion_factor_all_accounts) for t in report.tenants
+        (
+            t.tenant,
+            t.exclusion_factor,
+            t.exclusion_factor_all_accounts,
+            None
+            if t.documents is None
+            else (t.documents.positions_per_document, t.documents.fresh_rows is not None),
+        )
+        for t in report.tenants
     ):
         lines += wrapped(words)
     for tenant in report.tenants:

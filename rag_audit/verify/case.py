@@ -15,7 +15,7 @@ from rag_audit._internal.errors import ExecutorError, ExitCode, MemoryLimitError
 from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.log.merkle import HashTree
 from rag_audit.mechanisms.accounting.bounds import BoundSetJson
-from rag_audit.mechanisms.accounting.figures import TenantFigures
+from rag_audit.mechanisms.accounting.figures import DocumentTableFigures, TenantFigures
 from rag_audit.mechanisms.accounting.tradeoff import MembershipJson
 from rag_audit.models.challenge import Challenge
 from rag_audit.models.manifest import EmbedderManifest, Manifest
@@ -170,6 +170,19 @@ def refusal(error: RagAuditError) -> str:
     return error.message if result is None else f"{error.message} ({result})"
 
 
+class DocumentFigures(DocumentTableFigures):
+    """The document table of one tenant, with its place in the chain.
+
+    :param continues: the window with the table that this one continues; None for the first table of a chain
+    :param checked: whether this run checked that it is the latest table of the chain
+    :param first: the window with the first table of the chain, if this run checked all windows back to it
+    """
+
+    continues: str | None
+    checked: bool
+    first: str | None
+
+
 class Figures(TypedDict, total=False):
     """The figures of a verdict, each present once a check could compute it; reals are decimal strings.
 
@@ -196,6 +209,7 @@ class Figures(TypedDict, total=False):
     :param positions_per_document: the positions of a document that both factors assume
     :param by_chance: with randomized response, the probability that the random flips list a given position to one of
         k_max accounts
+    :param documents: the document table of each tenant that has one
     :param listable: number of each tenant's positions that may have been listed
     """
 
@@ -233,6 +247,7 @@ class Figures(TypedDict, total=False):
     exclusion_factor: str
     exclusion_factor_all_accounts: str
     positions_per_document: int
+    documents: dict[str, DocumentFigures]
     listable: dict[str, int]
     by_chance: dict[str, str]
     # the policy's and the verifier's own

@@ -54,6 +54,7 @@ RULES: Mapping[str, Rule] = {
     "header.chain": _evidence("an abandoned window is one more draw of the randomness"),
     "header.abandoned": _evidence("a wrong count hides draws of the randomness"),
     "header.empty": _evidence("a wrong count hides draws of the randomness"),
+    "header.tables": _evidence("a table that continues another one draws a second bit for a document"),
     "header.beacon": _evidence("the figures assume randomness that the provider could not choose"),
     "ledger.checkpoint": _evidence("the figures are about the ledger that the provider signed"),
     "ledger.quorum": _evidence("without a quorum, the provider may show different ends of the ledger"),

@@ -31,7 +31,7 @@ from rag_audit.verify.case import (
     Status,
     worst,
 )
-from rag_audit.verify.checks import bound, coalition, header, ledger, proof, receipt
+from rag_audit.verify.checks import bound, coalition, header, ledger, proof, receipt, tables
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.inputs import (
     Inputs,
@@ -113,6 +113,10 @@ def _check(case: Case, reembed: Reembed | None) -> None:
     groups: list[Callable[[Case], None]] = [
         header.check,
         ledger.check,
+        partial(
+            tables.check,
+            open_earlier=lambda file: open_case(file, case.trust, receipts=[], engine=case.engine),
+        ),
         proof.check,
         partial(receipt.check, reembed=reembed),
         coalition.check,
@@ -261,6 +265,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
             f"{counted(case.checking.known, 'proof was', 'proofs were')} verified by an earlier run of this user; use"
             " --no-cache to verify them in this run",
         ]
+    notes = [*notes, *tables.notes(case)]
     limit = case.policy.tokens.query
     notes = [
         *notes,
@@ -279,6 +284,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
 _EACH_TENANT = ("proof.circuit", "proof.key", "proof.valid")
 _CONDITIONAL = frozenset(
     {
+        "header.tables",
         "ledger.enrolment",
         "ledger.sample",
         "ledger.disclosed_set",
@@ -335,6 +341,7 @@ def needed_checks(case: Case) -> frozenset[str]:
     declared = case.trailer is not None and case.trailer.coalition is not None
     conditions = {
         "ledger.enrolment": any(e.account in asking for e in case.enrolments),
+        "header.tables": any(policy.mechanism(t).table is not None for t in policy.tenants),
         "ledger.disclosed_set": bool(remembering),
         "proof.challenge": trust.require.mode == "sampled",
         "trust.challenge": trust.require.mode == "sampled",

@@ -10,8 +10,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from rag_audit.commit.document_table import DocumentTable, TableShape, place_documents
+from rag_audit.commit.document_table import DocumentTable, place_documents
 from rag_audit.mechanisms.accounting.documents import sampling_factor
+from rag_audit.mechanisms.base import TableShape
 from rag_audit.retrieval.engine import draw_bernoulli_bits, select
 from tests.accounting.test_missing import HALF, QUERY, WINDOW, index_of, limits
 

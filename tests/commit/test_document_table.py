@@ -11,17 +11,16 @@ import numpy as np
 import pytest
 
 from rag_audit.commit.document_table import (
-    MAX_ROWS,
     DocumentSizeError,
     DocumentTable,
     Placement,
     TableCapacityError,
-    TableShape,
     document_name,
     place_documents,
     positions_by_document,
 )
 from rag_audit.errors import PolicyError
+from rag_audit.mechanisms.base import MAX_ROWS, TableShape
 
 SHAPE = TableShape(rows=12, positions_per_document=3, fresh_rows=4)
 
@@ -170,13 +169,13 @@ def test_a_chain_keeps_the_numbers_of_its_table() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "size", "fresh", "name"),
-    [(0, 1, 1, "document_rows"), (MAX_ROWS + 1, 1, 1, "document_rows"), (4, 0, 1, "positions_per_document"),
+    [(0, 1, 1, "rows"), (MAX_ROWS + 1, 1, 1, "rows"), (4, 0, 1, "positions_per_document"),
      (4, 1, 5, "fresh_rows"), (4, 1, 0, "fresh_rows"), (4, 1, -1, "fresh_rows")],
 )  # fmt: skip
 def test_numbers_out_of_range_are_refused_by_name(rows: int, size: int, fresh: int, name: str) -> None:
     with pytest.raises(PolicyError) as caught:
-        TableShape(rows, size, fresh)
-    assert caught.value.field == name
+        TableShape(rows, size, fresh).check(1 << 24, field="documents")
+    assert caught.value.field == f"documents.{name}"
 
 
 def test_the_largest_table_takes_a_document_in_every_row() -> None:

@@ -18,10 +18,12 @@ import pytest
 
 from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import Account
+from rag_audit.commit.tables import load_table
 from rag_audit.errors import ExitCode
 from rag_audit.log.merging import merge_signatures
 from rag_audit.log.note import parse_note
 from rag_audit.mechanisms import Mechanism
+from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
@@ -42,6 +44,7 @@ DOCUMENTS = {tenant: texts[:4] for tenant, texts in TEXTS.items()}
 MECHANISMS: Mapping[str, Mechanism | None] = {
     "noise": None,  # as for services that name no mechanism
     "sampling": Sampling(keep=KEEP),
+    "documents": Sampling(keep=KEEP, documents=TableShape(8, 2, 2)),
     "randomized-response": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 60)),
     "none": Exact(),
 }
@@ -64,6 +67,7 @@ PLANS: Mapping[str, Plan] = {
 DEFAULT = [
     ("noise", "a quiet day"),
     ("sampling", "everything"),
+    ("documents", "everything"),
     ("randomized-response", "everything"),
     ("none", "a quiet day"),
 ]
@@ -77,6 +81,8 @@ class Rotation:
     play: Play
     joined: Joined
     questions: dict[str, int] = field(default_factory=dict)
+    following: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """the documents that the next window reads"""
 
     def settle(self, window: str) -> None:
         """Let the run, w1 over HTTP and w2 in the folder do what each can, until nothing changes."""
@@ -139,6 +145,7 @@ class Rotation:
     def one(self, window: str, plan: str) -> None:
         """A window from its opening to its cosigned end."""
         self.settle(window)
+        self.play.documents(self.following)
         header = Publication.load(self.play.public(window)).parsed_header()
         self.play.clock.now = max(self.play.clock.now, header.opens_at)
         self.settle(window)
@@ -226,6 +233,9 @@ def test_three_windows_follow_each_other(tmp_path: Path, mechanism: str, plan: s
         joined.run = play.supervisor()
         rotation = Rotation(play, joined)
         for number, happens in enumerate(PLANS[plan], 1):
+            # The first document is missing in the second window and returns in the third.
+            changed = {tenant: texts[number % 2 :] for tenant, texts in DOCUMENTS.items()}
+            rotation.following = changed if mechanism == "documents" else DOCUMENTS
             rotation.one(f"w-{number}", happens)
         for number in (1, 2, 3):
             rotation.settle(f"w-{number}")
@@ -251,5 +261,17 @@ def test_three_windows_follow_each_other(tmp_path: Path, mechanism: str, plan: s
         closed = ClosedWindow.of(WindowFile.load(play.public(f"w-{number}")), field="window")
         empty = 0 if requested else empty + 1
         assert closed.unanswered == Unanswered(0, empty)
+    if mechanism == "documents":
+        _assert_bits_persist(play)
     batch = compose([load_window(play.public(f"w-{number}")) for number in (1, 2, 3)])
     assert len(batch.windows) == 3 and batch.tenants == ["law", "medicine"]
+
+
+def _assert_bits_persist(play: Play) -> None:
+    """Every document keeps the bit of the first window, and each table has the documents that its window read."""
+    for tenant, texts in DOCUMENTS.items():
+        loaded = [load_table(play.folder / "windows" / f"w-{number}", tenant).table for number in (1, 2, 3)]
+        bits = [{row.key: row.sampled for row in own.rows if row.key is not None} for own in loaded]
+        assert bits[0] == bits[1] == bits[2] and len(bits[0]) == len(texts)
+        present = [sum(row.positions for row in own.rows) for own in loaded]
+        assert present == [len(texts), len(texts) - 1, len(texts)]

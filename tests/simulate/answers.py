@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -169,13 +169,19 @@ class Answerer(Forge):
             part = policy.tenant(name)
             assert part is not None
             system = backend(part.system)
-            public = self._sampled(name, policy)
+            public, table = self._sampled(name, policy), self._committed(name).table
 
-            def prove(system: Any = system, public: Any = public, name: str = name) -> Any:
-                private = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt("sample", name))
+            def prove(
+                system: Any = system, public: Any = public, name: str = name, table: Any = table
+            ) -> Any:
+                private: Any = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt("sample", name))
+                if table is not None:
+                    public = replace(public, table=table.commit(system))
+                    private = table.proof_inputs(secrets.s0, secrets.s1, low_memory=False)
                 job = system.column("sample").prove(public, private)
                 column = job.run()
                 return {
+                    "carried": None if table is None else column.carried.digest,
                     "digest": column.commitment.digest,
                     "points": column.commitment.points.hex(),
                     "proof": column.proof,
@@ -188,6 +194,7 @@ class Answerer(Forge):
             commitment = ColumnCommitment(column["digest"], bytes.fromhex(column["points"]))
             self._kept[name] = CommittedColumn(commitment, column["proof"], bytes.fromhex(column["opening"]))
             entry["commitment"] = commitment.digest
+            entry["carried"] = column.get("carried")
             self.samples[name] = {"sample": column["proof"]}
 
     def _sampled(self, tenant: str, policy: Policy) -> ColumnPublic:
@@ -238,7 +245,7 @@ class Answerer(Forge):
         rules, tenant = policy.mechanism_of(name), self._committed(name)
         sample = None
         if rules.keep is not None:
-            bits = column_bits(secrets, self._sampled(name, policy))
+            bits = column_bits(secrets, self._sampled(name, policy), tenant.table)
             sample = bits.tobytes(), self._kept[name].opening
         return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,

@@ -146,6 +146,7 @@ CHAIN = [
 ]  # fmt: skip
 SAMPLES = [
     Fault("sampling", "nothing: tenants whose positions are sampled", require=SAMPLED_REQUIRED, base="sampling"),
+    Fault("documents", "nothing: a tenant whose documents are sampled", require=SAMPLED_REQUIRED, base="documents"),
     *(
         Fault(name, says, change, require=SAMPLED_REQUIRED, base="sampling")
         for name, says, change in (

@@ -8,6 +8,7 @@ WHY = {
     "header.published": "What is fixed only after a window opened could have been fitted to its first questions.",
     "header.complete": "Everything that a record is proved against has to be what the opening committed to.",
     "header.indices": "Caps and bounds count the accounts of one tenant, so one index as two tenants doubles them unseen.",
+    "header.tables": "A table that skips an earlier one, or that no policy asks for, lets a document draw a second bit.",
     "header.policy": "A policy out of its bounds promises nothing that a verifier could compute.",
     "header.chain": "Windows have to follow one another, or the ones that came out badly could be left out.",
     "header.abandoned": "The count of windows that came to nothing has to follow from the windows before this one.",

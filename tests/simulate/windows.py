@@ -12,6 +12,7 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.attest.query import Retained
 from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
+from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
@@ -151,6 +152,11 @@ BASES: dict[str, dict[str, Any]] = {
     "sampling": {
         "requested": FEW,
         "mechanisms": {"law": Sampling(keep=KEEP), "medicine": Noise(keep=KEEP)},
+    },
+    "documents": {
+        "requested": FEW,
+        "system": {"law": "scan", "medicine": "groth16"},
+        "mechanisms": {"law": Sampling(keep=KEEP, documents=TableShape(8, 2, 2)), "medicine": Noise()},
     },
     "randomized-response": {
         "requested": ("law-1", "law-2", "law-1", "medicine-1"),

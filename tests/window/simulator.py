@@ -15,6 +15,7 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import Account
 from rag_audit.attest.release import Release
 from rag_audit.attest.window import Window
+from rag_audit.commit.carrying import FIRST, Continuing
 from rag_audit.commit.preparing import Terms
 from rag_audit.commit.stored import OpenProgress
 from rag_audit.log.checkpoint import Checkpoint
@@ -180,6 +181,7 @@ class Service:
         opens_in: int | None = None,
         progress: OpenProgress | None = None,
         witnesses: Sequence[VerifierKey] = (),
+        continuing: Continuing = FIRST,
         **changes: Any,
     ) -> Window:
         """Phase A up to the provider's signature.
@@ -195,7 +197,7 @@ class Service:
             embedder=get_embedder(self.embedder, query_tokens=query, document_tokens=document),
             roster=[a.roster_entry for a in self.accounts.values()],
             documents=documents,
-            terms=Terms(ORIGIN, self.beacon(), witnesses, previous, opens_in),
+            terms=Terms(ORIGIN, self.beacon(), witnesses, previous, opens_in, continuing),
             clock=self.clock,
             progress=progress,
         )
@@ -218,6 +220,22 @@ class Service:
             for w in self.witnesses.values()
         ]
         window.admit(reveals)
+
+    def cosign_only(self, window: Window) -> None:
+        """The witnesses' cosignatures of a header whose beacon they do not reveal."""
+        entry = jcs(window.header.dump())
+        text = (window.directory / "public" / "checkpoint-1.txt").read_text()
+        for witness in self.witnesses.values():
+            window.admit([str(witness.cosign_header(text, entry, log_key=self.key.verifier))])
+
+    def copied(self, root: Path, now: int) -> Service:
+        """The same parties over an earlier copy of this service's folder, at the time of the copy."""
+        result = Service.__new__(Service)
+        result.root, result.clock, result.embedder = root, Clock(now), self.embedder
+        result.key, result.verifier_key = self.key, self.verifier_key
+        result.witnesses = {n: Witness(root / n, clock=result.clock) for n in self.witnesses}
+        result.accounts = {n: Account(root / "accounts" / n) for n in self.accounts}
+        return result
 
     def open(self, name: str = "window", **changes: Any) -> Window:
         """An active window, its opening time reached."""

@@ -143,6 +143,8 @@ OPENING = [
           also=("receipt.disclosed",)),
     MaliciousProver("one index as two tenants", "header.indices", one_index_twice("c_idx"), proofs=False),
     MaliciousProver("one list of documents as two tenants", "header.indices", one_index_twice("c_docs"), proofs=False),
+    MaliciousProver("a document table that the policy does not have", "header.tables",
+          lambda f: f.value["tenants"][0].update(table={"c_table": "5" * 64, "previous": None}), proofs=False),
     MaliciousProver("policy not well-formed: sigma", "header.policy", put("policy", "sigma", value="1.000000"), proofs=False),
     MaliciousProver("policy not well-formed: queries deleted before the end", "header.policy",
           put("policy", "delete_after", value=1), proofs=False),

@@ -19,6 +19,19 @@ POSITIONS_PER_DOCUMENT = 1
 least the s-th power of the factor."""
 
 
+class DocumentTableFigures(TypedDict):
+    """The document table of a tenant, whose exclusion factors are for documents.
+
+    :param rows: D, the rows of the table
+    :param positions_per_document: s, the maximum number of positions of a document
+    :param fresh_rows: F, the rows that each window after the first replaces; None if each window draws all bits
+    """
+
+    rows: int
+    positions_per_document: int
+    fresh_rows: int | None
+
+
 class TenantFigures(TypedDict):
     """The protection of one tenant's documents.
 
@@ -26,12 +39,14 @@ class TenantFigures(TypedDict):
     :param exclusion_factor: the maximum factor by which the absence of a document of one position becomes more likely
         for k_max accounts that never received it; null if every position is sampled
     :param exclusion_factor_all_accounts: the same for all accounts that the tenant may have
+    :param documents: the document table; None if both factors are for documents of one position
     """
 
     mechanism: str
     eps: str
     exclusion_factor: str | None
     exclusion_factor_all_accounts: str | None
+    documents: DocumentTableFigures | None
 
 
 class PolicyFigures(TypedDict):

@@ -354,9 +354,11 @@ class Description(ABC):
     def _sampling_words(cls, mechanism: Mechanism) -> list[str]:
         if mechanism.keep is None:
             return []
-        kept = mechanism.keep / PROBABILITY_RANGE
+        kept, table = mechanism.keep / PROBABILITY_RANGE, mechanism.table
+        unit = "position" if table is None else "document"
+        span = "window" if table is None or not table.persistent else "chain of windows"
         return [
-            f"the sample contains each position with probability {kept:.4g} for the whole window, and other positions"
+            f"the sample contains each {unit} with probability {kept:.4g} for the whole {span}, and other {unit}s"
             f" score 0, so an answer misses about {percent(1 - kept)} of its passages"
         ]
 

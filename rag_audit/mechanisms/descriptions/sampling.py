@@ -33,8 +33,8 @@ class SamplingDescription(Description):
     texts_reveal = True
     does_not_prove = (
         "the privacy of returned documents: exclusion_factor only bounds the factor for the likelihood of a document's"
-        " absence, for accounts that never received it; it is not an epsilon, and windows multiply it; the presence of"
-        " a document that an account asks for has no protection"
+        " absence, for accounts that never received it; it is not an epsilon, and windows without a document table"
+        " multiply it; the presence of a document that an account asks for has no protection"
     )
     unbounded = (
         "no epsilon bounds the information that lists contain about it. The bound for every test of its"
@@ -99,10 +99,24 @@ class SamplingDescription(Description):
     @classmethod
     def for_users(cls, mechanism: Mechanism, accounts: int, queries: int) -> list[str]:
         factor = text(mechanism.exclusion_factor(accounts * queries) or math.inf)
+        table = mechanism.table
+        if table is None:
+            scope = (
+                "This figure is for a document of one position in one window: a document of s positions has at most the"
+                " s-th power of it, and windows multiply it."
+            )
+        else:
+            span = (
+                "in all windows of a chain together"
+                if table.persistent
+                else "in one window; windows multiply it"
+            )
+            scope = (
+                f"This figure is for a document of at most {table.positions_per_document} positions, {span}."
+            )
         return [
             "A person who never received a given document may conclude its absence at most"
-            f" {factor} times more strongly than before. This figure is for a document of one position in one window: a"
-            " document of s positions has at most the s-th power of it, and windows multiply it.",
+            f" {factor} times more strongly than before. {scope}",
             "A document in the index is not hidden from a person who asks for it: if it is among the best positions and"
             f" the sample contains it ({100 * (mechanism.keep or 0) / PROBABILITY_RANGE:.3g} in 100), it is returned.",
             "A copy under another name is another document.",

@@ -9,7 +9,8 @@ from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import WindowHeader
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.tenant import PublicValues, TenantPublic
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
+from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues, TenantPublic
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import sampling_slot
 
@@ -44,19 +45,40 @@ class SampleStatement(PublicValues):
 def sample_public(
     tenant: TenantPublic, policy: Policy, *, header: WindowHeader, beacon: bytes
 ) -> ColumnPublic:
-    """The public values of a tenant's sampled positions, from published entries only.
+    """The public values of a tenant's sampled positions, from published entries only. They are a
+    `DocumentTablePublic` if the policy has a document table.
 
     :param beacon: the window's beacon value, which tenants with accounts that enrol later use too
-    :raises SchemaError: the tenant samples every position
+    :raises SchemaError: the tenant samples every position, or the window header has no table where the policy has one
     """
-    keep = policy.mechanism_of(tenant.tenant).keep
+    mechanism = policy.mechanism_of(tenant.tenant)
+    keep, shape, entry = mechanism.keep, mechanism.table, tenant.documents
     if keep is None:
         raise SchemaError("the tenant is not sampled", field="sample", actual=tenant.tenant)
-    return ColumnPublic(
+    column = ColumnPublic(
         tenant=tenant,
         c_seed=int(header.c_seed, 16),
         beacon=digest_to_field(beacon),
         slot=sampling_slot(header.window, tenant.tenant),
         name=SAMPLE,
         bound=keep,
+    )
+    if shape is None:
+        return column
+    if entry is None:
+        raise SchemaError("the window header has no document table", field=f"tenants.{tenant.tenant}.table",
+                          expected="a table, since the policy has documents", actual=None)  # fmt: skip
+    before = entry.previous
+    return DocumentTablePublic(
+        tenant=tenant,
+        c_seed=column.c_seed,
+        beacon=column.beacon,
+        slot=column.slot,
+        name=SAMPLE,
+        bound=keep,
+        rows=shape.rows,
+        positions_per_document=shape.positions_per_document,
+        drawn=shape.drawn(first=before is None),
+        table=ColumnCommitment(entry.c_table),
+        previous=None if before is None else ColumnCommitment(before.carried),
     )

@@ -10,7 +10,7 @@ from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import Manifest, StaticTable, TableConstants
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import TenantEntry
+from rag_audit.models.records import TableEntry, TenantEntry
 from rag_audit.models.tenants import TenantPolicy
 from rag_audit.relation.field import to_bytes
 
@@ -52,6 +52,7 @@ class TenantPublic:
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
     :param table: the table that the artefacts commit to, if the embedder has one; a verifier has only the digests
     :param columns: the commitments to the tenant's columns by name (`Mechanism.columns`), once the ledger has them
+    :param documents: the commitment to the document table, if the window header has one
     """
 
     tenant: str
@@ -62,6 +63,7 @@ class TenantPublic:
     points: bytes = b""
     table: StaticTable | None = None
     columns: Mapping[str, ColumnCommitment] = field(default_factory=dict)
+    documents: TableEntry | None = None
 
     @property
     def sample(self) -> ColumnCommitment | None:
@@ -135,6 +137,7 @@ def tenant_public(
         points=points,
         table=table,
         columns=columns or {},
+        documents=entry.table,
     )
 
 

@@ -193,6 +193,10 @@ class RunDirectory:
         """The last window with a durable header."""
         return next((p for p in reversed(self.places()) if p.opened), None)
 
+    def opened_before(self, place: Place) -> list[Path]:
+        """The folders of the opened windows before a place, the latest first."""
+        return [p.folder for p in reversed(self.places()) if p.number < place.number and p.opened]
+
     def facts(self, place: Place) -> Facts:
         """The facts from an opened window's commitment."""
         if place.window not in self._facts:

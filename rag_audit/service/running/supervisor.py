@@ -316,7 +316,7 @@ class Supervisor:
             if (
                 before is not None
                 and not before.state.ended
-                and now < before.header.closes_at - schedule.prepare_ms
+                and (now < before.header.closes_at - schedule.prepare_ms or not before.tables_complete)
             ):
                 return None
             self._jobs.start(job, lambda: self._acts.prepare(place, self._jobs.check))

@@ -7,6 +7,7 @@ from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.proofs.backends import SYSTEMS, proof_system
 from rag_audit.proofs.interface import FileProof
 from rag_audit.proofs.statements import COLUMNS
+from rag_audit.proofs.statements.document_table import OpenedTable
 from rag_audit.proofs.statements.tenant import ColumnCommitment, tenant_public
 from rag_audit.verify.case import Case, Status, refusal
 
@@ -20,12 +21,16 @@ def check(case: Case) -> dict[str, dict[str, ColumnCommitment]]:
     for part in case.policy.tenants:
         if part.system not in SYSTEMS:
             continue
-        opened = {name: _open(case, part.tenant, name) for name in case.policy.mechanism(part).columns}
+        opened = {name: check_column(case, part.tenant, name) for name in case.policy.mechanism(part).columns}
         result[part.tenant] = {name: column for name, column in opened.items() if column is not None}
     return result
 
 
-def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
+def check_column(case: Case, owner: str, name: str) -> ColumnCommitment | None:
+    """Check a tenant's column.
+
+    :returns: its commitment, if the proof is valid
+    """
     check_id, entry = f"proof.{name}.{owner}", case.columns.get((owner, name))
     if entry is None:
         case.record(check_id, Status.UNDECIDED, f"a {name} entry in the ledger", f"no {name} entry")
@@ -59,6 +64,12 @@ def _open(case: Case, owner: str, name: str) -> ColumnCommitment | None:
     except RagAuditError as exc:
         status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
         case.record(check_id, status, exc.expected or "a valid proof", refusal(exc), exc.field or place)
+        return None
+    carried = opened.carried.digest if isinstance(opened, OpenedTable) else None
+    if carried != entry.carried:
+        case.report(
+            check_id, False, f"carried = {carried}", f"carried = {entry.carried}", f"entries[{entry.seq}]"
+        )
         return None
     case.setups.add(opened.setup or "transparent")
     case.report(check_id, True, entry.commitment, f"a valid proof of {entry.commitment}")

@@ -20,7 +20,7 @@ from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
 def check(case: Case) -> None:
     """Run the group."""
     _signature(case)
-    _complete(case)
+    check_complete(case)
     _indices(case)
     with case.guarding("header.policy"):
         try:
@@ -31,6 +31,11 @@ def check(case: Case) -> None:
         except PolicyError as exc:
             case.report("header.policy", False, exc.expected or "well-formed", exc, exc.field)
     _chain(case)
+    check_first_beacon(case)
+
+
+def check_first_beacon(case: Case) -> None:
+    """Check the window's beacon, entry 1."""
     if case.partial and len(case.entries) < 2:
         return
     first = case.entries[1] if len(case.entries) > 1 else None
@@ -59,7 +64,8 @@ def _signature(case: Case) -> None:
         )
 
 
-def _complete(case: Case) -> None:
+def check_complete(case: Case) -> None:
+    """Check that the parts of the file open the commitments of the window header."""
     header, policy = case.header, case.policy
     tenants = list(case.tenants.values())
     pairs: list[tuple[str, object, object]] = [

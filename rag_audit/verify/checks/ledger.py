@@ -54,7 +54,7 @@ def check(case: Case) -> None:
     _accounts(case)
     if not case.partial:
         for name in COLUMNS:
-            _column(case, name)
+            check_column(case, name)
     _disclosed_set(case)
     _requests(case)
     _slots(case)
@@ -272,7 +272,7 @@ def _enrolment_beacons(case: Case) -> None:
     )
 
 
-def _column(case: Case, name: str) -> None:
+def check_column(case: Case, name: str) -> None:
     """Check a column of each tenant that has it, such as the sample. The ledger must commit to it exactly once,
     after the beacon that decides it and before the first query that depends on it."""
     sampled = dict.fromkeys(t.tenant for t in case.policy.tenants if name in case.policy.mechanism(t).columns)

@@ -70,6 +70,10 @@ class Groth16:
 
     def check_constants(self, constants: Constants) -> None:
         """See `Backend.check_constants`."""
+        if constants.by_document:
+            raise PolicyError("no circuit proves a sample by document", field="documents",
+                              expected="null, or the tenant's system scan", actual="a document table",
+                              hint="use `--system scan`")  # fmt: skip
         record_instance(constants)
 
     def commit_index(

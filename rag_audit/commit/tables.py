@@ -1,0 +1,285 @@
+"""The document tables of a window: their commitment, their file, and the table that the next window continues.
+
+A window's folder has one file for each tenant with a document table. The file is encrypted with a key of its own, which
+`delete_secrets` keeps: the next window of the chain needs the rows, their bits and the blindings of some columns after
+the window's other secrets are deleted. The file also has the table before, which the window's proof needs. A window
+that the provider abandons before its beacon therefore hands the table before on to its successor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit._internal.canonical import Json, jcs, parse_json, read_bytes
+from rag_audit._internal.durable import PRIVATE_MODE, read_private, replace_file
+from rag_audit._internal.errors import StoreError
+from rag_audit._internal.sealed import seal, unseal
+from rag_audit.commit.document_table import (
+    SALT_BYTES,
+    DocumentTable,
+    Row,
+)
+from rag_audit.mechanisms.base import TableShape
+from rag_audit.models.layout import Layout
+from rag_audit.models.passage import Passage
+from rag_audit.models.records import PreviousTable, TableEntry
+from rag_audit.proofs.proving import Backend
+from rag_audit.proofs.statements.private import (
+    CommittedTable,
+    DocumentTablePrivate,
+    PreviousTablePrivate,
+    TablePrivate,
+)
+from rag_audit.proofs.statements.tenant import ColumnCommitment
+
+MAX_TABLE_BYTES = 1 << 30
+KEY_BYTES = 32
+_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class CarriedTable:
+    """The table of an earlier window with its bits, which a later window continues. All of it is secret except the
+    digests.
+
+    :param window: the window's id; `header` is the digest of its header
+    :param constants: capacity, and the probability of a bit over 2^40, which are constant in a chain
+    :param key: `TablePrivate.key` of that window
+    :param commitment: the columns that the next window's header names
+    :param opening: `CommittedTable.carried_opening`
+    """
+
+    window: str
+    header: str
+    constants: tuple[int, int]
+    table: DocumentTable
+    key: bytes
+    commitment: ColumnCommitment
+    opening: bytes
+
+    def entry(self) -> PreviousTable:
+        """The reference to this table in the entry of the next window's table."""
+        return PreviousTable(window=self.window, header=self.header, carried=self.commitment.digest)
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """A tenant's document table in one window. All of it is secret except the digests.
+
+    :param table: its rows; the bits of rows that this window draws are None until the proof exists
+    :param key: 32 bytes from which the blindings of the table's commitment are derived
+    :param row_of_position: shape (capacity,); the number of rows for a position without a row
+    :param previous: the table before; None in the first window of a chain
+    :param proved: the columns that the next window continues, with their opening; None until the proof exists
+    """
+
+    table: DocumentTable
+    key: bytes
+    row_of_position: npt.NDArray[np.int32]
+    previous: CarriedTable | None
+    proved: tuple[ColumnCommitment, bytes] | None = None
+
+    def private(self) -> TablePrivate:
+        """The table as its commitment takes it."""
+        return TablePrivate(self.key, self.row_of_position.astype("<i4").tobytes(), _names(self.table))
+
+    def commit(self, system: Backend) -> ColumnCommitment:
+        """The commitment to the table, a function of key and values."""
+        return system.commit_document_table(len(self.row_of_position), self.private())
+
+    def entry(self, system: Backend) -> TableEntry:
+        """The commitment in the window header."""
+        previous = None if self.previous is None else self.previous.entry()
+        return TableEntry(c_table=self.commit(system).digest, previous=previous)
+
+    def proof_inputs(self, s0: int, s1: int, *, low_memory: bool) -> DocumentTablePrivate:
+        """The private inputs of the proof of the sample.
+
+        :param s0: first half of the seed, as s1 is the second
+        """
+        before, previous = self.previous, None
+        if before is not None:
+            rows = before.table.rows
+            previous = PreviousTablePrivate(
+                key=before.key,
+                names=_names(before.table),
+                bits=bytes(bool(row.sampled) for row in rows),
+                positions=np.array([row.positions for row in rows], "<i4").tobytes(),
+                opening=before.opening,
+                carried=self.table.carried,
+            )
+        return DocumentTablePrivate(s0, s1, self.private(), previous, low_memory)
+
+    def sampled_positions(self, drawn: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+        """The sample, shape (capacity,), 0 or 1.
+
+        :param drawn: the bits that the window draws
+        """
+        return self.table.with_bits(drawn).sampled_positions(self.row_of_position.astype(np.int64))
+
+    def after_proof(self, drawn: npt.NDArray[np.int8], result: CommittedTable) -> WindowTable:
+        """The table with the bits that the window drew, and the columns that its proof yields."""
+        return replace(
+            self, table=self.table.with_bits(drawn), proved=(result.carried, result.carried_opening)
+        )
+
+
+def _names(table: DocumentTable) -> list[bytes | None]:
+    return [None if row.key is None else row.name for row in table.rows]
+
+
+@dataclass(frozen=True)
+class PlacedTable:
+    """A tenant's table before positions are drawn."""
+
+    table: DocumentTable
+    previous: CarriedTable | None
+
+    def at(self, documents: Sequence[Passage], positions: Sequence[int], capacity: int) -> WindowTable:
+        """The table of an index.
+
+        :param documents: the tenant's passages, without those of documents that wait
+        :param positions: the position of each passage
+        """
+        rows = self.table.row_of_position([key_of(d) for d in documents], positions, capacity)
+        return WindowTable(self.table, secrets.token_bytes(KEY_BYTES), rows.astype(np.int32), self.previous)
+
+
+def key_of(passage: Passage) -> str:
+    """The key of a passage's document; a passage without one is a document with the digest of its content as key."""
+    if passage.document is not None:
+        return passage.document
+    return f"sha256:{hashlib.sha256(passage.data).hexdigest()}"
+
+
+# -- the file ------------------------------------------------------------------------------------------------------
+
+
+def store_table(folder: Path, tenant: str, table: WindowTable) -> None:
+    """Write a tenant's table into its window's folder, encrypted, with mode 0600."""
+    layout = Layout(folder)
+    if not layout.table_key.exists():
+        replace_file(layout.table_key, secrets.token_bytes(KEY_BYTES), mode=PRIVATE_MODE)
+    parts = [
+        table.key,
+        table.row_of_position.astype("<i4").tobytes(),
+        bytes(table.table.carried),
+        *_pack(table.table),
+        *_pack_proved(table.proved),
+    ]
+    if (before := table.previous) is not None:
+        named: Json = {
+            "window": before.window, "header": before.header, "constants": list(before.constants),
+        }  # fmt: skip
+        parts += [
+            jcs(named),
+            before.key,
+            *_pack(before.table),
+            *_pack_proved((before.commitment, before.opening)),
+        ]
+    plain = b"".join(chain.from_iterable((len(p).to_bytes(_LENGTH, "big"), p) for p in parts))
+    blob = seal(plain, _key(layout), _associated(tenant))
+    replace_file(layout.table(tenant), blob, mode=PRIVATE_MODE)
+
+
+def load_table(folder: Path, tenant: str, header: str | None = None) -> WindowTable:
+    """Read a tenant's table back.
+
+    :param header: digest of the window's header, for errors
+    :raises StoreError: the table is missing, was altered, or belongs to another tenant
+    """
+    layout = Layout(folder)
+    path = layout.table(tenant)
+    if not path.exists():
+        raise StoreError("the document table of the window is missing", field=str(path),
+                         expected=f"the table of tenant {tenant}" + (f" in window {header[:16]}.." if header else ""),
+                         hint="restore the file from a copy of the window's folder, or start another"
+                              " chain")  # fmt: skip
+    plain = unseal(
+        read_bytes(path, max_bytes=MAX_TABLE_BYTES), _key(layout), _associated(tenant),
+        what=f"the document table of {tenant}",
+    )  # fmt: skip
+    parts, start = [], 0
+    while start < len(plain):
+        end = start + _LENGTH + int.from_bytes(plain[start : start + _LENGTH], "big")
+        parts.append(plain[start + _LENGTH : end])
+        start = end
+    key, rows, carried, *rest = parts
+    own = replace(_unpack(rest[:5]), carried=tuple(bool(b) for b in carried))
+    previous = None
+    if len(rest) > _PACKED + 3:
+        named, before_key, *before = rest[_PACKED + 3 :]
+        value = parse_json(named, source=path.name)
+        assert isinstance(value, dict)  # only this module can have encrypted it
+        proved, constants = _unpack_proved(before[_PACKED:]), value["constants"]
+        assert proved is not None and isinstance(constants, list)
+        capacity, keep = (int(str(number)) for number in constants)
+        previous = CarriedTable(
+            str(value["window"]),
+            str(value["header"]),
+            (capacity, keep),
+            _unpack(before[:_PACKED]),
+            before_key,
+            *proved,
+        )
+    return WindowTable(
+        own,
+        key,
+        np.frombuffer(rows, "<i4").astype(np.int32),
+        previous,
+        _unpack_proved(rest[_PACKED : _PACKED + 3]),
+    )
+
+
+_PACKED = 5
+
+
+def _pack(table: DocumentTable) -> list[bytes]:
+    """The rows of a table in `_PACKED` parts."""
+    shape, rows = table.shape, table.rows
+    return [
+        jcs([shape.rows, shape.positions_per_document, shape.fresh_rows]),
+        json.dumps([row.key for row in rows]).encode(),
+        b"".join(row.salt for row in rows),
+        np.array([row.positions for row in rows], "<i4").tobytes(),
+        bytes(2 if row.sampled is None else int(row.sampled) for row in rows),
+    ]
+
+
+def _unpack(parts: Sequence[bytes]) -> DocumentTable:
+    numbers, keys, salts, positions, bits = parts
+    counts = np.frombuffer(positions, "<i4").tolist()
+    rows = tuple(
+        Row(key, salts[n * SALT_BYTES : (n + 1) * SALT_BYTES], None if bit == 2 else bool(bit), count)
+        for n, (key, bit, count) in enumerate(zip(json.loads(keys), bits, counts, strict=True))
+    )
+    return DocumentTable(TableShape(*json.loads(numbers)), rows)
+
+
+def _pack_proved(proved: tuple[ColumnCommitment, bytes] | None) -> list[bytes]:
+    return [b""] * 3 if proved is None else [proved[0].digest.encode(), proved[0].points, proved[1]]
+
+
+def _unpack_proved(parts: Sequence[bytes]) -> tuple[ColumnCommitment, bytes] | None:
+    digest, points, opening = parts
+    return (ColumnCommitment(digest.decode(), points), opening) if digest else None
+
+
+def _key(layout: Layout) -> bytes:
+    if not layout.table_key.exists():
+        raise StoreError("the key of the window's document tables is missing", field=str(layout.table_key),
+                         hint="restore the file from a copy of the window's folder")  # fmt: skip
+    return read_private(layout.table_key, max_bytes=KEY_BYTES)
+
+
+def _associated(tenant: str) -> bytes:
+    return b"rag-audit/document-table-file/v1" + jcs({"tenant": tenant})

@@ -1,0 +1,211 @@
+"""`header.tables`: which document table each tenant's table continues.
+
+A proof of a sample shows that the table keeps the bits of the table that the window header names. This group checks
+that the named table is the latest one of the chain: a provider that skips a table, or starts anew, draws a second bit
+for a document. A window that its provider abandoned counts, if it has a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rag_audit._internal.canonical import digest_hex
+from rag_audit.mechanisms.base import SAMPLE, TableShape
+from rag_audit.models.policy import Policy
+from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.verify.case import Case, DocumentFigures, Status
+from rag_audit.verify.checks import columns, header, ledger
+
+CHECK = "header.tables"
+OpenEarlier = Callable[[WindowFile], Case]
+"""Parses an earlier window as a case of its own, with the trust file of this one."""
+
+
+def check(case: Case, open_earlier: OpenEarlier) -> None:
+    """Run the group, and store the figure `documents`.
+
+    :raises RagAuditError: a supplied earlier window is not well-formed
+    """
+    shapes = {t.tenant: case.policy.mechanism(t).table for t in case.policy.tenants}
+    tables = {name: entry.table for name, entry in case.tenants.items()}
+    if not any(shapes.values()) and not any(tables.values()):
+        return
+    with case.guarding(CHECK):
+        for name, table in tables.items():
+            if (table is None) != (shapes.get(name) is None):
+                expected = (
+                    "no table" if shapes.get(name) is None else "a table, since the policy has documents"
+                )
+                case.report(
+                    CHECK,
+                    False,
+                    f"{name}: {expected}",
+                    "a table" if table else "none",
+                    f"tenants.{name}.table",
+                )
+                return
+        earlier = _Earlier.all(case, open_earlier)
+        figures: dict[str, DocumentFigures] = {}
+        for name, shape in shapes.items():
+            if shape is None or (table := tables.get(name)) is None:
+                continue
+            figures[name] = _figures(shape, table, case.header)
+            if not _follow(case, name, shape, table, earlier, figures[name]):
+                return
+        case.figures["documents"] = figures
+        words = [f"{name}: {_words(figure)}" for name, figure in figures.items()]
+        case.report(
+            CHECK, True, "each table continues the latest table of its tenant in the chain", "; ".join(words)
+        )
+
+
+def _figures(shape: TableShape, table: TableEntry, opened: WindowHeader) -> DocumentFigures:
+    return {
+        "rows": shape.rows,
+        "positions_per_document": shape.positions_per_document,
+        "fresh_rows": shape.fresh_rows,
+        "continues": None if table.previous is None else table.previous.window,
+        # Without a window before there is no table before.
+        "checked": opened.previous is None or not shape.persistent,
+        "first": opened.window if opened.previous is None or not shape.persistent else None,
+    }
+
+
+def _words(figure: DocumentFigures) -> str:
+    if figure["fresh_rows"] is None:
+        return "each window draws all bits"
+    last = "its first table" if figure["continues"] is None else f"the table of window {figure['continues']}"
+    if figure["first"] is not None:
+        return f"{last}, checked back to the first table of the chain"
+    return f"{last}, {'checked' if figure['checked'] else 'not checked here'}"
+
+
+def _follow(
+    case: Case,
+    tenant: str,
+    shape: TableShape,
+    table: TableEntry,
+    earlier: Sequence[_Earlier],
+    figure: DocumentFigures,
+) -> bool:
+    """Check a tenant's table against the tables of the supplied windows, back to the first one that it depends on.
+
+    :param earlier: the windows before, the nearest first
+    :returns: whether all is well
+    """
+    place, later, named = f"tenants.{tenant}.table", case.header, table.previous
+    if not shape.persistent:
+        expected_none = f"{tenant}: no table before, since each window draws all bits"
+        return named is None or case.report(CHECK, False, expected_none,
+                                            f"the table of window {named.window}", place)  # fmt: skip
+    for window in earlier:
+        if (entry := window.sample_of(tenant)) is None:
+            later = window.case.header
+            continue
+        expected = window.reference(entry)
+        if expected is None:
+            return case.report(CHECK, False, f"{tenant}: a document table in window {window.case.header.window}",
+                               "a sample without a table", place)  # fmt: skip
+        if expected != named:
+            return case.report(CHECK, False, f"{tenant}: {_named(expected)}", _named(named), place)
+        now, then = (_constants(c.policy, tenant) for c in (case, window.case))
+        if now != then:
+            return case.report(CHECK, False, f"{tenant}: {then}, as in window {expected.window}", now, place)
+        if (fault := window.fault(tenant)) is not None:
+            status, words = fault
+            return case.record(
+                CHECK, status, f"{tenant}: a valid sample in window {expected.window}", words, place
+            )
+        figure["checked"] = True
+        before = window.case.tenants[tenant].table
+        assert before is not None  # `fault` found the window complete, and its policy has documents
+        later, named = window.case.header, before.previous
+    if later.previous is None:
+        if named is not None:
+            return case.report(CHECK, False, f"{tenant}: no table before the first table of the chain",
+                               _named(named), place)  # fmt: skip
+        figure["checked"], figure["first"] = True, later.window
+    return True
+
+
+def _constants(policy: Policy, tenant: str) -> str:
+    """The numbers that are constant in a chain of tables."""
+    part = policy.tenant(tenant)
+    if part is None or part.documents is None:
+        return "no document table"
+    table = part.documents
+    return (
+        f"capacity {part.capacity}, keep {part.keep}, rows {table.rows}, positions_per_document"
+        f" {table.positions_per_document}, fresh_rows {table.fresh_rows}"
+    )
+
+
+def _named(reference: PreviousTable | None) -> str:
+    if reference is None:
+        return "no table before"
+    return f"the table {reference.carried[:16]}.. of window {reference.window} ({reference.header[:16]}..)"
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """A supplied window of the chain.
+
+    :param case: the window as a case of its own, with the checks that its tables need
+    """
+
+    case: Case
+
+    @classmethod
+    def all(cls, case: Case, open_earlier: OpenEarlier) -> list[_Earlier]:
+        """The supplied windows, the nearest first, as far back as each names the next."""
+        files = {
+            digest_hex(f.entries[0]): f for f in case.previous if isinstance(f, WindowFile) and f.entries
+        }
+        result: list[_Earlier] = []
+        before = case.header.previous
+        while before is not None and (file := files.pop(before.header, None)) is not None:
+            result.append(cls(open_earlier(file)))
+            before = result[-1].case.header.previous
+        return result
+
+    def sample_of(self, tenant: str) -> ColumnEntry | None:
+        """The window's `sample` entry of a tenant."""
+        return self.case.columns.get((tenant, SAMPLE))
+
+    def reference(self, entry: ColumnEntry) -> PreviousTable | None:
+        """The reference that the next table has to this window's table; None if the window has no table."""
+        if entry.carried is None:
+            return None
+        return PreviousTable(
+            window=self.case.header.window, header=self.case.header_digest, carried=entry.carried
+        )
+
+    def fault(self, tenant: str) -> tuple[Status, str] | None:
+        """The first fault of the window's sample of a tenant; None if its proof is valid."""
+        case, done = self.case, len(self.case.checks)
+        header.check_complete(case)
+        header.check_first_beacon(case)
+        ledger.check_column(case, SAMPLE)
+        columns.check_column(case, tenant, SAMPLE)
+        for outcome in case.checks[done:]:
+            if outcome.status is not Status.PASS:
+                return outcome.status, f"{outcome.id}: {outcome.actual}"
+        return None
+
+
+def notes(case: Case) -> list[str]:
+    """Sentences about tables that this run did not check, for the verdict."""
+    result = []
+    for tenant, figure in case.figures.get("documents", {}).items():
+        if figure["fresh_rows"] is None or figure["first"] is not None:
+            continue
+        if figure["continues"] is None:
+            result.append(
+                f"{tenant}: the window states that no earlier window has a document table of the tenant: not checked"
+                " here; supply the earlier windows with --previous"
+            )
+        elif not figure["checked"]:
+            result.append(f"{tenant}: Bits carried from window {figure['continues']}: not checked here")
+    return result

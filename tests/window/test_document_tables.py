@@ -1,0 +1,456 @@
+"""Windows that sample documents: chains of windows in which documents keep their bits, and one cheater a check."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.attest.window import Window
+from rag_audit.commit import carrying, preparing
+from rag_audit.commit.carrying import Continuing
+from rag_audit.commit.document_table import DocumentSizeError, TableCapacityError
+from rag_audit.commit.stored import delete_secrets
+from rag_audit.commit.tables import CarriedTable, load_table
+from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
+from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.sampling import Sampling
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.passage import Passage
+from rag_audit.models.records import PreviousWindow
+from rag_audit.models.window_writer import save_window
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+from rag_audit.report import render
+from rag_audit.report.cumulative import compose, load_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
+from tests.window.outcomes import exit_codes
+from tests.window.simulator import QUESTIONS, TEXTS, Service
+
+KEEP = 7 * PROBABILITY_RANGE // 10
+SHAPE = TableShape(rows=10, positions_per_document=2, fresh_rows=3)
+ACCEPTED: dict[str, Any] = {
+    "mechanisms": ["sampling"],
+    "max_exclusion_factor": "3.3334",
+    "min_keep": "0.7",
+    "max_abandoned": 1,
+    "max_empty": 1,
+}
+FAIL = ExitCode.FAIL
+Texts = Mapping[str, Sequence[str]]
+FIRST: Texts = {
+    "a": ["A contract is an agreement between parties.", "The law enforces a contract."],
+    "b": ["A tort is a civil wrong that causes someone harm."],
+    "c": ["Bail is money paid to release an accused person."],
+}
+SECOND: Texts = {
+    "a": ["A contract is a promise."],
+    "c": FIRST["c"],
+    "d": ["Copyright protects original works."],
+}
+"""b is deleted, a edited, d added."""
+THIRD: Texts = {**FIRST, "d": SECOND["d"], "e": ["Habeas corpus lets a prisoner challenge a detention."]}
+"""b returns, e is added."""
+
+
+def passages(texts: Texts) -> list[Passage]:
+    return [Passage(text, document=key) for key, own in texts.items() for text in own]
+
+
+class Chain:
+    """Windows of one origin, one after another. The provider continues the table of the latest one unless told."""
+
+    def __init__(self, root: Path, *, shape: TableShape = SHAPE) -> None:
+        self.service = Service(root)
+        self.shape = shape
+        self.windows: list[Path] = []
+        self.times: list[int] = []
+
+    def open(
+        self,
+        texts: Texts,
+        *,
+        continuing: Sequence[int] | None = None,
+        say: Callable[[str], None] = lambda line: None,
+        shape: TableShape | None = None,
+        keep: int = KEEP,
+        capacity: int = 16,
+    ) -> Window:
+        """A window that waits for its beacon.
+
+        :param continuing: the numbers of the earlier windows whose folders the provider reads, the latest first
+        """
+        number = len(self.windows) + 1
+        folders = self.windows[::-1] if continuing is None else [self.windows[n - 1] for n in continuing]
+        sampling = Sampling(keep=keep, documents=shape or self.shape)
+        window = self.service.commit(
+            f"w-{number}",
+            window=f"w-{number}",
+            previous=self.previous(),
+            documents={"law": passages(texts), "medicine": passages({"m": TEXTS["medicine"][:2]})},
+            continuing=Continuing(folders, say),
+            capacities={"law": capacity, "medicine": 16},
+            system="scan",
+            mechanisms={"law": sampling, "medicine": Sampling(keep=KEEP, documents=SHAPE)},
+        )
+        self.windows.append(window.directory)
+        return window
+
+    def previous(self) -> PreviousWindow | None:
+        if not self.windows:
+            return None
+        return ClosedWindow.of(WindowFile.load(self.windows[-1] / "public"), field="previous").as_previous()
+
+    def run(self, texts: Texts, *, abandoned: bool = False, sampled: bool = True, **options: Any) -> Path:
+        """A window from header to trailer, with its proofs.
+
+        :param sampled: whether the witnesses give its beacon
+        """
+        with self.open(texts, **options) as window:
+            if sampled:
+                self.service.cosign_header(window)
+                self.service.clock.now = window.header.opens_at
+                if not abandoned:
+                    self.service.ask(window, "law-1", QUESTIONS["law"][0])
+                    self.service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
+            else:
+                self.service.cosign_only(window)
+            self.service.finish(window, abandoned=abandoned)
+            if not abandoned:
+                window.answer_challenge(self.service.challenge(window))
+        return window.directory
+
+    def verify(self, number: int, *previous: int | Path) -> ReportedVerdict:
+        """The verdict on a window, with earlier windows in hand."""
+        folder = self.windows[number - 1]
+        with Window.resume(folder, key=self.service.key, clock=self.service.clock) as window:
+            receipts = self.service.receipts(window, folder / "receipts")
+            trust = self.service.trust(window.policy, **ACCEPTED)
+        return verify_window(
+            folder / "public",
+            trust=trust,
+            receipts=[receipts],
+            previous=[p if isinstance(p, Path) else self.windows[p - 1] / "public" for p in previous],
+        )
+
+    def bits(self, number: int) -> dict[str, bool]:
+        """The bit of each document that has a row in a window."""
+        rows = load_table(self.windows[number - 1], "law").table.rows
+        return {row.key: row.sampled for row in rows if row.key is not None and row.sampled is not None}
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    """Three windows: documents are edited, deleted, added, and one returns."""
+    root = tmp_path_factory.mktemp("chain")
+    result = Chain(root / "service")
+    for number, texts in enumerate((FIRST, SECOND, THIRD), 1):
+        result.run(texts)
+        shutil.copytree(result.service.root, root / f"after-{number}")
+        result.times.append(result.service.clock.now)
+    return result
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Chain]:
+    """A chain of its own for a test that adds a window."""
+    yield Chain(tmp_path)
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that does not check which tables it continues."""
+    monkeypatch.setattr(preparing, "check_chain", lambda policy, folders, previous: None)
+
+
+def copy_of(chain: Chain, folder: Path, windows: int) -> Chain:
+    """The chain after its first windows, in a folder in which a test continues it."""
+    shutil.copytree(chain.service.root.parent / f"after-{windows}", folder)
+    result = Chain.__new__(Chain)
+    result.service = chain.service.copied(folder, chain.times[windows - 1])
+    result.shape = chain.shape
+    result.windows = [folder / path.name for path in chain.windows[:windows]]
+    return result
+
+
+def test_documents_keep_their_bits_through_edits_deletion_and_return(chain: Chain) -> None:
+    one, two, three = (chain.bits(number) for number in (1, 2, 3))
+    assert set(one) == {"a", "b", "c"} and set(two) == {"a", "b", "c", "d"} and set(three) == {*"abcde"}
+    assert {key: two[key] for key in one} == one
+    assert {key: three[key] for key in two} == two
+    for number, texts in enumerate((FIRST, SECOND, THIRD), 1):
+        table = load_table(chain.windows[number - 1], "law")
+        counts = {row.key: row.positions for row in table.table.rows if row.positions}
+        assert counts == {key: len(own) for key, own in texts.items()}
+        assert table.table.drawn == (SHAPE.rows if number == 1 else SHAPE.fresh_rows)
+
+
+def test_every_window_of_the_chain_passes_and_its_figure_is_for_documents(chain: Chain) -> None:
+    for number in (1, 2, 3):
+        verdict = chain.verify(number, *range(1, number))
+        assert verdict.passed, verdict.deciding
+        assert (
+            "exclusion_factor=3.3334 exclusion_factor_all_accounts=3.3334 positions_per_document=2"
+            in verdict.line
+        )
+        assert verdict.figures["documents"]["law"] == {
+            "rows": 10,
+            "positions_per_document": 2,
+            "fresh_rows": 3,
+            "continues": None if number == 1 else f"w-{number - 1}",
+            "checked": True,
+            "first": "w-1",
+        }
+        assert "not checked here" not in render(verdict)
+        report = " ".join(render(verdict).split())
+        assert "The figure is for a document of at most 2 positions, which all share one bit." in report
+
+
+def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:
+    verdict = chain.verify(3)
+    assert verdict.passed
+    assert "law: Bits carried from window w-2: not checked here" in " ".join(verdict.notes)
+    verdict = chain.verify(3, 2)
+    assert verdict.passed and verdict.figures["documents"]["law"]["checked"]
+    assert verdict.figures["documents"]["law"]["first"] is None
+
+
+def test_figures_of_several_windows_count_a_persistent_bit_once(chain: Chain) -> None:
+    parts = [load_window(folder / "public") for folder in chain.windows]
+    assert compose(parts).exclusion_factor_all_accounts == 3.3334
+    assert compose(parts[1:]).exclusion_factor == 3.3334, "the bits are of a window that is not given"
+    again = [replace(part, first_tables=frozenset({"law"})) for part in parts]
+    assert compose(again).exclusion_factor == pytest.approx(37.04, abs=0.01), "three chains draw three bits"
+
+
+def test_the_tables_stay_private_and_outlive_the_secrets(chain: Chain, tmp_path: Path) -> None:
+    folder = tmp_path / "window"
+    shutil.copytree(chain.windows[0], folder)
+    table = load_table(folder, "law")
+    for path in (folder / "table-law", folder / "tables.key"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    public = b"".join(p.read_bytes() for p in (folder / "public").rglob("*") if p.is_file())
+    names = [row.salt for row in table.table.rows] + [row.name for row in table.table.rows] + [table.key]
+    for secret in names:
+        assert secret not in public and secret.hex().encode() not in public
+    assert b'"document"' not in (folder / "table-law").read_bytes()
+    delete_secrets(folder)
+    carried = carrying.carried_from([folder], "law")
+    assert carried is not None and carried.table == replace(table.table, carried=())
+
+
+def test_a_window_abandoned_before_its_beacon_hands_the_table_on(fresh: Chain) -> None:
+    fresh.run(FIRST)
+    fresh.run(SECOND, abandoned=True, sampled=False)
+    fresh.run(SECOND)
+    verdict = fresh.verify(3, 1, 2)
+    assert verdict.passed, verdict.deciding
+    assert verdict.figures["documents"]["law"]["continues"] == "w-1"
+
+
+def test_a_window_abandoned_after_its_beacon_counts(fresh: Chain) -> None:
+    fresh.run(FIRST)
+    fresh.run(SECOND, abandoned=True)
+    fresh.run(SECOND)
+    verdict = fresh.verify(3, 1, 2)
+    assert verdict.passed, verdict.deciding
+    assert verdict.figures["documents"]["law"]["continues"] == "w-2"
+
+
+def test_documents_without_room_wait_and_are_named(fresh: Chain) -> None:
+    fresh.run(FIRST)
+    said: list[str] = []
+    many = {**FIRST, **{name: [f"Passage about {name}."] for name in ("p", "q", "r", "s")}}
+    fresh.run(many, say=said.append)
+    assert said == [
+        "law: 1 document waits for the next window, since each window has room for 3 new documents: 's'"
+    ]
+    assert set(fresh.bits(2)) == {*"abcpqr"}
+    fresh.run(many, say=said.append)
+    assert len(said) == 1 and set(fresh.bits(3)) == {*"abcpqrs"}
+
+
+def test_a_document_with_too_many_positions_and_too_many_documents_are_refused_by_name(fresh: Chain) -> None:
+    with pytest.raises(DocumentSizeError) as size:
+        fresh.open({"long": ["One.", "Two.", "Three."]})
+    assert size.value.field == "'long'" and "at most 2 positions" in str(size.value.expected)
+    with pytest.raises(TableCapacityError) as many:
+        fresh.open({str(number): [f"Text {number}."] for number in range(8)})
+    assert "at most 7" in str(many.value.expected)
+
+
+def test_no_row_of_an_absent_document_is_replaced(fresh: Chain) -> None:
+    fresh.shape = TableShape(rows=4, positions_per_document=2, fresh_rows=2)
+    fresh.run({"a": FIRST["a"], "b": FIRST["b"]})
+    fresh.run({"c": FIRST["c"], "d": SECOND["d"]})
+    with pytest.raises(PolicyError) as caught:
+        fresh.open({"c": FIRST["c"], "d": SECOND["d"]})
+    assert "would replace the rows of absent documents" in caught.value.message
+    assert "'a'" in str(caught.value.actual) and "another chain" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"shape": TableShape(10, 2, 2)},
+        {"shape": TableShape(9, 2, 3)},
+        {"keep": KEEP - 1},
+        {"capacity": 17},
+    ],
+    ids=["fresh_rows", "rows", "keep", "capacity"],
+)
+def test_the_numbers_of_a_chain_are_constant(chain: Chain, change: dict[str, Any], tmp_path: Path) -> None:
+    continued = copy_of(chain, tmp_path / "copy", 1)
+    with pytest.raises(PolicyError, match=r"another shape|differs from that of the table before"):
+        continued.open(SECOND, **change)
+
+
+def test_a_missing_table_and_that_of_another_tenant_are_named(chain: Chain, tmp_path: Path) -> None:
+    continued = copy_of(chain, tmp_path / "copy", 1)
+    path = continued.windows[0] / "table-law"
+    kept = path.read_bytes()
+    path.unlink()
+    with pytest.raises(StoreError) as missing:
+        continued.open(SECOND)
+    assert (
+        missing.value.field == str(path)
+        and "document table of the window is missing" in missing.value.message
+    )
+    path.write_bytes(kept)
+    shutil.copy(path, path.with_name("table-medicine"))
+    with pytest.raises(StoreError):
+        load_table(continued.windows[0], "medicine")
+    with pytest.raises(PolicyError) as unnamed:
+        Chain.open(copy_of(chain, tmp_path / "other", 2), SECOND, continuing=[])
+    assert "folder" in str(unnamed.value.hint)
+
+
+# -- cheaters --------------------------------------------------------------------------------------------------
+
+
+def failing(chain: Chain, number: int, *previous: int) -> dict[str, ExitCode]:
+    return exit_codes(chain.verify(number, *previous))
+
+
+def test_the_table_of_an_abandoned_window_is_skipped(chain: Chain, tmp_path: Path, unchecked: None) -> None:
+    forged = copy_of(chain, tmp_path / "copy", 1)
+    forged.run(SECOND, abandoned=True)
+    forged.run(SECOND, continuing=[1])
+    assert failing(forged, 3, 1, 2) == {"header.tables": FAIL}
+    verdict = forged.verify(3)
+    assert verdict.passed, "the earlier windows are the only evidence"
+    assert "law: Bits carried from window w-1: not checked here" in " ".join(verdict.notes)
+
+
+def test_the_table_of_an_older_window_is_continued(chain: Chain, tmp_path: Path, unchecked: None) -> None:
+    forged = copy_of(chain, tmp_path / "copy", 2)
+    forged.run(THIRD, continuing=[1])
+    assert failing(forged, 3, 1, 2) == {"header.tables": FAIL}
+
+
+def test_a_first_table_is_claimed_twice(chain: Chain, tmp_path: Path, unchecked: None) -> None:
+    forged = copy_of(chain, tmp_path / "copy", 1)
+    forged.run(SECOND, continuing=[])
+    assert failing(forged, 2, 1) == {"header.tables": FAIL}
+    verdict = forged.verify(2)
+    assert verdict.passed and "no earlier window has a document table" in " ".join(verdict.notes)
+
+
+def test_the_table_of_another_tenant_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forged = Chain(tmp_path)
+    forged.run(FIRST)
+    honest = carrying.carried_from
+    monkeypatch.setattr(carrying, "carried_from", lambda folders, tenant: honest(folders, "medicine"))
+    forged.run(SECOND)
+    assert failing(forged, 2, 1) == {"header.tables": FAIL}
+
+
+def test_another_header_than_the_proof_s_is_named(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = copy_of(chain, tmp_path / "copy", 1)
+    honest = CarriedTable.entry
+    monkeypatch.setattr(
+        CarriedTable, "entry", lambda self: honest(self).model_copy(update={"header": "0" * 64})
+    )
+    forged.run(SECOND)
+    assert failing(forged, 2, 1) == {"header.tables": FAIL}
+
+
+def test_more_rows_are_drawn_than_the_policy_says(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = copy_of(chain, tmp_path / "copy", 1)
+    with monkeypatch.context() as patch:
+        more = replace(SHAPE, fresh_rows=4)
+        patch.setattr(carrying, "place_documents", _placing(more))
+        patch.setattr(TableShape, "drawn", lambda self, *, first: 10 if first else 4)
+        forged.run(SECOND)
+    assert failing(forged, 2, 1)["proof.sample.law"] is ExitCode.MALFORMED, (
+        "it has the size of another statement"
+    )
+
+
+def _placing(shape: TableShape) -> Callable[..., Any]:
+    honest = carrying.place_documents
+
+    def place(_: TableShape, documents: Mapping[str, int], previous: Any = None) -> Any:
+        before = previous and replace(previous, shape=shape)
+        placement = honest(shape, documents, before)
+        return replace(placement, table=replace(placement.table, shape=SHAPE))
+
+    return place
+
+
+def test_a_carried_bit_is_flipped(chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forged = copy_of(chain, tmp_path / "copy", 1)
+    honest = carrying.carried_from
+
+    def flipped(folders: Sequence[Path], tenant: str) -> CarriedTable | None:
+        carried = honest(folders, tenant)
+        assert carried is not None
+        rows = list(carried.table.rows)
+        number = next(n for n, row in enumerate(rows) if row.key is not None)
+        rows[number] = replace(rows[number], sampled=not rows[number].sampled)
+        return replace(carried, table=replace(carried.table, rows=tuple(rows)))
+
+    monkeypatch.setattr(carrying, "carried_from", flipped)
+    with forged.open(SECOND) as window, pytest.raises(WitnessError):
+        forged.service.cosign_header(window)
+
+
+def test_the_ledger_names_other_carried_columns_than_the_proof_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = Chain(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("rag_audit.attest.columns.SampleStore._carried", lambda self, tenant: "0" * 64)
+        forged.run(FIRST)
+    assert failing(forged, 1)["proof.sample.law"] is FAIL
+
+
+@pytest.mark.parametrize("cheat", ["none", "changed"])
+def test_the_window_before_has_no_valid_proof(chain: Chain, cheat: str, tmp_path: Path) -> None:
+    """The ledger of the window before names the carried columns, and only its proof shows that they have its bits."""
+    file = WindowFile.load(chain.windows[0] / "public")
+    entry = next(
+        e for e in file.entries if isinstance(e, dict) and e["type"] == "sample" and e["tenant"] == "law"
+    )
+    proofs: dict[str, Any] = {key: file.proofs[key] for key in file.proofs}
+    own = proofs.pop(str(entry["seq"]))
+    if cheat == "changed":
+        proof = bytearray(base64.b64decode(own["sample"]["proof"]))
+        proof[-1] ^= 1
+        changed = {**own["sample"], "proof": base64.b64encode(proof).decode()}
+        proofs[str(entry["seq"])] = {"sample": changed}
+    (tmp_path / "before").mkdir()
+    save_window(file.model_copy(update={"proofs": proofs}), tmp_path / "before" / "window.json")
+    verdict = chain.verify(2, tmp_path / "before" / "window.json")
+    assert exit_codes(verdict) == {"header.tables": ExitCode.MALFORMED if cheat == "none" else FAIL}
+    assert verdict.deciding is not None and "proof.sample.law" in verdict.deciding.actual
