@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 MANIFEST = ROOT.parent / "native" / "Cargo.toml"
-FILES = ("document-table.json", "generators.json", "proofs.json", "trace.json")
+FILES = ("document-table.json", "generators.json", "pooled-listing.json", "proofs.json", "trace.json")
 
 
 def folder() -> Path:

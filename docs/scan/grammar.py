@@ -23,6 +23,7 @@ from rag_audit.proofs.backends.reference import (
     document_table,
     drawn,
     embed,
+    pooled_listing,
     query,
     randomized_response,
 )
@@ -245,6 +246,9 @@ class Run:
     after: str = ""
     """A run that its trace begins with, up to where that one is closed."""
 
+    file: str = "trace"
+    """The published file with the run's trace."""
+
     @property
     def traced(self) -> str:
         """The run's name in the trace."""
@@ -313,6 +317,27 @@ def _table(sizes: tuple[int, int, int, int], *, before: bool = False) -> Read:
         names if before else None,
     )
     return lambda reader: document_table.read(table, reader)
+
+
+def _pooled(sizes: tuple[int, int, int, int, int], count: int = 1) -> Read:
+    """A run about `count` records."""
+    capacity, dimension, rows, most, listed = sizes
+    of_rows: list[Point] = [None] * ((rows - 1 >> row_bits(capacity)) + 1)
+    pooled = pooled_listing.PooledListing(
+        bytes(32),
+        _index(capacity, dimension),
+        rows,
+        most,
+        1,
+        1,
+        ScoreWindow(0, 128, 64),
+        listed,
+        _rows(capacity),
+        of_rows,
+        of_rows,
+        [pooled_listing.Requested(Seed(0, 0, 0), 0, 0)] * count,
+    )
+    return lambda reader: pooled_listing.read(pooled, reader)
 
 
 def _list(capacity: int, dimension: int, maximum: int) -> Read:
@@ -385,6 +410,12 @@ RUNS = [
         "1,000 positions, 300 rows of at most 9, 20 fresh": _table((1_000, 300, 9, 20), before=True),
         "300,000 positions, 40,000 rows of at most 50, 2,000 fresh": _table((300_000, 40_000, 50, 2_000), before=True),
     }),
+    Run("pooled listing", "pooled-listing", {
+        "3 positions of 2, 2 rows of at most 2, 2 listed": _pooled((3, 2, 2, 2, 2)),
+        "1,000 positions of 256, 300 rows of at most 9, 5 listed": _pooled((1_000, 256, 300, 9, 5)),
+        "3 records of 1,000 positions of 256, 300 rows of at most 9, 5 listed": _pooled((1_000, 256, 300, 9, 5), 3),
+        "300,000 positions of 70, 40,000 rows of at most 50, 10 listed": _pooled((300_000, 70, 40_000, 50, 10)),
+    }, file="pooled-listing"),
     Run("listing", "randomized-response", {
         "3 positions of 2, at most 2 listed": _list(3, 2, 2),
         "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),

@@ -16,6 +16,7 @@ from rag_audit.proofs.backends.reference import (
     document_table,
     drawn,
     embed,
+    pooled_listing,
     query,
     randomized_response,
 )
@@ -112,6 +113,23 @@ def _document_table() -> KnownAnswers:
     return KnownAnswers(document_table.RUN, requested, lambda s, r: document_table.read(s, r)[0], doc)
 
 
+def _pooled_listing() -> KnownAnswers:
+    doc = published("pooled-listing")["records"]
+    index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
+    lists = ([int(x, 16) for x in doc[name]] for name in ("c_seed", "beacon", "slot", "cq", "htopk"))
+    records = [
+        pooled_listing.Requested(Seed(c_seed, beacon, slot), cq, htopk)
+        for c_seed, beacon, slot, cq, htopk in zip(*lists, strict=True)
+    ]
+    sizes = (doc[name] for name in ("rows", "positions_per_row", "bound", "threshold"))
+    window = ScoreWindow(doc["lo"], doc["hi"], doc["lattice"])
+    given = [rows(doc[f"{name}_points"]) for name in ("row", "kept", "before")]
+    requested = pooled_listing.PooledListing(
+        bytes.fromhex(doc["context"]), index, *sizes, window, doc["listed"], *given, records
+    )
+    return KnownAnswers(pooled_listing.RUN, requested, lambda s, r: pooled_listing.read(s, r)[0], doc)
+
+
 def _listing() -> KnownAnswers:
     doc = published("proofs")["listing"]
     named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
@@ -155,6 +173,7 @@ KNOWN_ANSWERS = {
     "embed": _embed,
     "coins": _coins,
     "document table": _document_table,
+    "pooled listing": _pooled_listing,
     "listing": _listing,
     "coalition records": _records,
     "coalition pairs": _pairs,

@@ -15,6 +15,7 @@ from rag_audit.proofs.backends.reference.drawn import Seed
 from rag_audit.proofs.backends.reference.extensions import Functional, below, dot, eq_table, numbers
 from rag_audit.proofs.backends.reference.group import G, P, decode, encode, generator, total
 from rag_audit.proofs.backends.reference.index import Index
+from rag_audit.proofs.backends.reference.pooled_listing import Requested
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow
@@ -110,7 +111,7 @@ def other(value: Any) -> Any:
     if isinstance(value, tuple) and len(value) == 2 and (value[1] ** 2 - value[0] ** 3 - 3) % P == 0:
         return generator(G(5))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        name = {Index: "digest", Seed: "beacon", ScoreWindow: "lo"}[type(value)]
+        name = {Index: "digest", Seed: "beacon", ScoreWindow: "lo", Requested: "htopk"}[type(value)]
         return dataclasses.replace(value, **{name: other(getattr(value, name))})
     return type(value)([other(value[0]), *value[1:]])
 
@@ -160,6 +161,15 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
         ("document table", {"before": []}),
         ("document table", {"row": []}),
         ("document table", {"bound": 0}),
+        ("pooled listing", {"rows": 33}),
+        ("pooled listing", {"most": 0}),
+        ("pooled listing", {"bound": 0}),
+        ("pooled listing", {"threshold": 0}),
+        ("pooled listing", {"listed": 33}),
+        ("pooled listing", {"row": []}),
+        ("pooled listing", {"kept": []}),
+        ("pooled listing", {"before": []}),
+        ("pooled listing", {"records": []}),
         ("listing", {"threshold": 49 * 3 + 1}),
         ("listing", {"maximum": 0}),
         ("listing", {"before": []}),

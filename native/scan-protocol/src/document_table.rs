@@ -255,7 +255,7 @@ impl DocumentTableStatement {
     }
 }
 
-fn within(name: &str, actual: usize, maximum: usize) -> Result<()> {
+pub(crate) fn within(name: &str, actual: usize, maximum: usize) -> Result<()> {
     if (1..=maximum).contains(&actual) {
         return Ok(());
     }
@@ -353,7 +353,7 @@ pub fn document_table_protocol<C: Channel>(
 
     let slots = [statement.slot];
     let coins = (&statement.coins, statement.blocks());
-    let drawing = Drawing::send(session, coins, &slots, rows, draws)?;
+    let drawing = Drawing::send(session, coins, &slots, [rows, 0], draws)?;
     let bit = Bound::Unsigned(1);
     let bounds = Columns {
         sample: (statement.capacity, bit),
@@ -394,7 +394,7 @@ pub fn document_table_protocol<C: Channel>(
     };
     let difference = vec![(kept, Fr::ONE), (coin, -Fr::ONE)];
     session.claim(weight, difference, Expr::zero());
-    drawing.prove_words(session)?;
+    drawing.prove_words(session, Vec::new())?;
 
     let [sample, kept, count] =
         [own.sample, kept, own.count].map(|id| session.columns[id.0].clone());
@@ -406,7 +406,7 @@ pub fn document_table_protocol<C: Channel>(
 }
 
 /// A segment of as many rows as count.
-fn segment(tag: u64, entries: Vec<Entry>, count: Count) -> Segment {
+pub(crate) fn segment(tag: u64, entries: Vec<Entry>, count: Count) -> Segment {
     let mut segment = Segment {
         variables: 0,
         tag,
@@ -417,7 +417,7 @@ fn segment(tag: u64, entries: Vec<Entry>, count: Count) -> Segment {
     segment
 }
 
-fn one(id: ColumnId) -> Entry {
+pub(crate) fn one(id: ColumnId) -> Entry {
     Entry::Columns(vec![(id, Fr::ONE)])
 }
 

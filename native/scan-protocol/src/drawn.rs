@@ -21,6 +21,7 @@ use crate::index::Layout;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{prefix, Weight};
 use crate::numbers::{from_small, log2_ceil};
+use crate::poseidon::Call;
 use crate::ranges::{range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{reduce, Gate};
@@ -286,7 +287,7 @@ pub fn drawn_protocol<C: Channel, D: Distribution>(
         session,
         (distribution, blocks),
         slots,
-        statement.capacity,
+        [statement.capacity, 0],
         secret,
     )?;
     lookups(session, drawing.segments())?;
@@ -298,7 +299,7 @@ pub fn drawn_protocol<C: Channel, D: Distribution>(
     let pairs: Vec<[ColumnId; 2]> = drawing.slots.iter().map(pair).collect();
     gather(session, D::LABELS.column, layout, &pairs, factors)?;
     let columns = drawing.slots.iter().map(|c| c.column).collect();
-    drawing.prove_words(session)?;
+    drawing.prove_words(session, Vec::new())?;
     Ok(columns)
 }
 
@@ -312,12 +313,13 @@ pub struct Drawing<'s, D> {
 }
 
 impl<'s, D: Distribution> Drawing<'s, D> {
-    /// Commits to the columns, each slot's `column` with this number of entries, and sends the keys.
+    /// Commits to the columns, each slot's `column` with this number of entries, and sends the keys. The run looks `other_limbs`
+    /// more limbs up in the range table.
     pub fn send<C: Channel>(
         session: &mut Session<C>,
         (distribution, blocks): (&'s D, Blocks),
         slots: &[Slot],
-        entries: usize,
+        [entries, other_limbs]: [usize; 2],
         secret: Option<Private>,
     ) -> Result<Self> {
         let (draws, count) = (blocks.draws(), slots.len());
@@ -325,7 +327,7 @@ impl<'s, D: Distribution> Drawing<'s, D> {
         let bounds = Columns {
             column: (entries, distribution.bound()),
             drawn: drawn.iter().map(|bound| (draws, *bound)).collect(),
-            stream: StreamColumns::bounds(blocks, count),
+            stream: StreamColumns::bounds(blocks, count, other_limbs),
             table: (1 << TABLE_VARIABLES, Bound::up_to(count * draws)),
         };
         let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
@@ -408,8 +410,13 @@ impl<'s, D: Distribution> Drawing<'s, D> {
         Ok(())
     }
 
-    /// Claims that all draws are the draws of the streams.
-    pub fn prove_words<C: Channel>(self, session: &mut Session<C>) -> Result<()> {
+    /// Claims that all draws are the draws of the streams, and that the run's other calls have their outputs.
+    pub fn prove_words<C: Channel>(
+        mut self,
+        session: &mut Session<C>,
+        other_calls: Vec<Call>,
+    ) -> Result<()> {
+        self.keys.1.extend(other_calls);
         let words: Vec<_> = (self.slots.iter())
             .map(|c| (c.drawn[0], c.stream))
             .collect();

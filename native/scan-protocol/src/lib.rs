@@ -3,7 +3,7 @@
 //!
 //! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
 //! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
-//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`randomized_response`], [`embed`],
+//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`randomized_response`], [`pooled_listing`], [`embed`],
 //! [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
 //! a prover; this crate implements none of them. One more trait, [`engine`], has the arithmetic that a verifier may compute
 //! faster.
@@ -32,6 +32,7 @@ pub mod mle;
 pub mod nibbles;
 pub mod noise;
 pub mod numbers;
+pub mod pooled_listing;
 pub mod poseidon;
 pub mod prepared;
 pub mod protocol;

@@ -68,22 +68,23 @@ pub fn verify_query<'p, V: Verifies<'p>>(
 }
 
 /// The hidden values of one record's list.
-struct Listed {
-    salt: Expr,
-    positions: Vec<Expr>,
-    noised: Vec<Expr>,
+pub(crate) struct Listed {
+    pub(crate) salt: Expr,
+    pub(crate) positions: Vec<Expr>,
+    pub(crate) noised: Vec<Expr>,
     order: Vec<Expr>,
     /// The key of the last one.
     minimum: Expr,
 }
 
 /// The columns of a run. The scores and the columns of earlier proofs precede the run's own.
-struct Committed {
-    scores: Vec<ColumnId>,
+pub(crate) struct Committed {
+    pub(crate) scores: Vec<ColumnId>,
     /// One for each record; empty without noise.
-    noise: Vec<ColumnId>,
-    sample: Option<ColumnId>,
-    own: Columns<ColumnId>,
+    pub(crate) noise: Vec<ColumnId>,
+    /// One for each record: the positions that score; empty if all positions do.
+    pub(crate) sample: Vec<ColumnId>,
+    pub(crate) own: Columns<ColumnId>,
 }
 
 impl Committed {
@@ -181,13 +182,17 @@ fn commit_columns<C: Channel>(
         }
     }
     let opening = secret.as_ref().and_then(|s| s.sample.as_ref());
-    let sample = statement.sample.map(|rows| add(rows, opening));
+    let sample: Vec<ColumnId> = statement
+        .sample
+        .iter()
+        .map(|rows| add(rows, opening))
+        .collect();
 
     let counted = |variables: usize, maximum: usize| (1 << variables, Bound::up_to(maximum));
     let steps = (capacity, Bound::up_to(statement.lattice as usize));
     let of_record = RecordColumns {
         quantised: steps,
-        scored: sample.map(|_| steps),
+        scored: sample.first().map(|_| steps),
         selected: (capacity, Bound::Unsigned(1)),
         distance: vec![(capacity, Bound::Unsigned(LIMB_BITS)); key_limbs],
     };
@@ -203,14 +208,14 @@ fn commit_columns<C: Channel>(
     Ok(Committed {
         scores,
         noise,
+        own: Columns::named(ids, count, !sample.is_empty(), key_limbs),
         sample,
-        own: Columns::named(ids, count, sample.is_some(), key_limbs),
     })
 }
 
 /// Sends each record's list: positions, noised scores and the differences between their keys. The keys fall strictly, so no
 /// position is listed twice. Keys and limbs are far below r, see [`key_bits`].
-fn send_lists<C: Channel>(
+pub(crate) fn send_lists<C: Channel>(
     session: &mut Session<C>,
     statement: &QueryStatement,
     values: Option<&[Fr]>,
@@ -255,7 +260,7 @@ fn segments<'a>(
     hidden_query_of: impl Fn(usize) -> Option<HiddenQuery<'a>>,
 ) -> Vec<Segment> {
     let layout = statement.index.layout;
-    let (capacity, dimension, k) = (layout.capacity, statement.index.dimension, statement.listed);
+    let (capacity, dimension) = (layout.capacity, statement.index.dimension);
     let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
     let table = score_rows(dimension);
     let steps: Vec<i64> = table.iter().map(|s| window.quantise(*s as i32)).collect();
@@ -271,49 +276,70 @@ fn segments<'a>(
         range_table(columns.own.range),
     ];
     for (record, (own, list)) in columns.own.records.iter().zip(lists).enumerate() {
-        // A record's own table of positions and noised scores has its own tag, so no list can use another record's rows.
-        let tag = TAG_SELECT + record as u64;
-        segments.extend([
-            Segment {
-                variables: layout.variables,
-                tag: TAG_SCORE,
-                entries: vec![one(columns.scores[record]), one(own.quantised)],
-                count: Count::First(capacity),
-            },
-            Segment {
-                variables: layout.variables,
-                tag,
-                entries: vec![Entry::Row, Entry::Columns(columns.noised(record))],
-                count: Count::TableFirst(own.selected, capacity),
-            },
-            Segment {
-                variables: log2_ceil(k),
-                tag,
-                entries: vec![
-                    Entry::Hidden(list.positions.clone()),
-                    Entry::Hidden(list.noised.clone()),
-                ],
-                count: Count::First(k),
-            },
-            component_segment(dimension, hidden_query_of(record)),
-        ]);
-        let distance = own.distance.iter();
-        segments.extend(distance.map(|id| first_in_range(*id, capacity)));
-        if !list.order.is_empty() {
-            segments.push(Segment {
-                variables: log2_ceil(list.order.len()),
-                tag: TAG_RANGE,
-                count: Count::First(list.order.len()),
-                entries: vec![Entry::Hidden(list.order.clone())],
-            });
-        }
+        segments.push(Segment {
+            variables: layout.variables,
+            tag: TAG_SCORE,
+            entries: vec![one(columns.scores[record]), one(own.quantised)],
+            count: Count::First(capacity),
+        });
+        segments.extend(of_list(
+            statement,
+            columns,
+            record,
+            list,
+            hidden_query_of(record),
+        ));
+    }
+    segments
+}
+
+/// The lookups of one record's list, except those of the scores.
+pub(crate) fn of_list(
+    statement: &QueryStatement,
+    columns: &Committed,
+    record: usize,
+    list: &Listed,
+    hidden_query: Option<HiddenQuery>,
+) -> Vec<Segment> {
+    let layout = statement.index.layout;
+    let (capacity, k) = (layout.capacity, statement.listed);
+    let own = &columns.own.records[record];
+    // A record's own table of positions and noised scores has its own tag, so no list can use another record's rows.
+    let tag = TAG_SELECT + record as u64;
+    let mut segments = vec![
+        Segment {
+            variables: layout.variables,
+            tag,
+            entries: vec![Entry::Row, Entry::Columns(columns.noised(record))],
+            count: Count::TableFirst(own.selected, capacity),
+        },
+        Segment {
+            variables: log2_ceil(k),
+            tag,
+            entries: vec![
+                Entry::Hidden(list.positions.clone()),
+                Entry::Hidden(list.noised.clone()),
+            ],
+            count: Count::First(k),
+        },
+        component_segment(statement.index.dimension, hidden_query),
+    ];
+    let distance = own.distance.iter();
+    segments.extend(distance.map(|id| first_in_range(*id, capacity)));
+    if !list.order.is_empty() {
+        segments.push(Segment {
+            variables: log2_ceil(list.order.len()),
+            tag: TAG_RANGE,
+            count: Count::First(list.order.len()),
+            entries: vec![Entry::Hidden(list.order.clone())],
+        });
     }
     segments
 }
 
 /// Claims of each record that selected rows have keys from its least listed one upwards, the others below it, and none lies
 /// beyond the capacity. Position by position of all records, so that the tables end where the positions do.
-fn select<C: Channel>(
+pub(crate) fn select<C: Channel>(
     session: &mut Session<C>,
     statement: &QueryStatement,
     columns: &Committed,
@@ -333,8 +359,8 @@ fn select<C: Channel>(
             limbs(&own.distance, Fr::ONE),
         ];
         // For a sampled tenant: sampled times quantised is the position's score, by the same sum.
-        if let Some(sample) = columns.sample {
-            let product = [sample, own.quantised, columns.scored(record)];
+        if let Some(sample) = columns.sample.get(record) {
+            let product = [*sample, own.quantised, columns.scored(record)];
             sources.extend(product.map(|id| vec![(id, Fr::ONE)]));
         }
         sources
@@ -360,9 +386,9 @@ fn select<C: Channel>(
         tables.extend((3..sources(0).len()).map(table));
         tables
     });
-    let gate = match columns.sample {
-        None => Gate::Selection { chi },
-        Some(_) => Gate::Sampled { chi },
+    let gate = match columns.sample.is_empty() {
+        true => Gate::Selection { chi },
+        false => Gate::Sampled { chi },
     };
     let zero = Expr::zero();
     let reduced = sumcheck(session, "selection", &tau, zero, 3, tables, gate)?;
@@ -388,7 +414,7 @@ fn select<C: Channel>(
     let compare = e(3) * Fr::from(2u8) - above - 1u64.into() + e(0) - e(2);
     let mut sum = compare * active + (e(4) - e(0) * active) * chi;
     let mut claimed = v[..3].to_vec();
-    if columns.sample.is_some() {
+    if !columns.sample.is_empty() {
         let finals = reduced.finals.map(|f| [f[4], f[5], f[6], f[4] * f[5]]);
         let v = session.send("kept rows", 4, finals.as_ref().map(|f| &f[..]))?;
         let e = |i: usize| Expr::from(v[i]);

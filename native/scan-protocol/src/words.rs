@@ -237,8 +237,8 @@ impl<T> StreamColumns<T> {
 }
 
 impl StreamColumns<(usize, Bound)> {
-    /// Entries and bounds of the columns; this number of records shares the range table.
-    pub fn bounds(blocks: Blocks, records: usize) -> Self {
+    /// Entries and bounds of the columns; this number of records shares the range table with `other_limbs` more limbs.
+    pub fn bounds(blocks: Blocks, records: usize, other_limbs: usize) -> Self {
         let (draws, words) = (blocks.draws(), blocks.words());
         let limb = Bound::Unsigned(LIMB_BITS);
         let limbs = 4 * draws + words * (HIGH_LIMBS + REST_LIMBS);
@@ -247,7 +247,7 @@ impl StreamColumns<(usize, Bound)> {
             distance: [(draws, limb); 2],
             high: [(words, limb); HIGH_LIMBS],
             rest: [(words, limb); REST_LIMBS],
-            range: (1 << LIMB_BITS, Bound::up_to(records * limbs)),
+            range: (1 << LIMB_BITS, Bound::up_to(records * limbs + other_limbs)),
         }
     }
 }

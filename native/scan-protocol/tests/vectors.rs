@@ -13,6 +13,7 @@ use ragaudit_scan_protocol::embed::{verify_embed, EmbedStatement, OfTable};
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{decode_points, decode_scalar, Fr};
 use ragaudit_scan_protocol::index::IndexCommitment;
+use ragaudit_scan_protocol::pooled_listing::{self, PooledListingStatement};
 use ragaudit_scan_protocol::randomized_response_records::{self, Constants, Rows};
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::Error;
@@ -250,6 +251,49 @@ fn a_published_document_table_verifies() {
     let mut other = statement.clone();
     other.positions_per_row += 1;
     let refused = document_table::verify::<Verifier>(&other, &proof).map(drop);
+    assert_eq!(refused, Err(Error::Rejected));
+}
+
+#[test]
+fn a_published_pooled_listing_verifies() {
+    let part = Part::file("pooled-listing.json").object("records");
+    let index = part.index("index", part.number("capacity"));
+    let points = |name: &str| decode_points::<Plain>(&part.bytes(name)).unwrap();
+    let [row, kept, before] = ["row_points", "kept_points", "before_points"].map(points);
+    let [c_seed, beacon, slot, cq, htopk] =
+        ["c_seed", "beacon", "slot", "cq", "htopk"].map(|name| part.elements(name));
+    let record = |k: usize| pooled_listing::Record {
+        slot: Slot {
+            c_seed: c_seed[k],
+            beacon: beacon[k],
+            slot: slot[k],
+        },
+        cq: cq[k],
+        htopk: htopk[k],
+    };
+    let bound = part.number("bound");
+    let statement = PooledListingStatement {
+        context: part.hex("context"),
+        index: &index,
+        chance: Bernoulli { bound },
+        rows: part.number("rows"),
+        positions_per_row: part.number("positions_per_row"),
+        row: &row,
+        kept: &kept,
+        before: &before,
+        records: (0..cq.len()).map(record).collect(),
+        threshold: part.number("threshold"),
+        listed: part.number("listed"),
+        lo: part.number("lo"),
+        hi: part.number("hi"),
+        lattice: part.number("lattice"),
+    };
+    let proof = part.bytes("proof");
+    let after = pooled_listing::verify::<Verifier>(&statement, &proof).unwrap();
+    assert_eq!(after.len(), cq.len());
+    let mut other = statement.clone();
+    other.records.swap(0, 1);
+    let refused = pooled_listing::verify::<Verifier>(&other, &proof).map(drop);
     assert_eq!(refused, Err(Error::Rejected));
 }
 

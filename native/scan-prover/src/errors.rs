@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 
 use crate::answer::tests::batches;
 use crate::malicious::{run, Log, Without};
-use crate::{bernoulli, coalition, document_table, embed, noise, query, randomized_response};
+use crate::{
+    bernoulli, coalition, document_table, embed, noise, pooled_listing, query, randomized_response,
+};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
@@ -24,7 +26,8 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         "column groups" => of("column claim:"),
         "constraints" => of("constraint:"),
         "equation weight" => 9 + of("link:"),
-        "hash outputs" => of("running hash") + 1 + 2 * records,
+        // Of a record at most cq, htopk, and the two calls of a key.
+        "hash outputs" => of("running hash") + 1 + 4 * records,
         "linked records" => records,
         "hash functional" => 16,
         "numbers" => 33,
@@ -201,7 +204,7 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 11] = [
+    let runs: [(&str, fn()); 12] = [
         ("noise proof", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
@@ -213,6 +216,7 @@ fn errors_are_those_of_the_page() {
         ("noise proof of several", batches::largest_slots),
         ("query proof of several", batches::largest),
         ("document table", document_table::tests::largest),
+        ("pooled listing", pooled_listing::tests::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

@@ -19,6 +19,7 @@ pub mod index_link;
 pub mod mle;
 mod msm;
 pub mod noise;
+pub mod pooled_listing;
 pub mod poseidon;
 pub mod prover;
 pub mod query;

@@ -16,7 +16,10 @@ use crate::noise::{Noise, NoiseStatement};
 use crate::prover::Prover;
 use crate::query::{prove_as, Answer, ProvenColumns, QueryStatement};
 use crate::words::{seed_commitment, Seed};
-use crate::{answer, bernoulli, coalition, document_table, embed, randomized_response_records};
+use crate::{
+    answer, bernoulli, coalition, document_table, embed, pooled_listing,
+    randomized_response_records,
+};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -173,11 +176,12 @@ impl Case {
     }
 }
 
-/// So many changes of a proof of each kind, and a tenth as many in a batch.
+/// So many changes of a proof of each kind, and a tenth as many in a batch and of pooled listing.
 fn mutations(count: usize) {
     Case::new().mutations(count);
     bernoulli::tests::mutations(count);
     document_table::tests::mutations(count);
+    pooled_listing::tests::mutations(count / 10);
     embed::tests::mutations(count);
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);

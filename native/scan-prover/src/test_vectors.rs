@@ -19,8 +19,8 @@ use crate::malicious::{run, Log, MaliciousProver, Told, Without, REPEATED};
 use crate::protocol::{TRACE, VERSION};
 use crate::session::Column;
 use crate::{
-    answer, bernoulli, coalition, document_table, drawn, embed, noise, query, randomized_response,
-    randomized_response_records,
+    answer, bernoulli, coalition, document_table, drawn, embed, noise, pooled_listing, query,
+    randomized_response, randomized_response_records,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -392,6 +392,88 @@ fn document_tables_are_the_published_ones() {
     let slot = slot_fields(&s.slot);
     let fields = [&of_policy[..], &slot, &of_table, &of_proof, &states].concat();
     published("document-table", &[("table", object(&fields, " "))]);
+}
+
+/// Proofs of pooled listing, which the protocol's name does not cover.
+const POOLED_LISTINGS: [Run; 4] = [
+    (
+        "pooled listing",
+        "3 positions of 2, 2 rows of at most 2, 2 listed",
+        || pooled_listing::tests::simulate([3, 2, 2, 2, 2, 1]),
+    ),
+    (
+        "pooled listing",
+        "1,000 positions of 256, 300 rows of at most 9, 5 listed",
+        || pooled_listing::tests::simulate([1000, 256, 300, 9, 5, 1]),
+    ),
+    (
+        "pooled listing",
+        "3 records of 1,000 positions of 256, 300 rows of at most 9, 5 listed",
+        || pooled_listing::tests::simulate([1000, 256, 300, 9, 5, 3]),
+    ),
+    (
+        "pooled listing",
+        "300,000 positions of 70, 40,000 rows of at most 50, 10 listed",
+        || pooled_listing::tests::simulate([300_000, 70, 40_000, 50, 10, 1]),
+    ),
+];
+
+#[test]
+fn pooled_listings_are_the_published_ones() {
+    let case = pooled_listing::tests::known_answer();
+    let (made, states) = fixed(|| case.made(false));
+    let (again, _) = fixed(|| case.made(true));
+    assert!(made.proof == again.proof, "in low memory another proof");
+    let s = case.statement();
+    pooled_listing::verify(&s, &made.proof).unwrap();
+    let values = |column: &Column| small(&column.opening.as_ref().unwrap().values);
+    let points = |points: &[G1Affine]| base64_text(&encode_points(points));
+    let of_policy = [
+        ("capacity", s.index.layout.capacity.to_string()),
+        ("dimension", s.index.dimension.to_string()),
+        ("rows", s.rows.to_string()),
+        ("positions_per_row", s.positions_per_row.to_string()),
+        ("bound", s.chance.bound.to_string()),
+        ("threshold", s.threshold.to_string()),
+        ("lo", s.lo.to_string()),
+        ("hi", s.hi.to_string()),
+        ("lattice", s.lattice.to_string()),
+        ("listed", s.listed.to_string()),
+        ("context", hex_text(&s.context)),
+        ("index", points(&s.index.points)),
+        ("index_digest", hex_text(&s.index.digest())),
+    ];
+    let given = [
+        ("row", values(&case.row)),
+        ("kept", values(&case.kept)),
+        ("before", values(&case.before)),
+        ("row_points", points(s.row)),
+        ("kept_points", points(s.kept)),
+        ("before_points", points(s.before)),
+    ];
+    let of_records =
+        |of: &dyn Fn(&pooled_listing::Record) -> Fr| list(&s.records, |r| element(&of(r)));
+    let records = [
+        ("c_seed", of_records(&|r| r.slot.c_seed)),
+        ("beacon", of_records(&|r| r.slot.beacon)),
+        ("slot", of_records(&|r| r.slot.slot)),
+        ("cq", of_records(&|r| r.cq)),
+        ("htopk", of_records(&|r| r.htopk)),
+        ("places", list(&case.requests, |r| small(&r.positions))),
+    ];
+    let of_proof = [
+        ("after", list(&made.after, values)),
+        ("proof", base64_text(&made.proof)),
+    ];
+    let fields = [&of_policy[..], &given, &records, &of_proof, &states].concat();
+    published(
+        "pooled-listing",
+        &[
+            ("what", explained()),
+            ("runs", traces(&POOLED_LISTINGS)),
+            ("records", object(&fields, " ")),
+        ],
+    );
 }
 
 #[test]

@@ -144,6 +144,28 @@ impl Witness {
     }
 }
 
+impl Witness {
+    /// The list as it is sent.
+    pub(crate) fn listed(&self, answer: &Answer, key_limbs: usize) -> Vec<Fr> {
+        let mut listed = vec![answer.list_salt];
+        listed.extend(answer.positions.iter().map(|p| from_small(*p)));
+        listed.extend(self.noised.iter().map(|y| from_small(*y)));
+        listed.extend(limbs_of(&self.order, key_limbs).map(from_small));
+        listed
+    }
+
+    /// The columns of limbs of the distances. Counts their lookups, and those of the order's limbs, in the range table.
+    pub(crate) fn distance_limbs(&self, key_limbs: usize, range: &mut [i64]) -> Vec<Vec<i64>> {
+        let distance: Vec<Vec<i64>> = (0..key_limbs)
+            .map(|k| self.distances.iter().map(|d| limb(*d, k)).collect())
+            .collect();
+        let limbs = distance.iter().flatten().copied();
+        let all = limbs.chain(limbs_of(&self.order, key_limbs));
+        all.for_each(|v| count(range, v));
+        distance
+    }
+}
+
 /// The openings of the earlier proofs' columns: each record's noise, and the sampled positions.
 pub(crate) struct Openings<'a> {
     pub(crate) noise: Vec<&'a Arc<Opening>>,
@@ -187,13 +209,9 @@ impl<'a> Secret<'a> {
 
     /// The lists as they are sent.
     fn listed(&self, statement: &QueryStatement) -> Vec<Fr> {
-        let key_limbs = statement.key_limbs();
         let mut listed = Vec::new();
         for (answer, witness) in self.answers.iter().zip(self.witnesses) {
-            listed.push(answer.list_salt);
-            listed.extend(answer.positions.iter().map(|p| from_small(*p)));
-            listed.extend(witness.noised.iter().map(|y| from_small(*y)));
-            listed.extend(limbs_of(&witness.order, key_limbs).map(from_small));
+            listed.extend(witness.listed(answer, statement.key_limbs()));
         }
         listed
     }
@@ -205,12 +223,7 @@ impl<'a> Secret<'a> {
         let (mut score_rows, mut nibbles) = (Vec::new(), Vec::new());
         let mut records = Vec::new();
         for (answer, witness) in self.answers.iter().zip(self.witnesses) {
-            let distance: Vec<Vec<i64>> = (0..key_limbs)
-                .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
-                .collect();
-            let limbs = distance.iter().flatten().copied();
-            let all = limbs.chain(limbs_of(&witness.order, key_limbs));
-            all.for_each(|v| count(&mut range, v));
+            let distance = witness.distance_limbs(key_limbs, &mut range);
             add_counts(&mut score_rows, &count_scores(&answer.scores, dimension));
             add_counts(&mut nibbles, &count_components(&answer.query));
             records.push(RecordColumns {
@@ -229,11 +242,11 @@ impl<'a> Secret<'a> {
     }
 }
 
-fn limb(x: i64, k: usize) -> i64 {
+pub(crate) fn limb(x: i64, k: usize) -> i64 {
     x >> (LIMB_BITS * k) & 0xffff
 }
 
-fn limbs_of(values: &[i64], limbs: usize) -> impl Iterator<Item = i64> + '_ {
+pub(crate) fn limbs_of(values: &[i64], limbs: usize) -> impl Iterator<Item = i64> + '_ {
     let of = move |d: &i64| {
         let d = *d;
         (0..limbs).map(move |k| limb(d, k))

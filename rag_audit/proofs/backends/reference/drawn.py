@@ -21,6 +21,8 @@ from rag_audit.relation.tags import TAG_NOISE, TAG_SEED
 TABLE_TAG, TABLE_ROWS, BYTE, BINS = 2, 512, 256, 128
 DRAWS, WORDS, DRAW_BITS, WORD_DRAWS = 80, 16, 40, 5
 HIGH_LIMBS, REST_LIMBS, UPPER = 4, 6, 160
+KEY_CALLS = 2
+"""The calls that make a slot's key."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def word_claims(
 ) -> None:
     blocks = records[0].blocks
     words = WORDS * blocks
-    a = session.challenges("words", 4 + log2(blocks + len(calls) // len(records)))
+    a = session.challenges("words", 4 + log2(blocks + KEY_CALLS))
     p = session.challenges("words", log2(len(records)))
     zeta = session.challenge("upper parts")
     d, h, r = session.send("words", 3)
@@ -245,13 +247,16 @@ class Drawing:
         count, draws = len(self.slots), DRAWS * self.blocks
         lanes = log2(count)
         tau = session.challenges(self.of.CHOICE, lanes + log2(draws))
-        p, claim = session.reduce(self.of.CHOICE, tau, self.of.start(tau, draws), 2)
+        start = self.of.start(tau[lanes:], draws) * sum(eq_table(tau[:lanes], count)) % MODULUS
+        p, claim = session.reduce(self.of.CHOICE, tau, start, 2)
         chosen, weights = self.of.choose(session, claim), eq_table(p[:lanes], count)
         for of, value in chosen:
             session.claim(evaluation(p[lanes:]), joined(weights, map(of, self.slots)), value)
 
-    def prove_words(self, session: Session) -> None:
-        word_claims(session, [slot.words for slot in self.slots], self.keys, self.calls)
+    def prove_words(self, session: Session, other_calls: Sequence[Call] = ()) -> None:
+        """The draws are the streams', and the run's other calls have their outputs."""
+        calls = [*self.calls, *other_calls]
+        word_claims(session, [slot.words for slot in self.slots], self.keys, calls)
 
 
 def read(drawing: Noise | BernoulliBits, reader: Reader) -> tuple[Session, list[Column]]:

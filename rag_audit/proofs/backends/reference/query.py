@@ -71,7 +71,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class _Record:
+class Record:
     """The columns and the list of one record."""
 
     scores: Column
@@ -122,7 +122,7 @@ def read(claim: Asked, reader: Reader) -> Session:
         listed: list[Expr | int] = [record.salt, claim.listed, *record.positions]
         calls += list_calls(session, TAG_TOPK, listed, htopk)
     _lookups(session, claim, link, records, tables)
-    _selection(session, claim, records, kept)
+    selection(session, index.capacity, records, [] if kept is None else [kept])
     permutations(session, calls)
     close(session, link)
     return session
@@ -130,31 +130,40 @@ def read(claim: Asked, reader: Reader) -> Session:
 
 def _columns(
     session: Session, claim: Asked, link: IndexLink, *, sampled: bool
-) -> tuple[list[_Record], Sequence[Column]]:
+) -> tuple[list[Record], Sequence[Column]]:
     """Columns and lists of the records, and the multiplicities of scores, ranges and nibbles."""
-    capacity, k, b = claim.index.capacity, claim.listed, claim.limbs
+    capacity, b = claim.index.capacity, claim.limbs
     noise: list[Column | None] = [session.column(rows, capacity) for rows in claim.noise]
     noise = noise or [None] * len(link.scores)
     own = [capacity] * (2 + sampled + b)
     tables = [score_rows(claim.index.dimension), RANGE, len(NIBBLES)]
     sent = session.commit("answer columns", own * len(noise) + tables)
-    size = 1 + 2 * k + (k - 1) * b
-    values = session.send("listed", size * len(noise))
     records = []
-    for i, (scores, z) in enumerate(zip(link.scores, noise, strict=True)):
+    listed = read_lists(session, claim, len(noise))
+    for i, (scores, z, of) in enumerate(zip(link.scores, noise, listed, strict=True)):
         step, *columns = sent[i * len(own) : (i + 1) * len(own)]
         weighed = columns.pop(0) if sampled else None
         selected, *distance = columns
-        salt, *rest = values[i * size : (i + 1) * size]
-        record = _Record(
-            scores, step, weighed, z, selected, distance, salt, rest[:k], rest[k : 2 * k], rest[2 * k :]
-        )
-        keys = [_key(capacity, p, y) for p, y in zip(record.positions, record.values, strict=True)]
-        for j in range(k - 1):
-            gap = total((1 << LIMB_BITS * x, o) for x, o in enumerate(record.order[j * b : (j + 1) * b]))
-            session.constraint("order of the list", keys[j] - keys[j + 1] - 1 - gap)
-        records.append(record)
+        records.append(Record(scores, step, weighed, z, selected, distance, *of))
     return records, sent[len(own) * len(noise) :]
+
+
+def read_lists(
+    session: Session, claim: Asked, count: int
+) -> list[tuple[Expr, list[Expr], list[Expr], list[Expr]]]:
+    """Salt, positions, values and limbs of the order of each record's list."""
+    k, b = claim.listed, claim.limbs
+    size = 1 + 2 * k + (k - 1) * b
+    sent, lists = session.send("listed", size * count), []
+    for i in range(count):
+        salt, *rest = sent[i * size : (i + 1) * size]
+        positions, values, order = rest[:k], rest[k : 2 * k], rest[2 * k :]
+        keys = [_key(claim.index.capacity, p, y) for p, y in zip(positions, values, strict=True)]
+        for j in range(k - 1):
+            gap = total((1 << LIMB_BITS * x, o) for x, o in enumerate(order[j * b : (j + 1) * b]))
+            session.constraint("order of the list", keys[j] - keys[j + 1] - 1 - gap)
+        lists.append((salt, positions, values, order))
+    return lists
 
 
 def _key(capacity: int, position: Expr, value: Expr) -> Expr:
@@ -167,17 +176,22 @@ def score_rows(dimension: int) -> int:
     return 1 << log2(2 * REACH * dimension + 1)
 
 
+def every_score(dimension: int) -> list[int]:
+    """The rows of the table of scores: -49 d to 49 d, the last one repeated."""
+    maximum = REACH * dimension
+    return [min(row - maximum, maximum) for row in range(score_rows(dimension))]
+
+
 def score_table(dimension: int, steps: Callable[[int], int], multiplicities: Column) -> Segment:
     """Every score from -49 d to 49 d, with its lattice step."""
-    rows, maximum = score_rows(dimension), REACH * dimension
-    scores = [min(row - maximum, maximum) for row in range(rows)]
-    return Segment(SCORES_TAG, [scores, [steps(score) for score in scores]], rows, multiplicities)
+    scores = every_score(dimension)
+    return Segment(SCORES_TAG, [scores, [steps(score) for score in scores]], len(scores), multiplicities)
 
 
 def _lookups(
-    session: Session, claim: Asked, link: IndexLink, records: Sequence[_Record], tables: Sequence[Column]
+    session: Session, claim: Asked, link: IndexLink, records: Sequence[Record], tables: Sequence[Column]
 ) -> None:
-    index, k = claim.index, claim.listed
+    index = claim.index
     capacity, (of_scores, in_ranges, of_nibbles) = index.capacity, tables
     named = [
         score_table(index.dimension, claim.window.quantise, of_scores),
@@ -185,19 +199,31 @@ def _lookups(
         ranges(in_ranges),
     ]
     for number, (r, components) in enumerate(zip(records, link.components(), strict=True)):
-        tag = OWN_TAGS + number
         named += [
             Segment(SCORES_TAG, [r.scores, r.step], capacity),
-            Segment(tag, [range(capacity), Columns(r.noised)], capacity, r.selected),
-            Segment(tag, [r.positions, r.values], k),
-            components,
+            *of_list(r, number, capacity, components),
         ]
-        named += [in_range(d, capacity) for d in r.distance] + [in_range(r.order, len(r.order))] * (k > 1)
     look_up(session, named)
 
 
-def _selection(session: Session, requested: Asked, records: Sequence[_Record], kept: Column | None) -> None:
-    capacity, lanes = requested.index.capacity, log2(len(records))
+def of_list(record: Record, number: int, capacity: int, components: Segment) -> list[Segment]:
+    """The lookups of one record's list."""
+    tag, k = OWN_TAGS + number, len(record.positions)
+    return [
+        Segment(tag, [range(capacity), Columns(record.noised)], capacity, record.selected),
+        Segment(tag, [record.positions, record.values], k),
+        components,
+        *(in_range(d, capacity) for d in record.distance),
+        *[in_range(record.order, len(record.order))] * (k > 1),
+    ]
+
+
+def selection(session: Session, capacity: int, records: Sequence[Record], kept: Sequence[Column]) -> None:
+    """The listed positions are the first ones.
+
+    :param kept: each record's marks of the positions that score; none if all do
+    """
+    lanes = log2(len(records))
     tau = session.challenges("selection", lanes + log2(capacity))
     chi = session.challenge("selected rows")
     point, claim = session.reduce("selection", tau, 0, 3)
@@ -217,13 +243,14 @@ def _selection(session: Session, requested: Asked, records: Sequence[_Record], k
         joined(weights, [r.noised for r in records]),
         joined(weights, [limbs(r.distance) for r in records]),
     ]
-    if kept is not None:
-        (r,) = records
+    if kept:
         coin, step, weighed, scored = session.send("kept rows", 4)
         session.product("kept rows", coin, step, scored)
         shown += chi * chi * (scored - weighed)
         values += [coin, step, weighed]
-        pairs += [[(c, 1)] for c in (kept, r.step, r.weighed) if c is not None]
+        weighed_columns = [r.weighed for r in records if r.weighed is not None]
+        for columns in (kept, [r.step for r in records], weighed_columns):
+            pairs.append(joined(weights, [[(c, 1)] for c in columns]))
     session.constraint("selection", shown)
     for result, value in zip(pairs, values, strict=True):
         session.claim(at, result, value)
