@@ -123,11 +123,13 @@ class Campaign:
         self.inputs = b"".join(map(to_bytes, system.inputs()))
         scan = ROOT / "vectors" / f"v{VERSION}" / "scan"
         self.scan: dict[str, Any] = json.loads((scan / "proofs.json").read_text())
+        documents = json.loads((scan / "document-table.json").read_text())
+        self.documents: dict[str, Any] = documents["table"]
         self.targets: dict[str, Callable[[random.Random], object]] = {
             name: getattr(self, f"_{name}")
             for name in ("r1cs_file", "wtns_file", "ptau_file", "zkey_file", "groth16_proof", "groth16_key",
                          "scan_proof", "scan_certificate", "scan_index", "scan_embed", "scan_coalition",
-                         "scan_coins", "scan_list", "scan_together", "scan_table", "signatures")
+                         "scan_coins", "scan_documents", "scan_list", "scan_together", "scan_table", "signatures")
         }  # fmt: skip
         self._made = {}  # type: ignore[var-annotated]
 
@@ -313,6 +315,21 @@ class Campaign:
             generated.CAPACITY, generated.CONTEXT, values[0], generated.KEEP, values[1]
         )
         if values != [public, proof] or result != rows:
+            raise Broken("a changed proof holds")
+
+    def _scan_documents(self, draw: random.Random) -> None:
+        stored = self.documents
+        slot = b"".join(bytes.fromhex(stored[name]) for name in ("c_seed", "beacon", "slot"))
+        points = [base64.b64decode(stored[f"{name}_points"]) for name in ("table", "previous")]
+        honest = [slot, *points, base64.b64decode(stored["proof"])]
+        values = list(honest)
+        which = draw.choice((0, 1, 2, 3, 3, 3))
+        values[which] = mutated(values[which], draw)
+        numbers = tuple(stored[name] for name in ("capacity", "rows", "positions_per_row", "fresh", "bound"))
+        slot, table, previous, proof = values
+        context = bytes.fromhex(stored["context"])
+        _native.scan_documents_verify(context, slot, numbers, table, previous, proof)
+        if values != honest:
             raise Broken("a changed proof holds")
 
     def _scan_list(self, draw: random.Random) -> None:

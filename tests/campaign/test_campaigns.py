@@ -160,6 +160,7 @@ def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest
             "rag_audit._native.scan_bits_verify",
             lambda *_: generated.coin(44, generated.KEEP)[2],
         ),
+        ("scan_documents", "rag_audit._native.scan_documents_verify", lambda *_: []),
         ("scan_list", "rag_audit._native.scan_list_verify", lambda *_: None),
         ("scan_together", "rag_audit._native.ScanBatch", lambda *_: Gullible()),
         (

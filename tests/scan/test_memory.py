@@ -113,8 +113,13 @@ import ctypes, dataclasses, pickle, re, sys
 from pathlib import Path
 import numpy as np
 from rag_audit import _native
+from rag_audit.models.constants import Constants
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
+from rag_audit.proofs.statements.private import DocumentTablePrivate, TablePrivate
 from rag_audit.proofs.statements.retrieve import Statement
+from rag_audit.proofs.statements.tenant import TenantPublic
 from rag_audit.proofs.backends.scan import memory
+from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.retrieve import RecordInputs, RecordsJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
@@ -139,6 +144,21 @@ if sys.argv[1] == "index":
     wide = np.ones((CAPACITY, 64), np.int8)
     points, peak = taken(lambda: commit_index(wide.tobytes(), 64, CAPACITY, bytes(32)))
     print(peak, memory.index_bytes(CAPACITY, 64))
+    sys.exit()
+if sys.argv[2] in ("table", "sample"):
+    table = TablePrivate(bytes(32), np.arange(CAPACITY, dtype=np.int32).tobytes(), [bytes(32)] * CAPACITY)
+    committed, peak = taken(lambda: SYSTEM.commit_document_table(CAPACITY, table))
+    if sys.argv[2] == "table":
+        print(peak, memory.table_bytes(CAPACITY, CAPACITY))
+        sys.exit()
+    constants = Constants(CAPACITY, 16, 5, (), 20, 160, 64, 32, None, ("sample",), by_document=True)
+    public = DocumentTablePublic(
+        tenant=TenantPublic("law", "00" * 32, "22" * 32, constants, {{}}), c_seed=seed_commitment(1, 2), beacon=3, slot=4,
+        name="sample", bound=1 << 39, rows=CAPACITY, positions_per_document=1, drawn=CAPACITY, table=committed, previous=None,
+    )
+    job = SYSTEM.column("sample").prove(public, DocumentTablePrivate(1, 2, table, None, low))
+    _, peak = taken(job.run)
+    print(peak, memory.table_proof_bytes(CAPACITY, CAPACITY, CAPACITY, low_memory=low))
     sys.exit()
 key = ScanKey(points, DIMENSION, CAPACITY, bytes(32), GAINS, LISTED, lo=5, hi=90, lattice=64)
 c_idx, c_seed = key.c_idx, seed_commitment(1, 2)
@@ -202,3 +222,10 @@ def test_proofs_of_several_records_stay_within_their_estimate() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_an_index_stays_within_its_estimate() -> None:
     stays_within("index")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+def test_a_document_table_and_its_proof_stay_within_their_estimates() -> None:
+    stays_within("default", "table")
+    by_default, in_low_memory = (stays_within(mode, "sample") for mode in ("default", "low"))
+    assert in_low_memory < by_default

@@ -15,7 +15,7 @@ _FIXED = 24 << 20
 _PER_DRAW = (900, 450)
 """Bytes a position, as proofs are made by default and in low memory."""
 _PER_POSITION = (900, 450)
-_TABLED = 500
+_TABLED = 250
 """Bytes of each position and each row of a document table."""
 _JOINED = (900, 450)
 """Bytes a draw of each record of a proof for several, by default and in low memory."""
