@@ -175,7 +175,9 @@ class Inputs:
         tokens = policy.tokens
         embedder = embedder or get_embedder(query_tokens=tokens.query, document_tokens=tokens.document)
         placed = {tenant: [passage(d) for d in own] for tenant, own in documents.items()}
+        # The table needs a policy and tenants that are well-formed; roster errors come first, as in `check_inputs`.
         check_policy(policy, embedder.dimension)
+        check_roster(roster, policy)
         check_tenants(policy, placed)
         tables, kept = place_tables(policy, placed, continuing)
         return cls(policy, roster, kept, embedder, check_inputs(policy, roster, kept, embedder), tables)
