@@ -46,9 +46,8 @@ Floats = npt.NDArray[np.float64]
 ACCOUNTS = 1000
 DIMENSION = 256
 THETA = (4, 5)
-SIZES = ((30, 100), (30, 10), (10, 10), (4, 10))
-"""accounts and questions each, of honest windows"""
-K_MAX = 4
+SIZES = ((30, 100, 4), (16, 200, 10), (30, 10, 4), (10, 10, 4), (4, 10, 4))
+"""accounts, questions of each, and k_max of honest windows"""
 # One policy for the evasion: sigma/Delta = 4.03, 20 queries an account, coalitions of 10, 16 accounts a tenant at most.
 GAINS, LATTICE, CAPACITY, TOP_K, N, COALITION, ACCOUNTS_MAX = (1, 8), 32, 1024, 5, 20, 10, 16
 DELTA = "1e-5"
@@ -98,7 +97,8 @@ def scale(queries: int, tau: int) -> dict[str, Any]:
 def honest(vectors: Int8Array, trials: int) -> list[dict[str, Any]]:
     """Return false clusters at theta = 0.80, and the theta with a rate of at most 5 %, by window size."""
     reports = [
-        calibrate_questions(vectors, k_max=K_MAX, accounts=a, queries=n, trials=trials) for a, n in SIZES
+        calibrate_questions(vectors, k_max=k_max, accounts=accounts, queries=queries, trials=trials)
+        for accounts, queries, k_max in SIZES
     ]
     return [{k: v for k, v in asdict(report).items() if k != "cells"} for report in reports]
 
