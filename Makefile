@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page docs demo test test-fast coverage test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
+.PHONY: help setup native page docs demo test test-rust test-fast coverage test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 LOCKS := $(wildcard requirements/*.txt)
@@ -62,9 +62,11 @@ DEFAULT_TESTS := $(BIN)/python -m pytest -m "not full and not data and not page 
 # The folders whose tests take least time each: a third of all tests in a tenth of the time.
 FAST := canonical challenge docs embedders install ledger mechanisms model native policy reading texts vectors witness
 
-test: setup  ## the default suite: Rust and Python, small circuits; T=tests/ledger runs the Python tests of one folder, file or name
-	$(if $(T),,cargo test --manifest-path native/Cargo.toml --release --locked --quiet)
+test: setup  ## the Python tests, over the Rust core and small circuits; T=tests/ledger runs one folder, file or name
 	$(DEFAULT_TESTS) --durations=10 $(T)
+
+test-rust:  ## the tests of the Rust crates: proofs, malicious provers, arithmetic; their compilation takes half of the time
+	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 
 test-fast: setup  ## the Python tests that take least time each, for the loop of editing and testing
 	$(DEFAULT_TESTS) $(FAST:%=tests/%)
@@ -85,7 +87,7 @@ test-data: setup  ## tests of the text collections; RAG_AUDIT_DATA names the fol
 	  { echo "rag-audit: test-data needs the text collections; name their folder: make test-data RAG_AUDIT_DATA=FOLDER" >&2; exit 2; }
 	RAG_AUDIT_DATA="$(RAG_AUDIT_DATA)" $(BIN)/python -m pytest -m data -n 2 --no-loadscope-reorder --durations=10
 
-test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.supply $(WEB)  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
+test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.supply $(WEB)  ## the Python and Rust tests and the slow ones: large circuits, 10,000 random queries, mutations
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest $(if $(RAG_AUDIT_DATA),,-m "not data") -n 2 --no-loadscope-reorder

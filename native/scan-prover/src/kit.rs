@@ -115,11 +115,11 @@ pub(crate) fn forgets_nothing<S: Protocol>(base: &S, other: &S, prove: impl Fn()
     assert!(verify(other, &prove()).is_err());
 }
 
-/// Asserts that the verifier refuses a prover that omits a claim or cannot open a point; `each`: every claim, or the first and
-/// last of each name.
+/// Asserts that the verifier refuses a prover that omits a claim or cannot open a point: the first of each name, or with `each`
+/// every claim, and the first and the last point of each name.
 pub(crate) fn all_are_needed<S: Protocol>(base: &S, prove: impl Fn() -> Vec<u8>, each: bool) {
     no_claim_is_skipped(&prove, |proof| verify(base, proof), each);
-    every_point_is_opened(&prove, |proof| verify(base, proof));
+    every_point_is_opened(&prove, |proof| verify(base, proof), each);
 }
 
 /// Holds that a proof with a changed bit every so many bytes is refused, and so is one of another length.
