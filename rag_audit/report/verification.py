@@ -28,9 +28,9 @@ DOES_NOT_PROVE = (
     " receipts disclose the text at a position, its emptiness and its digest with certainty, and the bound"
     " does not cover them",
     "the generation channel: the text that a model writes from the documents",
-    "documents of several positions: each figure is for a document of one position. A document of s positions loses at"
-    " most s times epsilon at s times delta, and the factor for the likelihood of its absence is at least the s-th"
-    " power",
+    "documents of several positions, in a tenant whose policy does not sample by document: each figure is for a"
+    " document of one position. A document of s positions loses at most s times epsilon at s times delta, and the"
+    " factor for the likelihood of its absence is at least the s-th power",
     "a coalition of more than k_max accounts",
     "in sampled mode, records without a required proof",
     "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"

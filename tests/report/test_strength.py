@@ -183,3 +183,13 @@ def test_epsilon_of_some_tenants_is_not_the_windows() -> None:
     assert page is not None and "met in part" in page[0] and ">met<" not in page[0]
     assert row.scope in " ".join(render_report(report, "text", checks=True).split())
     assert WARNING in texts(report)["text"] and report.protection.level == "weak"
+
+
+def test_figures_of_a_document_table_are_for_whole_documents() -> None:
+    """The page gives the maximum size of a document, and no power of the factor for larger ones."""
+    report = of_case("documents")
+    size = report.figures.positions_per_document
+    assert size is not None and size > 1
+    page = texts(report)["html"]
+    assert f"Both figures are for a document of at most {size} positions." in page
+    assert "has at least the s-th power" not in page

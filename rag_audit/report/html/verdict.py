@@ -141,10 +141,8 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
             f"factor {f.exclusion_factor}",
             f"is the maximum factor by which the absence of a document becomes more likely for"
             f" {counted(f.k_max, 'account')} that never received it; for all accounts of a tenant the factor is"
-            f" {f.exclusion_factor_all_accounts}. Both figures assume"
-            f" {counted(f.positions_per_document or 1, 'position')} for each document: a document of s positions has at"
-            " least the s-th power of the factor. The presence of a document that an account asks for has no"
-            " protection.",
+            f" {f.exclusion_factor_all_accounts}. {_size(f.positions_per_document or 1)} The presence of a document"
+            " that an account asks for has no protection.",
         )
     if f.tpr_at_fpr_1pct is not None:
         yield (
@@ -152,6 +150,16 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
             f"at most {words.in_hundred(float(f.tpr_at_fpr_1pct))}",
             "present documents of one position, if the test may wrongly report 1 in 100 absent documents.",
         )
+
+
+def _size(positions: int) -> str:
+    """The documents that the factor covers. A tenant that samples positions has the number 1."""
+    if positions > 1:
+        return f"Both figures are for a document of at most {positions} positions."
+    return (
+        "Both figures are for a document of 1 position: if the tenant samples positions, a document of s positions has"
+        " at least the s-th power of the factor."
+    )
 
 
 def _of_tenants(report: Report) -> str:
