@@ -119,7 +119,8 @@ def beacon_of(entry: int = 0) -> dict[str, Any]:
 
 def kept(tenant: str, window: str = "w1") -> dict[str, Any]:
     """The sample entry of a tenant, without its place in the ledger."""
-    return {"type": "sample", "v": 1, "window": window, "tenant": tenant, "commitment": "00" * 32}
+    return {"type": "sample", "v": 1, "window": window, "tenant": tenant, "commitment": "00" * 32,
+            "carried": None}  # fmt: skip
 
 
 def query(window: str = "w1", **changes: Any) -> dict[str, Any]:
