@@ -35,8 +35,11 @@ _DATED = (1980, 1, 1, 0, 0, 0)
 """The first date that the format can write, for every file."""
 _END = struct.Struct("<4s4H2LH")
 """The record at the end of an archive: signature, four counts, size and place of the directory, size of a comment."""
-_ENTRY_BYTES = 30
-"""Bytes of the record before a file's name and content."""
+_LOCAL = struct.Struct("<4s5H3L2H")
+"""The record before a file's name and content: signature, version, flags, method, time, date, CRC, compressed size,
+size, and the lengths of the name and of further fields."""
+_LISTED_BYTES = 46
+"""Bytes of a file's record in the directory, without its name."""
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -260,11 +263,11 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """The archive's files by name.
 
     :raises BundleError: a name leads out of the folder or occurs twice, a file is a link, is encrypted, is compressed
-        by another method, or shares bytes with another file
+        by another method, or shares bytes with another file, or the archive has bytes that belong to no file
     """
     result: dict[str, zipfile.ZipInfo] = {}
     seen: set[str] = set()
-    end = 0
+    end = listed = 0
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         name = info.orig_filename
         if fault := _fault(info, name):
@@ -273,10 +276,41 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
             raise BundleError("the archive contains a name twice", field="bundle", actual=name)
         if info.header_offset < end:
             raise BundleError("the archive contains files that share bytes", field="bundle", actual=name)
-        end = info.header_offset + _ENTRY_BYTES + len(name.encode()) + info.compress_size
+        if info.header_offset > end or not _plain(archive, info):
+            raise _outside(f"data before or in the record of {name}")
+        end = info.header_offset + _LOCAL.size + len(name.encode()) + info.compress_size
+        listed += _LISTED_BYTES + len(name.encode())
         seen.add(name.casefold())
         result[name] = info
+    assert archive.fp is not None
+    if end + listed + _END.size != (size := archive.fp.seek(0, os.SEEK_END)):
+        raise _outside(f"{size - end - listed - _END.size} further bytes")
     return result
+
+
+def _plain(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
+    """Whether both records of a file state the same, and contain no comment and no further fields."""
+    assert archive.fp is not None
+    archive.fp.seek(info.header_offset)
+    data = archive.fp.read(_LOCAL.size)
+    if len(data) != _LOCAL.size or info.comment or info.extra:
+        return False
+    _, _, flags, method, _, _, crc, compressed, size, name, extra = _LOCAL.unpack(data)
+    return (flags, method, crc, compressed, size, name, extra) == (
+        info.flag_bits,
+        info.compress_type,
+        info.CRC,
+        info.compress_size,
+        info.file_size,
+        len(info.orig_filename.encode()),
+        0,
+    )
+
+
+def _outside(actual: str) -> BundleError:
+    return BundleError("the archive contains data outside of its files", field="bundle",
+                       expected="files without gaps, comments and further fields", actual=actual,
+                       hint=_HINT)  # fmt: skip
 
 
 def _fault(info: zipfile.ZipInfo, name: str) -> str | None:

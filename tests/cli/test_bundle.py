@@ -319,6 +319,32 @@ def field(name: str, value: Any) -> Callable[[bytes], bytes]:
     return lambda data: jcs({**json.loads(data), name: value})
 
 
+def padded(
+    *, gap: bytes = b"", comment: bytes = b"", extra: bytes = b"", local: bytes = b""
+) -> Callable[[Path, Path], None]:
+    """An archive with bytes that belong to no file.
+
+    :param gap: between the third and the fourth file
+    :param local: further fields in the record before a file's content only
+    """
+
+    def make(packed: Path, out: Path) -> None:
+        with zipfile.ZipFile(out, "w") as file:
+            for number, (name, data) in enumerate(contents(packed).items()):
+                info = zipfile.ZipInfo(name)
+                info.comment, info.extra = comment, extra or local
+                file.writestr(info, data)
+                if local:
+                    info.extra = b""
+                if gap and number == 2:
+                    assert file.fp is not None
+                    file.fp.seek(file.start_dir)
+                    file.fp.write(gap)
+                    file.start_dir = file.fp.tell()
+
+    return make
+
+
 FLAGS, OFFSET = 8, 42
 HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str, str]] = {
     "a path out of the folder": (added(entry("../x.json")), "BundleError", "leads out of its folder"),
@@ -377,6 +403,25 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str, str]] = {
     "a truncated archive": (raw(lambda data: data[:-30]), "BundleError", "not a bundle"),
     "an empty file": (raw(lambda data: b"PK\x03\x04"), "BundleError", "not a bundle"),
     "data before the archive": (raw(lambda data: b"PK\x03\x04" + data), "BundleError", "outside of its files"),
+    "data between two files": (padded(gap=b"hidden"), "BundleError", "outside of its files"),
+    "data before the directory": (
+        raw(
+            lambda data: (
+                data[: (at := data.index(b"PK\x01\x02"))]
+                + b"hidden"
+                + data[at:-6]
+                + struct.pack("<LH", at + len(b"hidden"), 0)
+            )
+        ),
+        "BundleError",
+        "outside of its files",
+    ),
+    "a comment": (padded(comment=b"hidden"), "BundleError", "outside of its files"),
+    "further fields": (padded(extra=b"\x99\x99\x04\x00abcd"), "BundleError", "outside of its files"),
+    "further fields before a file": (
+        padded(local=b"\x99\x99\x04\x00abcd"), "BundleError", "outside of its files"
+    ),
+    "two sizes of one file": (patched(24, b"\xff"), "BundleError", "outside of its files"),
     "data after the archive": (raw(lambda data: data + b"x" * 30), "BundleError", "not a bundle"),
     "a damaged byte": (
         raw(lambda data: data.replace(b"application/vnd.rag-audit.window", b"application/vnd.rag-audit.Window", 1)),
