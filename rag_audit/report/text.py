@@ -238,7 +238,11 @@ def figure_lines(report: Report) -> list[str]:
     f = report.figures
     if f.eps is None or f.standing == "not-established":
         return []
-    lines = ["privacy of the list of selected positions when one committed position changes"]
+    units = {
+        "one committed position" if t.documents is None else "one document of the document table"
+        for t in report.tenants
+    }
+    lines = [f"privacy of the list of selected positions when {' or '.join(sorted(units))} changes"]
     for tenant in report.tenants:
         every = tenant.exclusion_factor_all_accounts
         odds = (

@@ -193,3 +193,7 @@ def test_figures_of_a_document_table_are_for_whole_documents() -> None:
     page = texts(report)["html"]
     assert f"Both figures are for a document of at most {size} positions." in page
     assert "has at least the s-th power" not in page
+    assert "which share one Bernoulli bit." in page
+    only = all(tenant.documents is not None for tenant in report.tenants)
+    assert ("A document with several positions is several units" in page) is not only
+    assert "one document of a document table changes" in texts(report)["text"]

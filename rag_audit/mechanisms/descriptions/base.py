@@ -64,6 +64,13 @@ class Setting(Protocol):
     def lattice(self) -> int: ...
 
 
+class TableFacts(Protocol):
+    """The part of a tenant's document table that a sentence names."""
+
+    @property
+    def positions_per_document(self) -> int: ...
+
+
 class Facts(Setting, Protocol):
     """A report's data about one tenant; reals are decimal strings, probabilities over 2^40 are integers.
 
@@ -86,6 +93,8 @@ class Facts(Setting, Protocol):
     def score_hi(self) -> int: ...
     @property
     def flip_probability(self) -> str | None: ...
+    @property
+    def documents(self) -> TableFacts | None: ...
     @property
     def keep_over_range(self) -> int | None: ...
     @property

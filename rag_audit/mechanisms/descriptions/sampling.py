@@ -134,10 +134,16 @@ class SamplingDescription(Description):
 
     @classmethod
     def no_epsilon(cls, facts: Facts) -> str:
+        table = facts.documents
+        sampled, size = (
+            ("positions", "one position")
+            if table is None
+            else ("documents", f"at most {table.positions_per_document} positions")
+        )
         return (
             "There is no epsilon for any number of accounts: answers are exact, from a sample of"
-            f" {share_text(float(facts.keep or 0))} of the positions. For accounts that never received a"
-            " given document of one position, its absence becomes more likely by a factor of at most"
+            f" {share_text(float(facts.keep or 0))} of the {sampled}. For accounts that never received a"
+            f" given document of {size}, its absence becomes more likely by a factor of at most"
             f" {facts.exclusion_factor}; an account knows that a received document is present."
         )
 

@@ -66,22 +66,39 @@ def present(checks: Sequence[CheckLine]) -> list[str]:
     return [name for name in GROUPS if any(group(check) == name for check in checks)]
 
 
+def _units(report: Report) -> Iterator[str]:
+    """The unit of privacy: positions, and for each tenant with a document table its documents."""
+    by_position = [t for t in report.tenants if t.documents is None]
+    if by_position:
+        whose = (
+            ""
+            if len(by_position) == len(report.tenants)
+            else f" ({some([t.tenant for t in by_position], 3)})"
+        )
+        yield (
+            f"{accounting.UNIT}{whose}. A document with several positions is several units, and the losses of the units"
+            " add up."
+        )
+    for tenant in report.tenants:
+        if (table := tenant.documents) is not None:
+            yield (
+                f"one document of tenant {words.clip(tenant.tenant, 60)}, of at most"
+                f" {counted(table.positions_per_document, 'position')}, which share one Bernoulli bit."
+            )
+
+
 def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
     """Each field, with this window's value."""
     f, w = report.figures, report.window
     kinds = {named(t.mechanism) for t in report.tenants}
     established = f.standing != "not-established"
     conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
-    yield (
-        "Unit of privacy",
-        (
-            f"{accounting.UNIT}. A document with several positions is several units, and the losses of the units add"
-            " up."
-        ),
-    )
+    yield "Unit of privacy", " ".join(_units(report))
     yield (
         "Neighbour relation",
-        f"{accounting.ADJACENCY}; the number of positions is fixed (bounded differential privacy)",
+        f"{accounting.ADJACENCY}; the number of positions is fixed (bounded differential privacy)"
+        if any(t.documents is None for t in report.tenants)
+        else "a document added or removed; the numbers of positions and of rows are fixed",
     )
     eps = "not computed" if f.eps is None else "none (unbounded)" if f.eps == "inf" else f.eps
     if f.standing == "not-established":
