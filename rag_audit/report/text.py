@@ -239,7 +239,7 @@ def figure_lines(report: Report) -> list[str]:
     if f.eps is None or f.standing == "not-established":
         return []
     units = {
-        "one committed position" if t.documents is None else "one document of the document table"
+        "one committed position" if t.documents is None else "one document of a document table"
         for t in report.tenants
     }
     lines = [f"privacy of the list of selected positions when {' or '.join(sorted(units))} changes"]
