@@ -12,7 +12,7 @@ from rag_audit.cli.common import verifier_key
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.report.archive import opened
-from rag_audit.verify.inputs import Inputs, VerifierOptions
+from rag_audit.verify.inputs import Inputs, Published, VerifierOptions
 
 if TYPE_CHECKING:
     from rag_audit.report.verification import ReportedVerdict
@@ -23,11 +23,13 @@ class Reader:
     """What the reader of a bundle gives.
 
     :param trust: the reader's own trust file, or None for the sender's
+    :param challenges: notes that the reader drew; none without `trust`
     :param options: the engine, and with `trust` the reader's requirements
     :param signer: the public key that must have signed the packed report, as text or file
     """
 
     trust: Path | None
+    challenges: tuple[Path, ...]
     options: VerifierOptions
     signer: str | None
 
@@ -47,6 +49,8 @@ def verify_packed(
     signer = None if reader.signer is None else verifier_key(reader.signer, field="--signer")
     with opened(path) as packed:
         options = reader.options
+        # The reader drew none of the packed challenges: the sender may have chosen one of several draws.
+        challenges: list[Path | Published] = [*map(Published, packed.challenges), *reader.challenges]
         if reader.trust is None:
             own = packed.manifest.options
             options = replace(options, max_epsilon=own.max_epsilon, allow_unsafe_setup=own.allow_unsafe_setup)
@@ -56,7 +60,7 @@ def verify_packed(
                 trust=packed.trust if reader.trust is None else reader.trust,
                 receipts=packed.receipts,
                 previous=packed.previous,
-                challenges=packed.challenges,
+                challenges=packed.challenges if reader.trust is None else challenges,
                 options=options,
                 inputs=inputs,
                 checking=checking,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -263,7 +263,9 @@ def verify(
             if trust is None or bundle is not None:
                 from rag_audit.cli.packed import Reader, verify_packed
 
-                verdict = verify_packed(window, Reader(trust, options, signer), inputs, checking)
+                verdict = verify_packed(
+                    window, Reader(trust, files.challenges, options, signer), inputs, checking
+                )
                 remarks = verdict.notes[:2]
             else:
                 verdict = verify_window(
@@ -301,16 +303,21 @@ def verify(
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether a path names a ZIP archive instead of a window file, by its ending or its first bytes."""
+    """Whether a path names a bundle instead of a window file. Only the ending decides: under the name window.json, an
+    archive must not bring its own trust file.
+
+    :raises click.UsageError: the file is an archive under another ending
+    """
     if os.path.isdir(path):
         return False
     if path.suffix.lower() == ".zip":
         return True
-    try:
-        with open_regular(path) as handle:
-            return handle.read(4) == b"PK\x03\x04"
-    except OSError:
-        return False
+    with suppress(OSError), open_regular(path) as handle:
+        if handle.read(4) == b"PK\x03\x04":
+            raise click.UsageError(
+                f"{path.name} is an archive and no window file: if you expect a bundle, rename it to end with .zip"
+            )
+    return False
 
 
 def _check_bundle(files: _Files, options: VerifierOptions, others: Sequence[Path | None]) -> None:
@@ -319,15 +326,17 @@ def _check_bundle(files: _Files, options: VerifierOptions, others: Sequence[Path
     :param others: the values of --model and --attacks
     :raises click.UsageError: an option names a file besides a bundle, or changes the sender's requirements
     """
-    if files.receipts or files.previous or files.challenges or any(path is not None for path in others):
+    if files.receipts or files.previous or any(path is not None for path in others):
         raise click.UsageError(
-            "a bundle has its own receipts, windows and challenges: omit --receipts, --previous, --challenge, --model"
-            " and --attacks, or unpack the archive and verify the files in it"
+            "a bundle has its own receipts and windows: omit --receipts, --previous, --model and --attacks, or unpack"
+            " the archive and verify the files in it"
         )
-    if files.trust is None and (options.max_epsilon is not None or options.allow_unsafe_setup):
+    if files.trust is None and (
+        files.challenges or options.max_epsilon is not None or options.allow_unsafe_setup
+    ):
         raise click.UsageError(
-            "--max-epsilon and --allow-unsafe-setup change the reader's requirements, and a bundle has the sender's:"
-            " give --trust too"
+            "--challenge, --max-epsilon and --allow-unsafe-setup belong to the reader's requirements, and a bundle has"
+            " the sender's: give --trust too"
         )
 
 

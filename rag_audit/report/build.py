@@ -69,6 +69,8 @@ def report_of(
         facts.counts,
         (facts.chain.before is not None, facts.chain.given),
     )
+    if verdict.bundle is not None:
+        weaker.insert(0, verdict.bundle)
     vouching = _witnessed(facts.vouching, passed)
     window = Window(figures, facts.counts, vouching, facts.tenants, facts.chain)
     judged = verdict.established or verdict.status is Status.UNPROVEN
@@ -408,7 +410,8 @@ def report_without_window(
         outcome=verdict.outcome,
         exit_code=int(verdict.exit_code),
         line=verdict.line,
-        sentence="The verdict is valid. rag-audit could not write the full report, because rag-audit has a fault.",
+        sentence="The verdict is valid. rag-audit could not write the full report, because rag-audit has a fault."
+        + ("" if verdict.bundle is None else f" Read this too: {verdict.bundle.words}."),
         decided_by=[check.id for check in checks if check.decides],
         checks=checks,
         notes=list(verdict.notes),

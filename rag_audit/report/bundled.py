@@ -24,7 +24,7 @@ from rag_audit.proofs.checking import Checking
 from rag_audit.report import render_report
 from rag_audit.report.archive import Unpacked, packed_file, write_archive
 from rag_audit.report.build import report_of
-from rag_audit.report.model import Report
+from rag_audit.report.model import Report, Weakness
 from rag_audit.report.signature import signed
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.verify.inputs import MAX_RECEIPT_BYTES, VerifierOptions, printable_name
@@ -32,7 +32,7 @@ from rag_audit.verify.inputs import MAX_RECEIPT_BYTES, VerifierOptions, printabl
 _TILE = re.compile(r"\A[0-9a-f]{64}\Z")
 _LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999, the largest time that a report can print."""
-_CORE = ("line", "exit_code", "decided_by")
+_CORE = ("line", "outcome", "exit_code", "decided_by")
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,8 @@ def compared(verdict: ReportedVerdict, unpacked: Unpacked, how: Comparison) -> R
     """Compare the verdict on a bundle's files with the packed report, and begin the verdict's notes with two notes:
     whose trust file decided, and who signed the packed report.
 
-    :raises BundleError: the packed report differs from the report on the packed files under the packed trust file
+    :raises BundleError: the packed report is about another window or other files, or differs from the report on the
+        packed files under the packed trust file
     :raises SignatureError: the packed report's signature is wrong, or is not by the pinned key
     """
     from rag_audit.report.signature import check_signature
@@ -227,29 +228,61 @@ def compared(verdict: ReportedVerdict, unpacked: Unpacked, how: Comparison) -> R
         )
     else:
         words = f"the key {signer.name}+{signer.key_id.hex()} of --signer signed the packed {REPORT}"
+    remark = None
     if how.own_trust:
-        same = "equals" if value.get("line") == verdict.line else "differs from"
+        own = _subject(report_of(verdict).dump())
+        _require_same(_under_packed_trust(own, unpacked.manifest), _subject(value))
+        line = value.get("line")
         whose = (
-            f"this verdict used the reader's own trust file and options, and not the bundle's; its line {same} the line"
-            f" of the packed report: {value.get('line')}"
+            "this verdict used the reader's own trust file and options, and not the bundle's; challenges of the bundle"
+            " counted like challenges of the window file. The packed report is about the same window and files, and its"
+            f" line {'equals' if line == verdict.line else 'differs from'} this verdict's line: {line}"
         )
+        if {value.get("outcome"), str(line).partition(" ")[0]} != {verdict.outcome}:
+            remark = _other_outcome(value, signer, verdict)
+            whose = f"WARNING: {remark.words}. {whose}"
     else:
-        _require_equal(verdict, value)
+        compared_with = _require_equal(verdict, value)
         digest = next(file.sha256 for file in unpacked.manifest.files if file.path == unpacked.manifest.trust)
         whose = (
             f"this verdict used the sender's trust file from the bundle ({digest}): the sender chose its keys and its"
             " limits; --trust names your own"
         )
-        words = f"this verdict equals the verdict of the packed report; {words}"
-    return replace(verdict, notes=[whose, words, *verdict.notes])
+        if unpacked.manifest.challenges:
+            whose += ". The sender also supplied the challenges that count as the verifier's own"
+        words = f"{compared_with}; {words}"
+        remark = Weakness(
+            id="senders_trust",
+            words=f"the sender's trust file {digest[:16]} decided",
+            better="decide by your own trust file (verify --trust)",
+        )
+    return replace(verdict, notes=[whose, words, *verdict.notes], bundle=remark)
 
 
-def _require_equal(verdict: ReportedVerdict, value: dict[str, Json]) -> None:
+def _other_outcome(
+    value: Mapping[str, Json], signer: VerifierKey | None, verdict: ReportedVerdict
+) -> Weakness:
+    """The warning that a packed report states another outcome than the reader's own trust file and options give."""
+    by = "which has no signature" if signer is None else f"which {signer.name}+{signer.key_id.hex()} signed"
+    said = str(value.get("line")).partition(" ")[0][:40]
+    if said == verdict.outcome:
+        said = str(value.get("outcome"))[:40]
+    return Weakness(
+        id="packed_report",
+        words=f"the packed report, {by}, says {said}",
+        better="ask the verifier who made the packed report for the reason before you rely on this verdict",
+    )
+
+
+def _require_equal(verdict: ReportedVerdict, value: dict[str, Json]) -> str:
     """Compare a packed report with the report of a verdict. If the same release made both, all fields must be equal
-    apart from the signature; else the outcome, every check's outcome, and the window's header."""
+    apart from the signature; else the outcome, every check's outcome, the window and the files.
+
+    :returns: the words for what is equal
+    """
     filing = value.get("filing")
     version = filing.get("version") if isinstance(filing, dict) else None
-    own: Json
+    own: dict[str, Json]
     packed: Json
     if version == rag_audit.__version__:
         report = Report.parse(value, field=REPORT)
@@ -259,9 +292,15 @@ def _require_equal(verdict: ReportedVerdict, value: dict[str, Json]) -> None:
             )
         own = report_of(verdict, now=now, command=tuple(report.filing.command)).dump()
         packed = {**value, "signature": None}
+        words = "this verdict equals the verdict of the packed report"
     else:
         own, packed = _core(report_of(verdict).dump()), _core(value)
-    for place, ours, theirs in _differences(own, packed):
+        words = (
+            f"another release ({str(version)[:40]}) made the packed report: its verdict line, its checks' outcomes, its"
+            " window and its files equal this verdict's, and no check compared its other fields"
+        )
+    # The verdict lines are compared first, so that the error names both of them.
+    for place, ours, theirs in _differences({"line": verdict.line, **own}, packed):
         raise BundleError(
             "the packed report differs from the verdict on the packed files",
             field=f"{REPORT}{place}",
@@ -271,13 +310,60 @@ def _require_equal(verdict: ReportedVerdict, value: dict[str, Json]) -> None:
             if version == rag_audit.__version__
             else f"release {version} made the report: repeat the command with this release",
         )
+    return words
 
 
-def _core(value: Mapping[str, Json]) -> Json:
-    checks, window = value.get("checks"), value.get("window")
+def _require_same(own: dict[str, Json], packed: dict[str, Json]) -> None:
+    """Compare the subjects of two reports.
+
+    :raises BundleError: the packed report is about another window or other files
+    """
+    for place, ours, theirs in _differences(own, packed):
+        raise BundleError(
+            "the packed report is about another window or about other files than the packed ones",
+            field=f"{REPORT}{place}",
+            expected=ours,
+            actual=theirs,
+            hint="do not rely on the packed report; unpack the archive, and verify its files under your own trust file",
+        )
+
+
+def _subject(value: Mapping[str, Json]) -> dict[str, Json]:
+    """The window and the files that a report is about. A header alone does not determine a ledger: the provider can
+    write two ledgers under one header, and the root differs."""
+    window, filing = value.get("window"), value.get("filing")
+    window = window if isinstance(window, dict) else {}
+    filing = filing if isinstance(filing, dict) else {}
+    files, receipts = filing.get("inputs"), filing.get("receipts")
+    roles: dict[str, list[str]] = {}
+    for file in files if isinstance(files, list) else []:
+        if isinstance(file, dict):
+            roles.setdefault(str(file.get("role")), []).append(str(file.get("sha256")))
+    return {
+        "header": window.get("header"),
+        "root": window.get("root"),
+        "inputs": {role: list[Json](sorted(digests)) for role, digests in roles.items()},
+        "receipts": receipts.get("sha256") if isinstance(receipts, dict) else None,
+    }
+
+
+def _under_packed_trust(subject: dict[str, Json], manifest: Manifest) -> dict[str, Json]:
+    """A subject with the packed trust file and challenges in place of the reader's."""
+    digests = {file.path: file.sha256 for file in manifest.files}
+    inputs = subject["inputs"]
+    assert isinstance(inputs, dict)
+    packed: dict[str, Json] = {"trust": [digests[manifest.trust]]}
+    if manifest.challenges:
+        packed["challenge"] = list[Json](sorted(digests[path] for path in manifest.challenges))
+    kept = {role: value for role, value in inputs.items() if role not in ("trust", "challenge")}
+    return {**subject, "inputs": {**kept, **packed}}
+
+
+def _core(value: Mapping[str, Json]) -> dict[str, Json]:
+    checks = value.get("checks")
     return {
         **{name: value.get(name) for name in _CORE},
-        "header": window.get("header") if isinstance(window, dict) else None,
+        **_subject(value),
         "checks": [
             [check.get("id"), check.get("outcome")] if isinstance(check, dict) else None
             for check in (checks if isinstance(checks, list) else [])

@@ -8,7 +8,7 @@ whatever a file contains.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
@@ -425,6 +425,8 @@ class Weakness(Model):
     """Something that is weaker than it could be."""
 
     id: Literal[
+        "senders_trust",
+        "packed_report",
         "setup",
         "query_embedding",
         "document_embedding",
@@ -591,6 +593,17 @@ class Report(Model):
     signature: ReportSignature | None = None
     """of the verifier (`verify --sign`)"""
 
+    @property
+    def remark(self) -> str:
+        """The end of the verdict's first line for people: whose trust file decided the verdict on a bundle, and whether
+        the packed report contradicts a pass. Empty without a bundle."""
+        for weakness in self.weaker:
+            if weakness.id == "senders_trust":
+                return f" [{weakness.words}]"
+            if weakness.id == "packed_report" and self.exit_code == 0:
+                return f" [WARNING: {weakness.words}]"
+        return ""
+
     def shows(self, claim: str) -> bool:
         """Whether the window shows the fact stated by a sentence of `claims`."""
         return any(line.id == claim for line in self.claims)
@@ -636,6 +649,7 @@ class ShortReport(Model):
     filing: Filing
     signature: ReportSignature | None = None
     """of the verifier (`verify --sign`)"""
+    remark: ClassVar[str] = ""
 
     @property
     def lines(self) -> list[CheckLine]:

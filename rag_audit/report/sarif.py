@@ -66,6 +66,12 @@ def value(report: Report | ShortReport, places: Mapping[str, str] | None = None)
     ]
     if report.protection.warning is not None:
         notifications.append({"level": "warning", "message": {"text": report.protection.warning}})
+    if isinstance(report, Report):
+        notifications += [
+            {"level": "warning", "message": {"text": f"{w.words}; {w.better}"}}
+            for w in report.weaker
+            if w.id in ("senders_trust", "packed_report")
+        ]
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",

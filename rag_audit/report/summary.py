@@ -31,10 +31,15 @@ def render(report: Report | ShortReport, *, colour: bool = False) -> str:
         rows = [("", report.sentence), ("now", report.next_steps[0])]
     else:
         rows = [("", report.sentence), ("", protection_words(report.protection))]
+        rows += [
+            ("WARNING", f"{w.words}; {w.better}")
+            for w in report.weaker
+            if w.id in ("senders_trust", "packed_report")
+        ]
         if report.attacks is not None and report.attacks.above_certified:
             rows.append(("WARNING", "a lower bound of the provider's attacks is ABOVE the certified epsilon"))
         rows += _passed(report) if report.outcome.startswith("PASS") else _reasoned(report)
-    lines = [f"{paint.outcome(word)} {rest}".rstrip()]
+    lines = [f"{paint.outcome(word)} {rest}".rstrip() + report.remark]
     lines += [f"{paint.bold(f'{label:{_LABEL}}')}  {shortened(text, _SENTENCE)}" for label, text in rows]
     lines.append(_last(report, paint))
     return "\n".join(lines) + "\n"
@@ -99,4 +104,4 @@ def _last(report: Report | ShortReport, paint: Paint) -> str:
     word, _, rest = report.line.partition(" ")
     if not isinstance(report, ShortReport) and report.figures.standing != "not-established":
         rest = " ".join(rest.split(" ")[: 3 if report.outcome.startswith("PASS") else 4])
-    return f"{paint.outcome(word)} {rest}".rstrip()
+    return f"{paint.outcome(word)} {rest}".rstrip() + report.remark

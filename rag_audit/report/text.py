@@ -46,7 +46,7 @@ def render(report: Report | ShortReport, *, checks: bool = False, colour: bool =
     word, _, rest = report.line.partition(" ")
     failed = [c for c in report.checks if c.outcome != "pass"]
     lines = [
-        f"{paint.outcome(word)} {rest}" if rest else paint.outcome(word),
+        (f"{paint.outcome(word)} {rest}" if rest else paint.outcome(word)) + report.remark,
         *alarm_lines(report.attacks),
         "",
     ]
@@ -70,6 +70,8 @@ def render(report: Report | ShortReport, *, checks: bool = False, colour: bool =
     if report.attacks is not None:
         lines += ["", *attack_lines(report.attacks)]
     lines += ["", paint.bold("this does not prove"), *bullets(report.does_not_prove)]
+    if report.remark:
+        lines += ["", report.remark.strip()]
     return "\n".join(lines) + "\n"
 
 
@@ -83,7 +85,8 @@ def brief(report: Report | ShortReport) -> str:
             f"next: {command} --format text prints the full report, with the limits of a PASS",
         ]
     else:
-        lines = [report.line, report.sentence, f"next: {report.next_steps[0]}"]
+        lines = [f"{report.line}{report.remark}", report.sentence, f"next: {report.next_steps[0]}"]
+    lines[-1] += report.remark
     return "\n".join(lines) + "\n"
 
 
@@ -92,7 +95,8 @@ def _summary(report: Report) -> list[str]:
     figures, counts = report.figures, report.counts
     receipts = counted(counts.receipts_agreeing, "receipt agrees", "receipts agree")
     return [
-        f"{report.outcome} {figures.name}={figures.eps} delta={figures.delta} k_max={figures.k_max}",
+        f"{report.outcome} {figures.name}={figures.eps} delta={figures.delta} k_max={figures.k_max}"
+        f"{report.remark}",
         f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
         f" {counts.records} answers are proved; {receipts} with the log",
         f"meaning: the lists of {figures.k_max} colluding accounts change the odds of a document's presence by at most"

@@ -16,12 +16,12 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
 from rag_audit.report.facts import Facts, facts_of, facts_without
 from rag_audit.retrieval.query import reembedding
-from rag_audit.verify.inputs import Inputs, VerifierOptions
+from rag_audit.verify.inputs import Inputs, Published, VerifierOptions
 from rag_audit.verify.verdict import Verdict
 from rag_audit.verify.verifier import judge, open_window
 
 if TYPE_CHECKING:
-    from rag_audit.report.model import Attacks
+    from rag_audit.report.model import Attacks, Weakness
 
 DOES_NOT_PROVE = (
     "the content of a selected position: the figures cover the list of selected positions. Answers and"
@@ -71,10 +71,12 @@ class ReportedVerdict(Verdict):
     :param described: the facts of the window, or the exception that prevented this description: a fault of the
         description does not affect the verdict
     :param measured: a provider's own run of attacks; it does not affect the verdict
+    :param bundle: of a bundle, what a reader must know beside the verdict line
     """
 
     described: Facts | Exception = field(kw_only=True, repr=False, compare=False)
     measured: Attacks | None = None
+    bundle: Weakness | None = None
 
     @property
     def facts(self) -> Facts:
@@ -129,7 +131,7 @@ def verify_window(
     trust: Path | Trust,
     receipts: Sequence[Path] = (),
     previous: Sequence[Path] = (),
-    challenges: Sequence[Path] = (),
+    challenges: Sequence[Path | Published] = (),
     options: VerifierOptions = VerifierOptions(),
     model: Path | None = None,
     attacks: Path | None = None,

@@ -174,6 +174,24 @@ def read_challenge(path: Path, trust: Trust, inputs: Inputs) -> Challenge:
         return open_challenge(text, trust, field=path.name)
 
 
+@dataclass(frozen=True)
+class Published:
+    """A file with another party's challenge. It counts like a challenge in the window file."""
+
+    path: Path
+
+
+def with_published(file: WindowFile, given: Sequence[Published], inputs: Inputs) -> WindowFile:
+    """The window file with further published challenges, each of them once."""
+    texts = list(file.challenges)
+    for path in (one.path for one in given):
+        with reading_challenge(path):
+            data = read_bytes(path, max_bytes=MAX_NOTE_BYTES)
+            inputs.add("challenge", printable_name(path), sha256(data).hex())
+            texts.append(bounded_text(data, what="note", field=path.name, max_bytes=MAX_NOTE_BYTES))
+    return file.model_copy(update={"challenges": list(dict.fromkeys(texts))}) if given else file
+
+
 def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[list[ReceiptFile], list[str]]:
     """Load countersigned receipts from files and folders (``*.json``), in the order of their names.
 

@@ -35,6 +35,7 @@ from rag_audit.verify.checks import bound, coalition, header, ledger, proof, rec
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.inputs import (
     Inputs,
+    Published,
     VerifierOptions,
     load_receipts,
     printable_name,
@@ -43,6 +44,7 @@ from rag_audit.verify.inputs import (
     read_trust,
     read_window,
     reading_window,
+    with_published,
 )
 from rag_audit.verify.standing import RULES
 from rag_audit.verify.verdict import CONDITIONAL, Verdict, concluded
@@ -54,7 +56,7 @@ def open_window(
     trust: Path | Trust,
     receipts: Sequence[Path] = (),
     previous: Sequence[Path] = (),
-    challenges: Sequence[Path] = (),
+    challenges: Sequence[Path | Published] = (),
     options: VerifierOptions = VerifierOptions(),
     inputs: Inputs | None = None,
 ) -> Case:
@@ -62,7 +64,8 @@ def open_window(
 
     :param receipts: countersigned receipt files, or folders of them
     :param previous: earlier windows, in any order, for checking the chain instead of relying on the witnesses
-    :param challenges: notes that the verifier drew itself; all must be answered, in addition to others in the window
+    :param challenges: notes that the verifier drew itself; all must be answered, in addition to others in the window. A
+        `Published` note of another party is one of these others
     :param options: what this run asks for besides the trust file
     :param inputs: receives the names and digests of the files as they are read, also of a run that ends in an error
     :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
@@ -74,11 +77,16 @@ def open_window(
     inputs = Inputs() if inputs is None else inputs
     trusted = trust if isinstance(trust, Trust) else read_trust(trust, inputs)
     trusted, allowed = options.applied(trusted)
-    own = [NamedChallenge(printable_name(path), read_challenge(path, trusted, inputs)) for path in challenges]
+    own = [
+        NamedChallenge(printable_name(path), read_challenge(path, trusted, inputs))
+        for path in challenges
+        if not isinstance(path, Published)
+    ]
     handed_in, unread = load_receipts(receipts, inputs)
     earlier = [read_previous(path, inputs) for path in previous]
     with nullcontext() if isinstance(window, WindowFile) else reading_window(window):
         file, unreadable = (window, []) if isinstance(window, WindowFile) else read_window(window, inputs)
+        file = with_published(file, [path for path in challenges if isinstance(path, Published)], inputs)
         case = open_case(file, trusted, handed_in, options.engine, earlier, unreadable)
     case.source = None if isinstance(window, WindowFile) else window
     case.unread, case.challenges, case.max_epsilon_asked = unread, own, options.max_epsilon is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import shutil
 import stat
@@ -19,6 +20,7 @@ from click.testing import CliRunner, Result
 from rag_audit._internal.canonical import jcs
 from rag_audit.account.packing import pack_receipts
 from rag_audit.cli import main
+from rag_audit.cli.reports import FORMATS
 from rag_audit.cli.verify import EXAMPLE
 from rag_audit.log.signing import SigningKey
 from rag_audit.models import bundle as model
@@ -152,8 +154,26 @@ def test_a_deflated_archive_is_read_too(packed: Path, tmp_path: Path) -> None:
     assert run("verify", out, "--brief").exit_code == 0
 
 
-def test_a_bundle_is_recognised_by_its_first_bytes(packed: Path, tmp_path: Path) -> None:
-    assert run("verify", shutil.copy(packed, tmp_path / "evidence"), "--brief").exit_code == 0
+@pytest.mark.parametrize("words", [[], ["--trust", EXAMPLE / "trust.toml"]])
+def test_an_archive_under_another_ending_is_refused(
+    packed: Path, tmp_path: Path, words: list[object]
+) -> None:
+    """Under the name window.json, an archive would bring its own trust file unseen."""
+    done = run("verify", shutil.copy(packed, tmp_path / "window.json"), *words)
+    assert (done.exit_code, done.stdout) == (2, "") and "rename it to end with .zip" in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["--brief"], ["--details"], *(["--format", f] for f in FORMATS)])
+def test_every_format_says_that_the_senders_trust_file_decided(packed: Path, words: list[str]) -> None:
+    done = run("verify", packed, *words)
+    assert done.exit_code == 0 and "the sender's trust file" in html.unescape(done.stdout)
+    if words in ([], ["--brief"]):
+        assert "[the sender's trust file" in done.stdout.splitlines()[0]
+    if not words:
+        assert "[the sender's trust file" in done.stdout.splitlines()[-1]
+        assert len(done.stdout.splitlines()) <= 12
+    done = run("verify", packed, "--trust", EXAMPLE / "trust.toml", *words)
+    assert done.exit_code == 0 and "the sender's trust file" not in html.unescape(done.stdout)
 
 
 def test_the_readers_own_trust_file_decides(packed: Path, tmp_path: Path) -> None:
@@ -164,7 +184,7 @@ def test_the_readers_own_trust_file_decides(packed: Path, tmp_path: Path) -> Non
     done = run("verify", packed, "--trust", own, "--json")
     assert done.exit_code == 3
     assert "used the reader's own trust file" in done.stderr
-    assert "differs from the line of the packed report: PASS eps_audit=" in done.stderr
+    assert "its line differs from this verdict's line: PASS eps_audit=" in done.stderr
     done = run("verify", packed, "--trust", EXAMPLE / "trust.toml", "--max-epsilon", "1", "--brief")
     assert done.exit_code == 3 and done.stdout.startswith("UNMET")
 
@@ -236,6 +256,31 @@ def test_a_challenge_of_the_verifiers_own(key: Path, tmp_path: Path) -> None:
     done = run("verify", out, "--json")
     assert done.exit_code == 0
     assert "challenge" in {file["role"] for file in json.loads(done.stdout)["filing"]["inputs"]}
+
+
+def test_a_packed_challenge_is_no_draw_of_the_reader(key: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "example"
+    shutil.copytree(EXAMPLE, folder)
+    trust = folder / "trust.toml"
+    text = trust.read_text().replace('mode = "full"', 'mode = "sampled"\nbeta = "0.9"\neta = "0.5"', 1)
+    trust.write_text(
+        f'{text}\n[[verifier]]\nname = "verifier.example.org"\nvkey = "{SigningKey.load(key).verifier}"\n'
+    )
+    note, out = tmp_path / "note.txt", tmp_path / "bundle.zip"
+    draw = ["--key", key, "--trust", trust, "--out", note]
+    assert run("verifier", "challenge", folder / "window.json", *draw).exit_code == 0
+    done = pack(folder, out, "--challenge", note)
+    assert done.exit_code == 0 and "challenge=own" in done.stdout
+    done = run("verify", out)
+    assert done.exit_code == 0 and "The sender also supplied the challenges" in done.stderr
+    done = run("verify", out, "--trust", trust, "--json")
+    assert done.exit_code == 3
+    assert json.loads(done.stdout)["decided_by"] == ["trust.challenge"]
+    trust.write_text(trust.read_text().replace('challenge = "own"', 'challenge = "published"', 1))
+    done = run("verify", out, "--trust", trust, "--json")
+    assert done.exit_code == 0 and "challenge=published" in json.loads(done.stdout)["line"]
+    done = run("verify", out, "--trust", trust, "--challenge", note, "--json")
+    assert done.exit_code == 0 and "challenge=own" in json.loads(done.stdout)["line"]
 
 
 def test_an_interrupted_write_leaves_no_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -536,6 +581,15 @@ def lower(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, "line": line, "figures": {**value["figures"], "eps": "1.3382"}}
 
 
+def older(value: dict[str, Any]) -> dict[str, Any]:
+    return {**value, "filing": {**value["filing"], "version": "0.0.9"}}
+
+
+def other_file(value: dict[str, Any], role: str) -> dict[str, Any]:
+    inputs = [{**f, "sha256": "0" * 64} if f["role"] == role else f for f in value["filing"]["inputs"]]
+    return {**value, "filing": {**value["filing"], "inputs": inputs}}
+
+
 LIES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "a lower epsilon": lower,
     "a lower epsilon beside the true line": lambda v: {**v, "figures": {**v["figures"], "eps": "1"}},
@@ -544,7 +598,13 @@ LIES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "another window's digest": lambda v: {
         **v, "filing": {**v["filing"], "inputs": [{**f, "sha256": "0" * 64} for f in v["filing"]["inputs"]]}
     },
-    "another release and another line": lambda v: {**lower(v), "filing": {**v["filing"], "version": "9.9"}},
+    "another release and another line": lambda v: older(lower(v)),
+    "another release and another root": lambda v: older({**v, "window": {**v["window"], "root": "0" * 64}}),
+    "another release and another trust file": lambda v: older(other_file(v, "trust")),
+    "another release and other window files": lambda v: older(other_file(v, "window")),
+    "another release and other receipts": lambda v: older(
+        {**v, "filing": {**v["filing"], "receipts": {**v["filing"]["receipts"], "sha256": "0" * 64}}}
+    ),
 }  # fmt: skip
 
 
@@ -560,11 +620,69 @@ def test_a_report_that_states_another_verdict_is_refused(
 
 
 def test_another_release_is_compared_by_its_outcomes(packed: Path, key: Path, tmp_path: Path) -> None:
-    def older(value: dict[str, Any]) -> dict[str, Any]:
-        return {**value, "sentence": "x", "filing": {**value["filing"], "version": "0.0.9"}}
+    for signer in (SigningKey.load(key), None):
+        out = forged(packed, tmp_path / "older.zip", lambda v: older({**v, "sentence": "x"}), signer)
+        done = run("verify", out, "--brief")
+        assert done.exit_code == 0 and "equals the verdict" not in done.stderr
+        assert "another release (0.0.9) made the packed report" in done.stderr
+        assert "no check compared its other fields" in done.stderr
 
-    done = run("verify", forged(packed, tmp_path / "older.zip", older, SigningKey.load(key)), "--brief")
-    assert done.exit_code == 0 and "equals the verdict" in done.stderr
+
+@pytest.mark.parametrize("own_trust", [True, False])
+def test_a_signed_report_on_another_window_is_refused(
+    own_trust: bool, packed: Path, key: Path, tmp_path: Path
+) -> None:
+    """The verifier signed the report on one window, and the sender packs it with another window."""
+    other = Path("docs/examples")
+    assert pack(other, tmp_path / "other.zip").exit_code == 0
+    files = contents(tmp_path / "other.zip") | {"report.json": contents(packed)["report.json"]}
+    out = zipped(restated(files), tmp_path / "replayed.zip")
+    own = ["--trust", other / "trust.toml"] if own_trust else []
+    done = run("verify", out, "--signer", key.with_name("key.pub"), *own)
+    assert (done.exit_code, done.stdout) == (2, "") and error_name(done) == "BundleError", done.output
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda v: {**v, "window": {**v["window"], "root": "0" * 64}},
+        lambda v: {**v, "window": {**v["window"], "header": "0" * 64}},
+        lambda v: other_file(v, "trust"),
+        lambda v: other_file(v, "window"),
+        lambda v: {**v, "filing": {**v["filing"], "receipts": {"files": 3, "sha256": "0" * 64}}},
+    ],
+)
+def test_the_readers_own_trust_file_excuses_no_other_subject(
+    lie: Callable[[dict[str, Any]], dict[str, Any]], packed: Path, key: Path, tmp_path: Path
+) -> None:
+    out = forged(packed, tmp_path / "forged.zip", lie, SigningKey.load(key))
+    given = ["--trust", EXAMPLE / "trust.toml", "--signer", key.with_name("key.pub")]
+    done = run("verify", out, *given)
+    assert (done.exit_code, done.stdout) == (2, "") and error_name(done) == "BundleError", done.output
+    assert "about another window or about other files" in done.stderr
+
+
+@pytest.mark.parametrize("field", ["line", "outcome"])
+def test_a_signed_fail_is_in_the_first_and_last_line(
+    field: str, packed: Path, key: Path, tmp_path: Path
+) -> None:
+    fail = {"line": "FAIL proof.valid", "outcome": "FAIL"}
+    out = forged(packed, tmp_path / "f.zip", lambda v: {**v, field: fail[field]}, SigningKey.load(key))
+    signer = ["--signer", key.with_name("key.pub")]
+    done = run("verify", out, *signer)
+    assert (done.exit_code, done.stdout) == (2, "") and error_name(done) == "BundleError"
+    assert "FAIL" in done.stderr and "PASS" in done.stderr
+    own = ["--trust", EXAMPLE / "trust.toml", *signer]
+    done = run("verify", out, *own)
+    lines = done.stdout.splitlines()
+    assert done.exit_code == 0 and len(lines) <= 12
+    for line in (lines[0], lines[-1]):
+        assert "[WARNING: the packed report, which verifier.example.org+" in line and "says FAIL]" in line
+    for option in ("--brief", "--details"):
+        lines = run("verify", out, *own, option).stdout.splitlines()
+        assert "says FAIL]" in lines[0] and "says FAIL]" in lines[-1]
+    notes = json.loads(run("verify", out, *own, "--json").stdout)["notes"]
+    assert any(note.startswith("WARNING: the packed report") for note in notes)
 
 
 def test_a_pinned_key_must_have_signed(packed: Path, tmp_path: Path) -> None:
@@ -585,7 +703,7 @@ def test_a_pinned_key_must_have_signed(packed: Path, tmp_path: Path) -> None:
     [
         ["--receipts", "r"],
         ["--previous", "w"],
-        ["--challenge", "c"],
+        ["--challenge", EXAMPLE / "trust.toml"],
         ["--model", "m"],
         ["--attacks", "a"],
         ["--max-epsilon", "1"],
