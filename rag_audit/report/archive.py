@@ -235,13 +235,15 @@ def _unpack(archive: zipfile.ZipFile, folder: Path) -> Manifest:
     entries = _entries(archive)
     if MANIFEST not in entries:
         raise BundleError("the archive has no manifest", field="bundle", expected=MANIFEST)
-    with archive.open(entries.pop(MANIFEST)) as source:
+    listed = entries.pop(MANIFEST)
+    with archive.open(listed) as source:
         data = source.read(MAX_MANIFEST_BYTES + 1)
     value = parse_json(data, source=MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
     if not isinstance(value, dict) or value.get("mediaType") != bundle.MEDIA_TYPE:
         raise BundleError("the manifest's format is unknown", field=f"{MANIFEST}.mediaType",
                           expected=bundle.MEDIA_TYPE,
                           actual=value.get("mediaType") if isinstance(value, dict) else None)  # fmt: skip
+    _check_content(archive, listed)
     manifest = Manifest.parse(value, field=MANIFEST)
     manifest.check()
     _check_sizes(manifest)
@@ -256,7 +258,34 @@ def _unpack(archive: zipfile.ZipFile, folder: Path) -> Manifest:
         handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
         with os.fdopen(handle, "wb") as target, archive.open(entries[file.path]) as source:
             _copy(source, target, file)
+        _check_content(archive, entries[file.path])
     return manifest
+
+
+def _check_content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Check that the stored bytes of a file are its content and nothing else. The library stops at the stated size, so
+    it reads neither bytes after the end of a compressed stream nor content above the stated size.
+
+    :raises BundleError: there are further bytes
+    """
+    left, size = info.compress_size, info.compress_size
+    if info.compress_type == zipfile.ZIP_DEFLATED:
+        assert archive.fp is not None
+        archive.fp.seek(info.header_offset + _LOCAL.size + len(info.orig_filename.encode()))
+        stream, size = zlib.decompressobj(-zlib.MAX_WBITS), 0
+        while left and not stream.eof and size <= info.file_size:
+            data = archive.fp.read(min(left, _CHUNK))
+            left -= len(data) or left
+            while data and not stream.eof and size <= info.file_size:
+                size += len(stream.decompress(data, _CHUNK))
+                data = stream.unconsumed_tail
+        if not stream.eof and size <= info.file_size:  # the last input can leave a few bytes of output
+            size += len(stream.flush())
+        left = len(stream.unused_data) + left if stream.eof else 1
+    else:
+        left = 0
+    if left or size != info.file_size:
+        raise _outside(f"further bytes in {info.filename}")
 
 
 def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

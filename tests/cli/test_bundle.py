@@ -10,6 +10,7 @@ import stat
 import struct
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit._internal.canonical import jcs
+from rag_audit._internal.errors import BundleError
 from rag_audit.account.packing import pack_receipts
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
@@ -152,6 +154,17 @@ def test_a_deflated_archive_is_read_too(packed: Path, tmp_path: Path) -> None:
     out = zipped(contents(packed), tmp_path / "deflated.zip", zipfile.ZIP_DEFLATED)
     assert out.stat().st_size < packed.stat().st_size
     assert run("verify", out, "--brief").exit_code == 0
+
+
+@pytest.mark.parametrize("further", [0, 1, 2, 257, 258, 259, 4096])
+def test_a_compressed_file_of_several_parts_is_read(further: int, tmp_path: Path) -> None:
+    out = zipped({"x": bytes((2 << 20) + further)}, tmp_path / "x.zip", zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(out) as file:
+        archive._check_content(file, file.getinfo("x"))
+        short = file.getinfo("x")
+        short.file_size -= 1
+        with pytest.raises(BundleError):
+            archive._check_content(file, short)
 
 
 @pytest.mark.parametrize("words", [[], ["--trust", EXAMPLE / "trust.toml"]])
@@ -390,6 +403,34 @@ def padded(
     return make
 
 
+def trailing(method: int, *, inside: bool = False) -> Callable[[Path, Path], None]:
+    """An archive whose last file has bytes after its content.
+
+    :param inside: the bytes are in the compressed stream
+    """
+
+    def make(packed: Path, out: Path) -> None:
+        zipped(contents(packed), out, method)
+        data = out.read_bytes()
+        with zipfile.ZipFile(out) as file:
+            info, start, content = file.infolist()[-1], file.start_dir, file.read(file.namelist()[-1])
+        stored = data[info.header_offset + 30 + len(info.filename) : start]
+        if inside:
+            stream = zlib.compressobj(wbits=-15)
+            stored = stream.compress(content + b"hidden") + stream.flush()
+        else:
+            stored += b"hidden"
+        size = struct.pack("<L", len(stored))
+        local = bytearray(data[info.header_offset : info.header_offset + 30 + len(info.filename)])
+        local[18:22] = size
+        head = data[: info.header_offset] + local + stored
+        listed = bytearray(data[start:-22])
+        listed[(at := listed.rindex(b"PK\x01\x02") + 20) : at + 4] = size
+        out.write_bytes(head + listed + data[-22:-6] + struct.pack("<LH", len(head), 0))
+
+    return make
+
+
 FLAGS, OFFSET = 8, 42
 HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str, str]] = {
     "a path out of the folder": (added(entry("../x.json")), "BundleError", "leads out of its folder"),
@@ -465,6 +506,11 @@ HOSTILE: dict[str, tuple[Callable[[Path, Path], None], str, str]] = {
     "further fields": (padded(extra=b"\x99\x99\x04\x00abcd"), "BundleError", "outside of its files"),
     "further fields before a file": (
         padded(local=b"\x99\x99\x04\x00abcd"), "BundleError", "outside of its files"
+    ),
+    "data after a stored file": (trailing(zipfile.ZIP_STORED), "BundleError", "outside of its files"),
+    "data after a compressed file": (trailing(zipfile.ZIP_DEFLATED), "BundleError", "outside of its files"),
+    "more content than stated": (
+        trailing(zipfile.ZIP_DEFLATED, inside=True), "BundleError", "outside of its files"
     ),
     "two sizes of one file": (patched(24, b"\xff"), "BundleError", "outside of its files"),
     "data after the archive": (raw(lambda data: data + b"x" * 30), "BundleError", "not a bundle"),
