@@ -362,6 +362,8 @@ class Window(Shutting):
             if not state.ended:
                 if not abandoned:
                     self._require("active")
+                if not abandoned or any(t.documents is not None for t in self.policy.tenants):
+                    # The beacon decided the bits of document tables, so the next table continues this one.
                     self._sample()
                 # No entry may follow the estimate.
                 state.wait_until_quiet()

@@ -17,7 +17,7 @@ from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.layout import Layout
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import ColumnEntry, WindowHeader, parse_entry
+from rag_audit.models.records import ColumnEntry, WindowHeader, WindowTrailer, parse_entry
 
 _SHOWN = 10
 """The number of documents that a message names."""
@@ -117,6 +117,16 @@ def carried_from(folders: Sequence[Path], tenant: str) -> CarriedTable | None:
                 actual="none",
                 hint="fresh_rows = null (--fresh-bits) draws all bits anew in each window; or start another chain",
             )
+        sampled = part is not None and stored.policy.mechanism(part).sample is not None
+        if column is None and sampled and stored.drew:
+            raise PolicyError(
+                "an earlier window has a beacon, which decided the bits of its table, and no sample of the tenant",
+                field=f"policy.tenants.{tenant}.documents",
+                expected=f"a sample entry in window {stored.header.window}",
+                actual="none",
+                hint="close that window with `rag-audit provider close --abandon`, which appends the sample entry; if"
+                " it is closed, start another chain (another origin)",
+            )
         if part is not None and part.documents is not None:
             own = load_table(folder, tenant, stored.digest)
             if column is None:
@@ -165,6 +175,8 @@ class _Earlier:
     digest: str
     policy: Policy
     columns: Mapping[str, ColumnEntry]
+    drew: bool
+    """whether the ledger shows that the window's beacon was drawn"""
 
     @classmethod
     def of(cls, folder: Path) -> _Earlier:
@@ -182,4 +194,5 @@ class _Earlier:
             digest_hex(stored.header.dump()),
             Policy.parse(stored.policy, field="commitment.json.policy"),
             {e.tenant: e for e in entries if isinstance(e, ColumnEntry) and e.type == SAMPLE},
+            any(not isinstance(e, WindowHeader | WindowTrailer) for e in entries),
         )

@@ -158,7 +158,8 @@ def _of_documents(tenant: str, odds: str, table: DocumentTableReport) -> list[st
             lines.append(
                 f"{tenant}: {what}: not checked here"
                 if not table.checked
-                else f"{tenant}: bits are checked as far back as windows were supplied, not to the first table"
+                else f"{tenant}: bits are checked as far back as windows were supplied, not to the first table; the"
+                " windows before the oldest supplied one are not checked here"
             )
     return lines
 

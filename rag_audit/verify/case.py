@@ -356,6 +356,8 @@ class Case(Findings):
     """the window's file or folder, for errors; None if the caller had read the window"""
     tallies: dict[str, int] = field(default_factory=dict)
     """counts that checks made for the report"""
+    table_gaps: dict[str, list[str]] = field(default_factory=dict)
+    """for each tenant with a document table, what the supplied earlier windows leave unchecked"""
 
     @cached_property
     def queries(self) -> list[QueryRecord]:
@@ -409,7 +411,8 @@ class Case(Findings):
 
     @cached_property
     def _beacons(self) -> dict[int, BeaconEntry]:
-        return {e.entry: e for e in self.entries if isinstance(e, BeaconEntry)}
+        # The first entry counts: a provider could append a second one with a value of its own.
+        return {e.entry: e for e in reversed(self.entries) if isinstance(e, BeaconEntry)}
 
     @cached_property
     def _sources(self) -> dict[str, int]:

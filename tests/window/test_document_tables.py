@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from rag_audit.attest.columns import SampleStore
+from rag_audit.attest.context import drawn_bits
 from rag_audit.attest.window import Window
 from rag_audit.commit import carrying, preparing
 from rag_audit.commit.carrying import Continuing
@@ -23,9 +26,10 @@ from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.passage import Passage
-from rag_audit.models.records import PreviousWindow
+from rag_audit.models.records import BeaconEntry, PreviousWindow
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.statements import COLUMNS
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report import render
 from rag_audit.report.cumulative import compose, load_window
@@ -219,6 +223,15 @@ def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:
     verdict = chain.verify(3, 2)
     assert verdict.passed and verdict.figures["documents"]["law"]["checked"]
     assert verdict.figures["documents"]["law"]["first"] is None
+    assert (
+        "law: the windows before w-2 were not supplied and not checked here, window w-1 with the table before among"
+        " them"
+    ) in " ".join(verdict.notes)
+    tables = next(check for check in verdict.checks if check.id == "header.tables")
+    assert "as far back as windows were supplied, not to the first table" in tables.actual
+    assert "the windows before the oldest supplied one are not checked here" in " ".join(
+        render(verdict).split()
+    )
 
 
 def test_figures_of_several_windows_count_a_persistent_bit_once(chain: Chain) -> None:
@@ -250,6 +263,30 @@ def test_a_window_abandoned_before_its_beacon_hands_the_table_on(fresh: Chain) -
     fresh.run(SECOND, abandoned=True, sampled=False)
     fresh.run(SECOND)
     verdict = fresh.verify(3, 1, 2)
+    assert verdict.passed, verdict.deciding
+    assert verdict.figures["documents"]["law"]["continues"] == "w-1"
+
+
+def test_an_abandoned_window_without_a_beacon_entry_is_named(fresh: Chain) -> None:
+    fresh.run(FIRST, abandoned=True, sampled=False)
+    fresh.run(SECOND)
+    assert "window w-1 was abandoned and has no beacon entry" in " ".join(fresh.verify(2, 1).notes)
+
+
+def test_a_window_abandoned_before_its_samples_gets_them_when_it_is_closed(
+    fresh: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider stopped between the beacon and the samples."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Window, "_sample", lambda window: None)
+        window = fresh.open(FIRST)
+        fresh.service.cosign_header(window)
+    assert not window.tables_complete
+    with window:
+        fresh.service.finish(window, abandoned=True)
+        assert window.tables_complete
+    fresh.run(SECOND)
+    verdict = fresh.verify(2, 1)
     assert verdict.passed, verdict.deciding
     assert verdict.figures["documents"]["law"]["continues"] == "w-1"
 
@@ -336,6 +373,84 @@ def test_a_missing_table_and_that_of_another_tenant_are_named(chain: Chain, tmp_
 
 def failing(chain: Chain, number: int, *previous: int) -> dict[str, ExitCode]:
     return exit_codes(chain.verify(number, *previous))
+
+
+@pytest.mark.parametrize("ground", ["w-1", "w-2"])
+def test_an_abandoned_window_has_a_second_beacon_that_the_provider_chose(
+    fresh: Chain, ground: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second beacon decides the bits of the abandoned window, which later windows carry."""
+    honest = Window._sample
+
+    def sample(window: Window) -> None:
+        context = window.samples._context
+        if window.header.window == ground and window.status == "active":
+            values = (digest(number) for number in range(1 << 20))
+            value = next(v for v in values if not drawn(context, v).any())
+            second = BeaconEntry(
+                type="beacon", v=1, seq=1, entry=0, source="witnesses", value=value.hex(), notes=[],
+                checkpoint="none",
+            )  # fmt: skip
+            context.state.append(second)
+            context.state.beacons[0] = value
+        honest(window)
+
+    def digest(number: int) -> bytes:
+        return hashlib.sha256(number.to_bytes(4)).digest()
+
+    def drawn(context: Any, value: bytes) -> Any:
+        public = context.public("law")
+        stated = COLUMNS["sample"](public, context.policy, header=context.header, beacon=value)
+        return drawn_bits(context.secrets, stated)[:3]
+
+    monkeypatch.setattr(Window, "_sample", sample)
+    if ground == "w-2":
+        fresh.run(FIRST)
+    fresh.run(SECOND, abandoned=True)
+    fresh.run(SECOND)
+    number = len(fresh.windows)
+    assert not fresh.bits(number)["d"], "the provider chose the bit"
+    assert failing(fresh, number, *range(1, number)) == {"header.tables": FAIL}
+
+
+@pytest.mark.parametrize("ending", ["complete", "empty", "abandoned"])
+def test_a_window_with_a_beacon_hides_its_bits(
+    fresh: Chain, ending: str, monkeypatch: pytest.MonkeyPatch, unchecked: None
+) -> None:
+    """A window without its sample entry is left out of the chain of tables, so its bits are drawn again."""
+    honest = SampleStore.ensure
+
+    def ensure(store: SampleStore, tenant: str, *, low_memory: bool = False) -> int:
+        hidden = store._context.header.window == "w-1" and tenant == "law"
+        return 0 if hidden else honest(store, tenant, low_memory=low_memory)
+
+    monkeypatch.setattr(SampleStore, "ensure", ensure)
+    with fresh.open(FIRST) as window:
+        fresh.service.cosign_header(window)
+        fresh.service.clock.now = window.header.opens_at
+        if ending == "complete":
+            fresh.service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
+        fresh.service.finish(window, abandoned=ending == "abandoned")
+    with pytest.raises(PolicyError, match="has a beacon, which decided the bits of its table"):
+        fresh.open(FIRST)
+    shutil.rmtree(fresh.service.root / "w-2", ignore_errors=True)
+    monkeypatch.setattr(carrying, "carried_from", lambda folders, tenant: None)
+    monkeypatch.setattr(preparing, "carried_from", lambda folders, tenant: None)
+    fresh.run(FIRST)
+    assert failing(fresh, 2, 1) == {"header.tables": FAIL}
+
+
+@pytest.mark.parametrize("change", ["fresh bits", "positions"])
+def test_a_later_window_gives_up_persistent_bits(
+    chain: Chain, change: str, tmp_path: Path, unchecked: None
+) -> None:
+    forged = copy_of(chain, tmp_path / "copy", 1)
+    honest = Sampling
+    with pytest.MonkeyPatch.context() as patch:
+        if change == "positions":
+            patch.setattr(f"{__name__}.Sampling", lambda keep, documents: honest(keep=keep))
+        forged.run(SECOND, shape=replace(SHAPE, fresh_rows=None))
+    assert failing(forged, 2, 1) == {"header.tables": FAIL}
 
 
 def test_the_table_of_an_abandoned_window_is_skipped(chain: Chain, tmp_path: Path, unchecked: None) -> None:

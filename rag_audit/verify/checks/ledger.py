@@ -46,7 +46,7 @@ def check(case: Case) -> None:
         check_checkpoint(case, case.file.final_checkpoint, "ledger.checkpoint", "ledger.quorum")
     if not case.partial:
         _checkpoint(case)
-    _sequence(case)
+    check_sequence(case)
     if not case.partial:
         _closing(case)
     _timestamps(case)
@@ -75,7 +75,9 @@ def _checkpoint(case: Case) -> None:
                 f"the final tree {'extends' if consistent else 'does not extend'} the header's tree")  # fmt: skip
 
 
-def _sequence(case: Case) -> None:
+def check_sequence(case: Case) -> None:
+    """Check the numbers, the order and the window of the entries."""
+
     def wrong() -> Iterator[str]:
         for index, entry in enumerate(case.entries):
             if isinstance(entry, WindowHeader):
@@ -261,7 +263,12 @@ def _enrolment_beacons(case: Case) -> None:
             check_beacon(
                 case, "ledger.enrolment", enrolment.beacon, beacons.get(enrolment.seq), enrolment.seq
             )
-    answered = {0, *(e.seq for e in enrolments)}
+    check_beacon_entries(case)
+
+
+def check_beacon_entries(case: Case) -> None:
+    """Check that no window header or enrolment has two beacon entries, and that nothing else has one."""
+    answered = {0, *(e.seq for e in case.enrolments)}
     entries = Counter(e.entry for e in case.entries if isinstance(e, BeaconEntry))
     extra = sorted(e for e, count in entries.items() if e not in answered or count > 1)
     case.report(

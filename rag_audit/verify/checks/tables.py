@@ -2,18 +2,20 @@
 
 A proof of a sample shows that the table keeps the bits of the table that the window header names. This group checks
 that the named table is the latest one of the chain: a provider that skips a table, or starts anew, draws a second bit
-for a document. A window that its provider abandoned counts, if it has a sample.
+for a document. A window that its provider abandoned counts, and must have a sample if it has any entry between header
+and trailer, since its beacon decided the bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit.mechanisms.base import SAMPLE, TableShape
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader
+from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader, WindowTrailer
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import Case, DocumentFigures, Status
 from rag_audit.verify.checks import columns, header, ledger
@@ -30,7 +32,9 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
     """
     shapes = {t.tenant: case.policy.mechanism(t).table for t in case.policy.tenants}
     tables = {name: entry.table for name, entry in case.tenants.items()}
-    if not any(shapes.values()) and not any(tables.values()):
+    sampled = [t.tenant for t in case.policy.tenants if SAMPLE in case.policy.mechanism(t).columns]
+    none = not any(shapes.values()) and not any(tables.values())
+    if none and not (sampled and case.previous):
         return
     with case.guarding(CHECK):
         for name, table in tables.items():
@@ -47,6 +51,12 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
                 )
                 return
         earlier = _Earlier.all(case, open_earlier)
+        for name in sampled:
+            shape = shapes[name]
+            if (shape is None or not shape.persistent) and not _no_table_before(case, name, earlier):
+                return
+        if none:
+            return
         figures: dict[str, DocumentFigures] = {}
         for name, shape in shapes.items():
             if shape is None or (table := tables.get(name)) is None:
@@ -79,7 +89,9 @@ def _words(figure: DocumentFigures) -> str:
     last = "its first table" if figure["continues"] is None else f"the table of window {figure['continues']}"
     if figure["first"] is not None:
         return f"{last}, checked back to the first table of the chain"
-    return f"{last}, {'checked' if figure['checked'] else 'not checked here'}"
+    if figure["checked"]:
+        return f"{last}, checked as far back as windows were supplied, not to the first table"
+    return f"{last}, not checked here"
 
 
 def _follow(
@@ -96,12 +108,24 @@ def _follow(
     :returns: whether all is well
     """
     place, later, named = f"tenants.{tenant}.table", case.header, table.previous
+    gaps: list[str] = []
     if not shape.persistent:
         expected_none = f"{tenant}: no table before, since each window draws all bits"
         return named is None or case.report(CHECK, False, expected_none,
                                             f"the table of window {named.window}", place)  # fmt: skip
     for window in earlier:
         if (entry := window.sample_of(tenant)) is None:
+            name = window.case.header.window
+            if (unsound := window.fault_without_sample(tenant)) is not None:
+                status, words = unsound
+                return case.record(
+                    CHECK, status, f"{tenant}: window {name} without a draw, or with a sample", words, place
+                )
+            if window.samples(tenant):
+                gaps.append(
+                    f"window {name} was abandoned and has no beacon entry: a provider that knew its beacon has"
+                    " seen one more draw of the bits"
+                )
             later = window.case.header
             continue
         expected = window.reference(entry)
@@ -127,6 +151,32 @@ def _follow(
             return case.report(CHECK, False, f"{tenant}: no table before the first table of the chain",
                                _named(named), place)  # fmt: skip
         figure["checked"], figure["first"] = True, later.window
+    elif figure["checked"]:
+        before_it = "" if named is None else f", window {named.window} with the table before among them"
+        gaps.append(f"the windows before {later.window} were not supplied and not checked here{before_it}")
+    case.table_gaps[tenant] = gaps
+    return True
+
+
+def _no_table_before(case: Case, tenant: str, earlier: Sequence[_Earlier]) -> bool:
+    """Check that no supplied window has a table with persistent bits, for a tenant that draws all bits anew.
+
+    :returns: whether all is well
+    """
+    for window in earlier:
+        if (fault := window.incomplete) is not None:
+            status, words = fault
+            return case.record(
+                CHECK, status, f"{tenant}: a policy that the header of the window before commits to", words
+            )
+        part = window.case.policy.tenant(tenant)
+        before = None if part is None else window.case.policy.mechanism(part).table
+        if before is not None and before.persistent and window.drew:
+            return case.report(
+                CHECK, False,
+                f"{tenant}: {_constants(window.case.policy, tenant)}, as in window {window.case.header.window}",
+                _constants(case.policy, tenant), f"policy.tenants.{tenant}",
+            )  # fmt: skip
     return True
 
 
@@ -184,12 +234,46 @@ class _Earlier:
 
     def fault(self, tenant: str) -> tuple[Status, str] | None:
         """The first fault of the window's sample of a tenant; None if its proof is valid."""
-        case, done = self.case, len(self.case.checks)
-        header.check_complete(case)
-        header.check_first_beacon(case)
-        ledger.check_column(case, SAMPLE)
-        columns.check_column(case, tenant, SAMPLE)
-        for outcome in case.checks[done:]:
+        done = len(self.case.checks)
+        header.check_complete(self.case)
+        ledger.check_sequence(self.case)
+        ledger.check_beacon_entries(self.case)
+        header.check_first_beacon(self.case)
+        ledger.check_column(self.case, SAMPLE)
+        columns.check_column(self.case, tenant, SAMPLE)
+        return self._fault_since(done)
+
+    @property
+    def drew(self) -> bool:
+        """Whether the ledger shows that the window's beacon was drawn: no other entry precedes the beacon."""
+        return any(not isinstance(entry, WindowTrailer) for entry in self.case.entries[1:])
+
+    def samples(self, tenant: str) -> bool:
+        """Whether the window's policy samples for the tenant."""
+        policy = self.case.policy
+        part = policy.tenant(tenant)
+        return part is not None and SAMPLE in policy.mechanism(part).columns
+
+    @cached_property
+    def incomplete(self) -> tuple[Status, str] | None:
+        """Why the policy may not be the window's own; None if the window header commits to it."""
+        done = len(self.case.checks)
+        header.check_complete(self.case)
+        return self._fault_since(done)
+
+    def fault_without_sample(self, tenant: str) -> tuple[Status, str] | None:
+        """Why a window without a sample of the tenant may have drawn bits of it; None if it has drawn none."""
+        if (fault := self.incomplete) is not None:
+            return fault
+        if self.drew and self.samples(tenant):
+            return (
+                Status.FAIL,
+                "a window with a beacon or later entries, and without a sample entry of the tenant",
+            )
+        return None
+
+    def _fault_since(self, done: int) -> tuple[Status, str] | None:
+        for outcome in self.case.checks[done:]:
             if outcome.status is not Status.PASS:
                 return outcome.status, f"{outcome.id}: {outcome.actual}"
         return None
@@ -199,6 +283,7 @@ def notes(case: Case) -> list[str]:
     """Sentences about tables that this run did not check, for the verdict."""
     result = []
     for tenant, figure in case.figures.get("documents", {}).items():
+        result += [f"{tenant}: {gap}" for gap in case.table_gaps.get(tenant, [])]
         if figure["fresh_rows"] is None or figure["first"] is not None:
             continue
         if figure["continues"] is None:
