@@ -19,7 +19,7 @@ import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random, SystemRandom
 
 import numpy as np
@@ -51,10 +51,10 @@ class Row:
     :param positions: the number of positions of the document in the window
     """
 
-    key: str | None
-    salt: bytes
-    sampled: bool | None = None
-    positions: int = 0
+    key: str | None = field(repr=False)
+    salt: bytes = field(repr=False)
+    sampled: bool | None = field(default=None, repr=False)
+    positions: int = field(default=0, repr=False)
 
     @property
     def name(self) -> bytes:
@@ -80,8 +80,8 @@ class DocumentTable:
     """
 
     shape: TableShape
-    rows: tuple[Row, ...]
-    carried: tuple[bool, ...] = ()
+    rows: tuple[Row, ...] = field(repr=False)
+    carried: tuple[bool, ...] = field(default=(), repr=False)
 
     @property
     def drawn(self) -> int:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -61,10 +61,10 @@ class CarriedTable:
     window: str
     header: str
     constants: tuple[int, int]
-    table: DocumentTable
-    key: bytes
-    commitment: ColumnCommitment
-    opening: bytes
+    table: DocumentTable = field(repr=False)
+    key: bytes = field(repr=False)
+    commitment: ColumnCommitment = field(repr=False)
+    opening: bytes = field(repr=False)
 
     def entry(self) -> PreviousTable:
         """The reference to this table in the entry of the next window's table."""
@@ -82,11 +82,11 @@ class WindowTable:
     :param proved: the columns that the next window continues, with their opening; None until the proof exists
     """
 
-    table: DocumentTable
-    key: bytes
-    row_of_position: npt.NDArray[np.int32]
+    table: DocumentTable = field(repr=False)
+    key: bytes = field(repr=False)
+    row_of_position: npt.NDArray[np.int32] = field(repr=False)
     previous: CarriedTable | None
-    proved: tuple[ColumnCommitment, bytes] | None = None
+    proved: tuple[ColumnCommitment, bytes] | None = field(default=None, repr=False)
 
     def private(self) -> TablePrivate:
         """The table as its commitment takes it."""

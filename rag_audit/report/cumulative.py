@@ -7,8 +7,8 @@ losses add, so the function convolves their distributions; the sum of the epsilo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TypedDict
@@ -21,10 +21,12 @@ from rag_audit.mechanisms.accounting.bernoulli import exclusion_factor_over_wind
 from rag_audit.mechanisms.accounting.bounds import BoundJson
 from rag_audit.mechanisms.accounting.cumulative import cumulative
 from rag_audit.mechanisms.accounting.values import Real, text
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.mechanisms.descriptions import description
+from rag_audit.models.header import list_root
 from rag_audit.models.models import repeated
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import TenantEntry
+from rag_audit.models.records import ColumnEntry, PreviousTable, TenantEntry, WindowHeader, parse_entry
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, WindowFile
 from rag_audit.proofs.policy import check_policy
 
@@ -33,12 +35,15 @@ from rag_audit.proofs.policy import check_policy
 class WindowPart:
     """A window to compose, and the file that it was read from.
 
-    :param first_tables: the tenants with the first document table of a chain in this window, which draws all bits
+    :param header: digest of the window header; empty for a policy file
+    :param tables: for each tenant with a sample entry and a document table, the digest of the columns that a later
+        window may carry, and the reference to the table before (None for a first table)
     """
 
     source: str
     policy: Policy
-    first_tables: frozenset[str] = frozenset()
+    header: str = ""
+    tables: Mapping[str, tuple[str, PreviousTable | None]] = field(default_factory=dict)
 
     @property
     def compositions(self) -> int:
@@ -113,36 +118,47 @@ class Cumulative:
 def load_window(path: Path) -> WindowPart:
     """Read a window's policy from window.json, from the window's folder, or from a policy file.
 
-    This function does not verify the window, but the policy must be well-formed and match its commitment.
+    This function does not verify the window, but the policy must be well-formed, and the parts of the file must match
+    the window header's commitments.
 
-    :raises RagAuditError: the file is unreadable or malformed, or the policy does not match the window header's
-        commitment
+    :raises RagAuditError: the file is unreadable or malformed, or a part does not match its commitment
     """
     dimension: object = None
-    first: frozenset[str] = frozenset()
+    digest, carried = "", dict[str, tuple[str, PreviousTable | None]]()
     value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
     if path.is_dir() or (isinstance(value, dict) and "mediaType" in value):
         file = WindowFile.load(path)
         policy = Policy.parse(file.policy, field=f"{path.name}.policy")
         schema = file.embedder.get("schema")
         dimension = schema.get("dimension") if isinstance(schema, dict) else None
-        header = file.entries[0] if file.entries else None
-        committed = header.get("c_policy") if isinstance(header, dict) else None
-        if digest_hex(file.policy) != committed:
-            raise SchemaError(
-                "the policy differs from the committed policy of the window",
-                field=f"{path.name}.policy",
-                expected=committed,
-                actual=digest_hex(file.policy),
-            )
-        entries = [
+        entries = [parse_entry(e, field=f"{path.name}.entries[{i}]") for i, e in enumerate(file.entries)]
+        header = entries[0] if entries else None
+        if not isinstance(header, WindowHeader):
+            raise SchemaError("the window has no header", field=f"{path.name}.entries[0]")
+        tenants = [
             TenantEntry.parse(t, field=f"{path.name}.tenants[{i}]") for i, t in enumerate(file.tenants)
         ]
-        first = frozenset(e.tenant for e in entries if e.table is not None and e.table.previous is None)
+        for name, verb, committed, actual in (
+            ("policy", "differs", header.c_policy, digest_hex(file.policy)),
+            ("tenants", "differ", header.tenants, list_root(tenants)),
+        ):
+            if committed != actual:
+                raise SchemaError(
+                    f"the {name} {verb} from the committed {name} of the window",
+                    field=f"{path.name}.{name}",
+                    expected=committed,
+                    actual=actual,
+                )
+        digest = digest_hex(file.entries[0])
+        samples = {e.tenant: e.carried for e in entries if isinstance(e, ColumnEntry) and e.type == SAMPLE}
+        for tenant in tenants:
+            column = samples.get(tenant.tenant)
+            if tenant.table is not None and column is not None:
+                carried[tenant.tenant] = (column, tenant.table.previous)
     else:
         policy = Policy.parse(value, field=path.name)
     check_policy(policy, dimension if type(dimension) is int else None)
-    return WindowPart(str(path), policy, first)
+    return WindowPart(str(path), policy, digest, carried)
 
 
 def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
@@ -198,7 +214,7 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
 
 def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts: bool) -> float | None:
     """The factor for documents that were received in none of the windows. Each window draws its sample anew, except
-    that a document keeps its bit in the windows of a chain with persistent document tables. None if a tenant samples
+    that a document keeps its bit in a table that continues the table of another given window. None if a tenant samples
     every position in one of the windows.
 
     :param all_accounts: count the queries of all accounts that the tenant may have, instead of the queries of k_max
@@ -207,8 +223,7 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
     factors = []
     for tenant in tenants:
         parts: list[tuple[SampleBound, int]] = []
-        carried: list[tuple[SampleBound, int]] = []
-        drawn = False
+        continuing = _continuing(windows, tenant)
         for window in windows:
             policy, part = window.policy, window.policy.tenant(tenant)
             assert part is not None  # every window serves the tenant
@@ -217,12 +232,35 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
             if sampling is None:
                 return None
             own = (sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max))
-            persistent = mechanism.table is not None and mechanism.table.persistent
-            drawn = drawn or (persistent and tenant in window.first_tables)
-            (carried if persistent and tenant not in window.first_tables else parts).append(own)
-        if carried and not drawn:
-            parts.append(
-                carried[0]
-            )  # the first window of the chain, which drew the bits, is not among the windows
+            if window.policy.window not in continuing:
+                parts.append(own)
         factors.append(exclusion_factor_over_windows(parts))
     return max(factors, default=None)
+
+
+def _continuing(windows: Sequence[WindowPart], tenant: str) -> set[str]:
+    """The windows, by id, whose bits the table of another given window has already drawn.
+
+    Such a window continues exactly that table, with the same numbers, and it alone: of two windows that continue one
+    table, each draws its new rows, so only the first one counts as its continuation. The other windows of a chain whose
+    link is not among the given windows count as one more draw, and the factor is too large rather than too small.
+    """
+    tables: dict[tuple[str, str], WindowPart] = {
+        (part.header, part.tables[tenant][0]): part for part in windows if tenant in part.tables
+    }
+    result = set()
+    for part in windows:
+        shape = part.policy.mechanism_of(tenant).table
+        previous = part.tables[tenant][1] if tenant in part.tables else None
+        if shape is None or not shape.persistent or previous is None:
+            continue
+        before = tables.get((previous.header, previous.carried))
+        if before is not None and _constants(before, tenant) == _constants(part, tenant):
+            del tables[previous.header, previous.carried]
+            result.add(part.policy.window)
+    return result
+
+
+def _constants(part: WindowPart, tenant: str) -> object:
+    own = part.policy.tenant(tenant)
+    return own and (own.capacity, own.keep, own.documents)

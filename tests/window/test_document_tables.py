@@ -21,7 +21,7 @@ from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.document_table import DocumentSizeError, TableCapacityError
 from rag_audit.commit.stored import delete_secrets
 from rag_audit.commit.tables import CarriedTable, load_table
-from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
+from rag_audit.errors import ExitCode, PolicyError, SchemaError, StoreError, WitnessError
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
@@ -238,8 +238,42 @@ def test_figures_of_several_windows_count_a_persistent_bit_once(chain: Chain) ->
     parts = [load_window(folder / "public") for folder in chain.windows]
     assert compose(parts).exclusion_factor_all_accounts == 3.3334
     assert compose(parts[1:]).exclusion_factor == 3.3334, "the bits are of a window that is not given"
-    again = [replace(part, first_tables=frozenset({"law"})) for part in parts]
-    assert compose(again).exclusion_factor == pytest.approx(37.04, abs=0.01), "three chains draw three bits"
+    unlinked = [replace(part, tables={}) for part in parts]
+    assert compose(unlinked).exclusion_factor == pytest.approx(37.04, abs=0.01), (
+        "three chains draw three bits"
+    )
+    assert compose([parts[0], parts[2]]).exclusion_factor == pytest.approx(11.12, abs=0.01), (
+        "the link is missing"
+    )
+    fork = replace(parts[1], policy=parts[1].policy.model_copy(update={"window": "fork"}))
+    assert compose([*parts, fork]).exclusion_factor == pytest.approx(11.12, abs=0.01), (
+        "two continue one table"
+    )
+    law, *others = parts[1].policy.tenants
+    tenants = [law.model_copy(update={"keep": 9 * PROBABILITY_RANGE // 10}), *others]
+    other = replace(parts[1], policy=parts[1].policy.model_copy(update={"tenants": tenants}))
+    assert compose([parts[0], other]).exclusion_factor == pytest.approx(33.34, abs=0.01), "another share"
+
+
+def test_figures_of_several_windows_refuse_tenants_that_the_header_does_not_commit_to(
+    chain: Chain, tmp_path: Path
+) -> None:
+    file = WindowFile.load(chain.windows[1] / "public")
+    tenants: list[Any] = [dict(tenant) for tenant in file.tenants if isinstance(tenant, dict)]
+    tenants[0] = {**tenants[0], "table": {**tenants[0]["table"], "previous": None}}
+    save_window(file.model_copy(update={"tenants": tenants}), tmp_path / "window.json")
+    with pytest.raises(SchemaError, match="the tenants differ from the committed tenants"):
+        load_window(tmp_path / "window.json")
+
+
+def test_the_text_of_a_table_names_no_secret(chain: Chain) -> None:
+    table = load_table(chain.windows[1], "law")
+    carried = carrying.carried_from([chain.windows[1]], "law")
+    assert table.proved is not None and carried is not None
+    for text in (repr(table), repr(carried), repr(table.table.rows[0])):
+        for secret in (table.key, table.proved[1], *(row.salt for row in table.table.rows)):
+            assert repr(secret) not in text
+        assert "sampled" not in text and "'a'" not in text
 
 
 def test_the_tables_stay_private_and_outlive_the_secrets(chain: Chain, tmp_path: Path) -> None:
