@@ -18,7 +18,7 @@ from typing import cast
 
 from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, read_json, sha256
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
-from rag_audit._internal.errors import StoreError, WindowStateError
+from rag_audit._internal.errors import StoreError, WindowStateError, WitnessError
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest.context import Context, column_bits, drawn_bits
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
@@ -167,7 +167,17 @@ class SampleStore:
             private = table.proof_inputs(secrets.s0, secrets.s1, low_memory=low_memory)
         job = system.column(name).prove(stated, private)
         self._publisher.fix_keys(job.keys)
-        result = job.run()
+        try:
+            result = job.run()
+        except WitnessError:
+            if table is None:
+                raise
+            # The prover names a row, and row numbers are secret: no log may have them.
+            raise WitnessError(
+                "the document table has no valid proof",
+                field=f"{name} of {tenant}",
+                hint="restore the table of the window before from a copy of its folder",
+            ) from None
         if table is not None:
             # Before the proof: the next window needs the columns of the one proof that the ledger relies on.
             assert isinstance(result, CommittedTable)
