@@ -93,6 +93,7 @@ class ReportedVerdict(Verdict):
         """The claims that the verdict does not make, in sentences for people."""
         tenants = self.figures.get("tenants", {}).values()
         present = {t["mechanism"] for t in tenants}
+        whole = bool(tenants) and all(t["documents"] is not None for t in tenants)
         return [
             *(
                 kind.does_not_prove
@@ -100,7 +101,11 @@ class ReportedVerdict(Verdict):
                 if kind.mechanism.name in present and kind.does_not_prove is not None
             ),
             *([RETURNED_TEXTS] if any(t.get("exclusion_factor") for t in tenants) else []),
-            *DOES_NOT_PROVE,
+            *(
+                line
+                for line in DOES_NOT_PROVE
+                if not (whole and line.startswith("documents of several positions"))
+            ),
         ]
 
 
