@@ -93,7 +93,7 @@ class ReportedVerdict(Verdict):
         """The claims that the verdict does not make, in sentences for people."""
         tenants = self.figures.get("tenants", {}).values()
         present = {t["mechanism"] for t in tenants}
-        whole = bool(tenants) and all(t["documents"] is not None for t in tenants)
+        whole = bool(tenants) and all(t.get("documents") is not None for t in tenants)
         return [
             *(
                 kind.does_not_prove
