@@ -9,11 +9,17 @@ from pathlib import Path
 from rag_audit._internal.canonical import digest_hex, parse_json
 from rag_audit._internal.errors import PolicyError, StoreError, brief
 from rag_audit._internal.words import counted
-from rag_audit.commit.document_table import place_documents, positions_by_document
+from rag_audit.commit.document_table import (
+    DocumentSizeError,
+    Placement,
+    TableCapacityError,
+    place_documents,
+    positions_by_document,
+)
 from rag_audit.commit.stored import load_stored
 from rag_audit.commit.tables import CarriedTable, PlacedTable, key_of, load_table
 from rag_audit.log.place import begun, ledger_rows
-from rag_audit.mechanisms.base import SAMPLE
+from rag_audit.mechanisms.base import SAMPLE, TableShape
 from rag_audit.models.layout import Layout
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
@@ -45,7 +51,7 @@ def place_tables(
 ) -> tuple[dict[str, PlacedTable], dict[str, Sequence[Passage]]]:
     """Place the documents of every tenant with a document table.
 
-    A document that gets no row waits: the window leaves it out, and a later window has it.
+    A document that gets no row waits: the window leaves it out.
 
     :returns: the tables, and all tenants' passages without those of documents that wait
     :raises DocumentSizeError: a document has more positions than the policy permits
@@ -70,26 +76,47 @@ def place_tables(
                 hint="keep both numbers in a chain of windows, or start another chain (another origin)",
             )
         keys = [key_of(passage) for passage in own]
-        placement = place_documents(
-            shape, positions_by_document(keys), None if previous is None else previous.table
-        )
+        counts, before = positions_by_document(keys), None if previous is None else previous.table
+        try:
+            placement = place_documents(shape, counts, before)
+        except (DocumentSizeError, TableCapacityError) as exc:
+            exc.field = f"{part.tenant}: {exc.field}"
+            raise
         if placement.lost:
             raise PolicyError(
                 "the window would replace the rows of absent documents, which would draw second bits if they return",
                 field=f"policy.tenants.{part.tenant}.documents.rows",
-                expected=f"{shape.fresh_rows} rows that never had a document",
-                actual=f"{shape.fresh_rows or 0} - {len(placement.lost)}; {_listed(placement.lost)} would lose a row",
-                hint="start another chain with more rows (another origin)",
+                expected=f"at least {shape.fresh_rows} rows that never had a document (--fresh-rows)",
+                actual=f"{(shape.fresh_rows or 0) - len(placement.lost)} of the {shape.rows} rows (--documents);"
+                f" {_listed(placement.lost)} would lose a row",
+                hint="start another chain (another origin), with a policy with more rows (--documents)",
             )
         if placement.waiting:
             waiting = set(placement.waiting)
             kept[part.tenant] = [d for d, key in zip(own, keys, strict=True) if key not in waiting]
+            absent = [row.key for row in placement.table.rows if row.key is not None and not row.positions]
             continuing.say(
-                f"{part.tenant}: {counted(len(waiting), 'document waits', 'documents wait')} for the next window, since"
-                f" each window has room for {shape.fresh_rows} new documents: {_listed(placement.waiting)}"
+                f"{part.tenant}: {_waiting(shape, placement, absent)}: {_listed(placement.waiting)}"
             )
         placed[part.tenant] = PlacedTable(placement.table, previous)
     return placed, kept
+
+
+def _waiting(shape: TableShape, placement: Placement, absent: Sequence[str]) -> str:
+    """How many documents wait, and why.
+
+    :param absent: the keys of removed documents, which keep their rows
+    """
+    wait = counted(len(placement.waiting), "document waits", "documents wait")
+    if not placement.full:
+        return (f"{wait} for the next window, since each window has room for {shape.fresh_rows} new documents"
+                " (--fresh-rows)")  # fmt: skip
+    removed = f", {_listed(absent)} among them" if absent else ""
+    return (
+        f"WARNING: {wait}, and no later window of this chain admits a new document: it has room for {shape.documents}"
+        f" documents in all its windows (--documents {shape.rows} less --fresh-rows {shape.fresh_rows}), and a removed"
+        f" document keeps its row{removed}. A chain with another origin and more --documents admits them. Left out"
+    )
 
 
 def _listed(keys: Sequence[str]) -> str:

@@ -9,6 +9,10 @@ rows or not. A number that depends on the documents would disclose an added docu
 the window before are replaced, so a document in use cannot draw a second bit. New documents take new rows only, so the
 provider cannot choose an old bit for a document.
 
+In every table at least `fresh_rows` rows never had a document, so the next window can replace these and every document
+of the chain keeps its row, absent or not. A chain thus has room for `rows - fresh_rows` documents in total, and later
+ones wait.
+
 The first `fresh_rows` rows of a table are the new rows (in the first window of a chain, all rows), and row r has draw r
 of the window's stream. Row numbers are never published, so their order discloses nothing.
 """
@@ -128,17 +132,23 @@ class Placement:
 
     The exclusion factor of sampling by document assumes that one document decides nothing about the rows of others
     (docs/accounting.md, "Documents"). Two events break this assumption. If a document waits, another document took the
-    last new row. If a document loses its row, the number of documents decided so, and the document draws a second bit
-    when it returns.
+    last new row, or the chain's documents have all rows that may have one. If a document loses its row, the number of
+    documents decided so, and the document draws a second bit when it returns.
 
-    :param waiting: the keys of new documents beyond the number of new rows, in the order in which they were read; the
-        window does not contain them, and a later window does
-    :param lost: the keys of absent documents whose rows this window replaces
+    :param waiting: the keys of new documents that get no row, in the order in which they were read; the window does
+        not contain them
+    :param lost: the keys of absent documents whose rows this window replaces; none if fewer than `fresh_rows` rows of
+        the previous table had a document, as in every table of `place_documents`
     """
 
     table: DocumentTable
     waiting: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+
+    @property
+    def full(self) -> bool:
+        """Whether no later window of the chain admits a new document: `shape.documents` documents have rows."""
+        return len(self.table.row_of_document()) >= self.table.shape.documents
 
     @property
     def independent(self) -> bool:
@@ -154,11 +164,12 @@ def place_documents(
 ) -> Placement:
     """Assign a window's documents to the rows of its table.
 
-    A document with a row in the previous table keeps the row. A new document gets a new row, and waits if there is
-    none. A removed document keeps its row, without positions, until a later window replaces the row: rows that never
-    had a document are replaced first, then rows of absent documents, and rows of documents that return only if no
-    others are left. With rows enough for all present, removed and new documents, every window is independent
-    (`Placement.independent`).
+    A document with a row in the previous table keeps the row, and a removed document keeps its row without positions.
+    A new document gets a new row, and waits if there is none, or if fewer than `fresh_rows` rows that never had a
+    document would remain for the next window. Rows that never had a document are replaced first. If the previous table
+    has too few, which no table of this function has, rows of absent documents are replaced, and rows of documents that
+    return only if no others are left. With rows enough for all present, removed and new documents, every window is
+    independent (`Placement.independent`).
 
     :param documents: the number of positions of each document, by key, in the order in which they were read
     :param previous: the table of the latest window of the chain with its bits; None in the first window. A table whose
@@ -175,16 +186,19 @@ def place_documents(
                 field=brief(key),
                 expected=f"at most {shape.positions_per_document} positions",
                 actual=count,
-                hint="increase positions_per_document in the policy, cut the text into longer chunks (--chunk), or"
-                " divide the document into several documents, each of which then has figures of its own",
+                hint="increase positions_per_document in the policy (--positions-per-document), cut the text into"
+                " longer chunks (--chunk, or documents.chunk in provider.toml), or divide the document into several"
+                " documents, each of which then has figures of its own",
             )
     if len(documents) > shape.documents:
         raise TableCapacityError(
             "there are more documents than the table has room for",
             field="documents",
-            expected=f"at most {shape.documents}: {shape.rows} rows, {shape.fresh_rows or 0} for later documents",
+            expected=f"at most {shape.documents}: {shape.rows} rows (--documents), {shape.fresh_rows or 0} of them for"
+            " later documents (--fresh-rows)",
             actual=len(documents),
-            hint="increase document_rows in the policy",
+            hint="make a policy with more rows (--documents); a chain of windows keeps its rows, so start another chain"
+            " (another origin)",
         )
     if previous is None or shape.fresh_rows is None:
         rows = [Row(key, secrets.token_bytes(SALT_BYTES), None, count) for key, count in documents.items()]
@@ -194,8 +208,8 @@ def place_documents(
         raise PolicyError(
             "the previous window has a document table of another shape",
             field="document table",
-            expected=previous.shape,
-            actual=shape,
+            expected=_options(previous.shape),
+            actual=_options(shape),
             hint="keep the numbers of the table in a chain of windows, or start another chain",
         )
     replaced = _replaced_rows(previous, documents, shape.fresh_rows, rng or SystemRandom())
@@ -206,7 +220,8 @@ def place_documents(
     ]
     known = {row.key for row in carried}
     new = [key for key in documents if key not in known]
-    admitted, waiting = new[: shape.fresh_rows], new[shape.fresh_rows :]
+    room = max(0, min(shape.fresh_rows, shape.documents - sum(row.key is not None for row in carried)))
+    admitted, waiting = new[:room], new[room:]
     fresh = [Row(key, secrets.token_bytes(SALT_BYTES), None, documents[key]) for key in admitted]
     fresh += [_unused() for _ in range(shape.fresh_rows - len(fresh))]
     table = DocumentTable(
@@ -231,6 +246,12 @@ def _replaced_rows(
     rng.shuffle(unused)
     unused.sort(key=reluctance)
     return set(unused[:count])
+
+
+def _options(shape: TableShape) -> str:
+    """The options of `policy new` for a table of this shape."""
+    fresh = "--fresh-bits" if shape.fresh_rows is None else f"--fresh-rows {shape.fresh_rows}"
+    return f"--documents {shape.rows} --positions-per-document {shape.positions_per_document} {fresh}"
 
 
 def _unused() -> Row:

@@ -98,20 +98,54 @@ def test_rows_in_use_are_never_replaced_in_a_full_table() -> None:
         table = following.table
 
 
-def test_a_document_that_returns_after_its_row_was_replaced_gets_a_new_row() -> None:
+def test_a_table_with_too_few_unused_rows_names_the_documents_that_lose_theirs() -> None:
     full = {f"d{number}": 1 for number in range(SHAPE.documents)}
     without = {key: 1 for key in full if key != "d0"}
     first = placed(full).table
-    placement = placed(without | {"x": 1}, first, seed=2)
-    second = placement.table
-    assert placement.independent and "d0" in second.row_of_document()
+    # A table with x that has too few rows without a document; no table of `place_documents` has.
+    second = placed(without, first, seed=2).table
+    number = next(n for n, row in enumerate(second.rows) if row.key is None)
+    crowded = replace(second.rows[number], key="x", positions=1)
+    second = replace(second, rows=(*second.rows[:number], crowded, *second.rows[number + 1 :]))
     placement = placed(without | {"x": 1}, second, seed=3)
     third = placement.table
     assert "d0" not in third.row_of_document(), "all four rows without positions are replaced"
     assert placement.lost == ("d0",) and not placement.independent
-    fourth = placed(full, third, seed=4).table
-    assert fourth.row_of_document()["d0"] < fourth.drawn
-    check_step(third, fourth)
+    placement = placed(without | {"d0": 1}, third, seed=4)
+    assert placement.waiting == ("d0",), "x keeps its row, so there is no row for d0"
+    check_step(third, placement.table)
+
+
+def test_a_new_document_waits_if_it_would_take_a_row_that_the_next_window_replaces() -> None:
+    shape = TableShape(rows=8, positions_per_document=2, fresh_rows=2)
+    first = placed({key: 1 for key in "abcdef"}, shape=shape)
+    assert first.full, "as many documents as the chain has room for"
+    second = placed({key: 1 for key in "abcdx"}, first.table, shape=shape)
+    assert second.waiting == ("x",) and second.full and not second.independent
+    third = placed({key: 1 for key in "abcdef"}, second.table, shape=shape)
+    assert third.independent, "e and f return to their rows"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_sequence_of_documents_loses_a_row(seed: int) -> None:
+    rng = Random(seed)
+    rows = rng.randint(2, 12)
+    shape = TableShape(rows, 3, rng.randint(1, rows - 1))
+    keys, table, bits = [f"d{n}" for n in range(rows + 4)], None, dict[str, tuple[bytes, bool | None]]()
+    for window in range(10):
+        chosen = rng.sample(keys, rng.randint(0, shape.documents))
+        placement = placed({key: rng.randint(1, 3) for key in chosen}, table, shape=shape, seed=window)
+        assert placement.lost == ()
+        assert sum(row.key is None for row in placement.table.rows) >= (shape.fresh_rows or 0)
+        present = {row.key for row in placement.table.rows if row.positions}
+        assert present.isdisjoint(placement.waiting) and present | {*placement.waiting} == {*chosen}
+        if table is not None:
+            check_step(table, placement.table)
+        table = placement.table
+        for key, (name, bit) in bits.items():
+            row = table.rows[table.row_of_document()[key]]
+            assert (row.name, row.sampled) == (name, bit), "the first bit of a document is its only one"
+        bits |= {row.key: (row.name, row.sampled) for row in table.rows if row.key is not None}
 
 
 def test_unused_rows_are_replaced_before_rows_of_absent_documents() -> None:
@@ -159,12 +193,15 @@ def test_a_document_above_the_limit_is_named() -> None:
 def test_too_many_documents_are_refused() -> None:
     with pytest.raises(TableCapacityError) as caught:
         placed({f"d{number}": 1 for number in range(SHAPE.documents + 1)})
-    assert caught.value.expected == "at most 8: 12 rows, 4 for later documents" and caught.value.actual == 9
+    expected = "at most 8: 12 rows (--documents), 4 of them for later documents (--fresh-rows)"
+    assert caught.value.expected == expected and caught.value.actual == 9
 
 
 def test_a_chain_keeps_the_numbers_of_its_table() -> None:
-    with pytest.raises(PolicyError, match="another shape"):
+    with pytest.raises(PolicyError, match="another shape") as caught:
         placed({"a": 1}, placed({"a": 1}).table, shape=TableShape(12, 3, 5))
+    assert caught.value.expected == "--documents 12 --positions-per-document 3 --fresh-rows 4"
+    assert caught.value.actual == "--documents 12 --positions-per-document 3 --fresh-rows 5"
 
 
 @pytest.mark.parametrize(

@@ -341,7 +341,7 @@ def test_documents_without_room_wait_and_are_named(fresh: Chain) -> None:
     many = {**FIRST, **{name: [f"Passage about {name}."] for name in ("p", "q", "r", "s")}}
     fresh.run(many, say=said.append)
     assert said == [
-        "law: 1 document waits for the next window, since each window has room for 3 new documents: 's'"
+        "law: 1 document waits for the next window, since each window has room for 3 new documents (--fresh-rows): 's'"
     ]
     assert set(fresh.bits(2)) == {*"abcpqr"}
     fresh.run(many, say=said.append)
@@ -351,20 +351,21 @@ def test_documents_without_room_wait_and_are_named(fresh: Chain) -> None:
 def test_a_document_with_too_many_positions_and_too_many_documents_are_refused_by_name(fresh: Chain) -> None:
     with pytest.raises(DocumentSizeError) as size:
         fresh.open({"long": ["One.", "Two.", "Three."]})
-    assert size.value.field == "'long'" and "at most 2 positions" in str(size.value.expected)
+    assert size.value.field == "law: 'long'" and "at most 2 positions" in str(size.value.expected)
     with pytest.raises(TableCapacityError) as many:
         fresh.open({str(number): [f"Text {number}."] for number in range(8)})
-    assert "at most 7" in str(many.value.expected)
+    assert many.value.field == "law: documents" and "at most 7" in str(many.value.expected)
 
 
 def test_no_row_of_an_absent_document_is_replaced(fresh: Chain) -> None:
     fresh.shape = TableShape(rows=4, positions_per_document=2, fresh_rows=2)
     fresh.run({"a": FIRST["a"], "b": FIRST["b"]})
-    fresh.run({"c": FIRST["c"], "d": SECOND["d"]})
-    with pytest.raises(PolicyError) as caught:
-        fresh.open({"c": FIRST["c"], "d": SECOND["d"]})
-    assert "would replace the rows of absent documents" in caught.value.message
-    assert "'a'" in str(caught.value.actual) and "another chain" in str(caught.value.hint)
+    said: list[str] = []
+    fresh.run({"a": FIRST["a"], "c": FIRST["c"]}, say=said.append)
+    assert "room for 2 documents in all its windows (--documents 4 less --fresh-rows 2)" in said[0]
+    assert "'b' among them" in said[0] and said[0].endswith("Left out: 'c'")
+    fresh.run({"a": FIRST["a"], "b": FIRST["b"]}, say=said.append)
+    assert len(said) == 1 and fresh.bits(3)["b"] == fresh.bits(1)["b"]
 
 
 @pytest.mark.parametrize(
