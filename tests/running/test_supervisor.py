@@ -14,12 +14,15 @@ from click.testing import CliRunner
 
 from rag_audit.cli import main
 from rag_audit.errors import RagAuditError, SetupError, StoreError
+from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.drand import QUICKNET
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import DrandBeacon
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.retrieval.engine import CapacityError
+from rag_audit.retrieval.texts import DOCUMENT_COLUMN
 from rag_audit.service.running.supervisor import RETRY_MS
 from tests.running.play import LASTS, LEAD, Play
 from tests.window.simulator import QUESTIONS, TEXTS, Clock, Service
@@ -394,6 +397,34 @@ def test_a_preparation_that_cannot_succeed_ends_the_run_and_is_not_repeated(
     assert any(error in line and "the run makes no further window" in line for line in play.said)
     [failure] = run.directory.state.failures
     assert failure.action == "prepare w-1" and failure.next_at == 0
+    run.stop(1)
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ([f"Statute {number}." for number in range(7)], ["law: documents", "--documents", "--fresh-rows"]),
+        (["One.", "Two.", "Three."], ["law: 'long'", "--positions-per-document", "documents.chunk"]),
+    ],
+    ids=["too few rows", "a document above the limit"],
+)
+def test_documents_that_do_not_fit_the_table_end_the_run(
+    tmp_path: Path, texts: list[str], told: list[str]
+) -> None:
+    table = Sampling(keep=1 << 39, documents=TableShape(8, 2, 2))
+    play = Play(tmp_path, mechanisms=dict.fromkeys(TEXTS, table))
+    play.documents({**TEXTS, "law": texts})
+    if len(texts) == 3:
+        path = play.root / "docs" / "law.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        path.write_text("".join(json.dumps({**line, DOCUMENT_COLUMN: "long"}) + "\n" for line in lines))
+    run = play.supervisor()
+    with pytest.raises(RagAuditError) as caught:
+        for _ in range(5):
+            run.step()
+    assert caught.value.exit_code == 2
+    [failure] = run.directory.state.failures
+    assert failure.next_at == 0 and all(word in failure.message for word in told), failure.message
     run.stop(1)
 
 

@@ -18,6 +18,7 @@ from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError
 from rag_audit.attest.reading import number_proved
 from rag_audit.attest.waiting import missing_cosignatures, waited_for
 from rag_audit.attest.window import Window
+from rag_audit.commit.document_table import DocumentSizeError, TableCapacityError
 from rag_audit.log.note import MAX_NOTE_BYTES
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.chain import Unanswered
@@ -36,7 +37,7 @@ from rag_audit.service.windows import Windows
 
 RETRY_MS = 30_000
 """Delay before a failed act is tried a second time."""
-PERMANENT = (CapacityError, NoFolderError, PolicyError, SetupError)
+PERMANENT = (CapacityError, DocumentSizeError, NoFolderError, PolicyError, SetupError, TableCapacityError)
 """Errors of a preparation that a second attempt with the same configuration repeats."""
 SEEN_MS = 60_000
 """How often the time is written down, and by how much a clock may go back without a word."""
