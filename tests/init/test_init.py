@@ -162,7 +162,10 @@ def test_witnesses_of_other_parties_make_no_pilot(tmp_path: Path, docs: Path) ->
 
 def test_files_beside_folders_make_one_tenant(tmp_path: Path, docs: Path) -> None:
     (docs / "note.txt").write_text(TEXT.format("x"))
-    ok(tmp_path / "pilot", "--docs", docs)
+    done = ok(tmp_path / "pilot", "--docs", docs)
+    assert "become one tenant, default, whose accounts can retrieve all of them" in " ".join(
+        done.stderr.split()
+    )
     config = RunConfig.load(tmp_path / "pilot" / "provider.toml")
     assert config.told.documents.one_tenant == "default"
     assert [t.tenant for t in config.policy("w-1", 0).tenants] == ["default"]

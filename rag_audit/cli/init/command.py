@@ -13,6 +13,7 @@ import click
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError, SetupError, StoreError
 from rag_audit._internal.lock import lock_file
+from rag_audit._internal.words import some
 from rag_audit.cli.common import PATH, emit, json_option, patiently, say, verifier_key
 from rag_audit.cli.count import Count, seconds_to_embed
 from rag_audit.cli.init.answers import (
@@ -238,6 +239,10 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
     tenant = given.one_tenant
     if tenant is None and len(given.docs) == 1:
         tenant = _one_tenant(given.docs[0])
+        if tenant is not None and (folders := _folders(given.docs[0])):
+            say(f"WARNING: all documents below {given.docs[0]} become one tenant, {tenant}, whose accounts can retrieve"
+                f" all of them, because files lie beside the folders {some(folders, 3)}. If each folder is a tenant,"
+                " move the files into a folder and repeat the command.")  # fmt: skip
     if tenant is not None:
         tenant_id(tenant, "--tenant")
     embedder = given.embedder or DEFAULT_EMBEDDER
@@ -355,6 +360,11 @@ def _one_tenant(docs: Path) -> str | None:
     if any(name.endswith(LINES) for name in names):
         return None
     return DEFAULT_TENANT if any(Path(name).suffix in SUFFIXES for name in names) else None
+
+
+def _folders(docs: Path) -> list[str]:
+    """The names of the visible folders at the top of a folder of documents."""
+    return sorted(p.name for p in docs.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
 def _count(given: Given, tenant: str | None, embedder_name: str) -> tuple[list[Count], dict[str, object]]:
