@@ -25,7 +25,7 @@ pytestmark = [
     ),
 ]
 PAGES = (*OUTCOMES, "randomized-response")
-MAX_PRINTED = 6
+MAX_PRINTED = 7
 BOXES = """
 [...document.querySelectorAll('header, section, footer')].map(e => {
   const r = e.getBoundingClientRect();
