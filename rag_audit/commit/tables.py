@@ -13,7 +13,6 @@ import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from rag_audit._internal.canonical import Json, jcs, parse_json, read_bytes
 from rag_audit._internal.durable import PRIVATE_MODE, read_private, replace_file
 from rag_audit._internal.errors import StoreError
+from rag_audit._internal.parts import joined, separated
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.commit.document_table import (
     SALT_BYTES,
@@ -43,7 +43,6 @@ from rag_audit.proofs.statements.tenant import ColumnCommitment
 
 MAX_TABLE_BYTES = 1 << 30
 KEY_BYTES = 32
-_LENGTH = 8
 
 
 @dataclass(frozen=True)
@@ -169,24 +168,16 @@ def store_table(folder: Path, tenant: str, table: WindowTable) -> None:
     layout = Layout(folder)
     if not layout.table_key.exists():
         replace_file(layout.table_key, secrets.token_bytes(KEY_BYTES), mode=PRIVATE_MODE)
-    parts = [
-        table.key,
-        table.row_of_position.astype("<i4").tobytes(),
-        bytes(table.table.carried),
-        *_pack(table.table),
-        *_pack_proved(table.proved),
-    ]
-    if (before := table.previous) is not None:
-        named: Json = {
-            "window": before.window, "header": before.header, "constants": list(before.constants),
-        }  # fmt: skip
-        parts += [
-            jcs(named),
-            before.key,
-            *_pack(before.table),
-            *_pack_proved((before.commitment, before.opening)),
+    plain = joined(
+        [
+            table.key,
+            table.row_of_position.astype("<i4").tobytes(),
+            bytes(table.table.carried),
+            _pack(table.table),
+            _pack_proved(table.proved),
+            b"" if table.previous is None else _pack_carried(table.previous),
         ]
-    plain = b"".join(chain.from_iterable((len(p).to_bytes(_LENGTH, "big"), p) for p in parts))
+    )
     blob = seal(plain, _key(layout), _associated(tenant))
     replace_file(layout.table(tenant), blob, mode=PRIVATE_MODE)
 
@@ -208,55 +199,50 @@ def load_table(folder: Path, tenant: str, header: str | None = None) -> WindowTa
         read_bytes(path, max_bytes=MAX_TABLE_BYTES), _key(layout), _associated(tenant),
         what=f"the document table of {tenant}",
     )  # fmt: skip
-    parts, start = [], 0
-    while start < len(plain):
-        end = start + _LENGTH + int.from_bytes(plain[start : start + _LENGTH], "big")
-        parts.append(plain[start + _LENGTH : end])
-        start = end
-    key, rows, carried, *rest = parts
-    own = replace(_unpack(rest[:5]), carried=tuple(bool(b) for b in carried))
-    previous = None
-    if len(rest) > _PACKED + 3:
-        named, before_key, *before = rest[_PACKED + 3 :]
-        value = parse_json(named, source=path.name)
-        assert isinstance(value, dict)  # only this module can have encrypted it
-        proved, constants = _unpack_proved(before[_PACKED:]), value["constants"]
-        assert proved is not None and isinstance(constants, list)
-        capacity, keep = (int(str(number)) for number in constants)
-        previous = CarriedTable(
-            str(value["window"]),
-            str(value["header"]),
-            (capacity, keep),
-            _unpack(before[:_PACKED]),
-            before_key,
-            *proved,
-        )
+    key, rows, carried, packed, proved, before = separated(plain, 6, field=path.name)
+    own = replace(_unpack(packed), carried=tuple(bool(b) for b in carried))
     return WindowTable(
         own,
         key,
         np.frombuffer(rows, "<i4").astype(np.int32),
-        previous,
-        _unpack_proved(rest[_PACKED : _PACKED + 3]),
+        _unpack_carried(before) if before else None,
+        _unpack_proved(proved),
     )
 
 
-_PACKED = 5
+def _pack_carried(table: CarriedTable) -> bytes:
+    named: Json = {"window": table.window, "header": table.header, "constants": list(table.constants)}
+    proved = (table.commitment, table.opening)
+    return joined([jcs(named), table.key, _pack(table.table), _pack_proved(proved)])
 
 
-def _pack(table: DocumentTable) -> list[bytes]:
-    """The rows of a table in `_PACKED` parts."""
+def _unpack_carried(data: bytes) -> CarriedTable:
+    named, key, packed, proved_before = separated(data, 4, field="table before")
+    value, proved = parse_json(named, source="table before"), _unpack_proved(proved_before)
+    assert isinstance(value, dict) and proved is not None  # only this module can have encrypted it
+    constants = value["constants"]
+    assert isinstance(constants, list)
+    capacity, keep = (int(str(number)) for number in constants)
+    return CarriedTable(
+        str(value["window"]), str(value["header"]), (capacity, keep), _unpack(packed), key, *proved
+    )
+
+
+def _pack(table: DocumentTable) -> bytes:
     shape, rows = table.shape, table.rows
-    return [
-        jcs([shape.rows, shape.positions_per_document, shape.fresh_rows]),
-        json.dumps([row.key for row in rows]).encode(),
-        b"".join(row.salt for row in rows),
-        np.array([row.positions for row in rows], "<i4").tobytes(),
-        bytes(2 if row.sampled is None else int(row.sampled) for row in rows),
-    ]
+    return joined(
+        [
+            jcs([shape.rows, shape.positions_per_document, shape.fresh_rows]),
+            json.dumps([row.key for row in rows]).encode(),
+            b"".join(row.salt for row in rows),
+            np.array([row.positions for row in rows], "<i4").tobytes(),
+            bytes(2 if row.sampled is None else int(row.sampled) for row in rows),
+        ]
+    )
 
 
-def _unpack(parts: Sequence[bytes]) -> DocumentTable:
-    numbers, keys, salts, positions, bits = parts
+def _unpack(data: bytes) -> DocumentTable:
+    numbers, keys, salts, positions, bits = separated(data, 5, field="document table")
     counts = np.frombuffer(positions, "<i4").tolist()
     rows = tuple(
         Row(key, salts[n * SALT_BYTES : (n + 1) * SALT_BYTES], None if bit == 2 else bool(bit), count)
@@ -265,13 +251,15 @@ def _unpack(parts: Sequence[bytes]) -> DocumentTable:
     return DocumentTable(TableShape(*json.loads(numbers)), rows)
 
 
-def _pack_proved(proved: tuple[ColumnCommitment, bytes] | None) -> list[bytes]:
-    return [b""] * 3 if proved is None else [proved[0].digest.encode(), proved[0].points, proved[1]]
+def _pack_proved(proved: tuple[ColumnCommitment, bytes] | None) -> bytes:
+    return b"" if proved is None else joined([proved[0].digest.encode(), proved[0].points, proved[1]])
 
 
-def _unpack_proved(parts: Sequence[bytes]) -> tuple[ColumnCommitment, bytes] | None:
-    digest, points, opening = parts
-    return (ColumnCommitment(digest.decode(), points), opening) if digest else None
+def _unpack_proved(data: bytes) -> tuple[ColumnCommitment, bytes] | None:
+    if not data:
+        return None
+    digest, points, opening = separated(data, 3, field="columns of the proof")
+    return ColumnCommitment(digest.decode(), points), opening
 
 
 def _key(layout: Layout) -> bytes:
