@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from rag_audit._internal.canonical import digest_hex, parse_json
@@ -59,13 +60,13 @@ def place_tables(
     :raises PolicyError: the latest sample of the tenant has no table, or a table of another shape; or the window
         would replace the row of an absent document
     """
-    placed, kept = {}, dict(documents)
+    placed, kept, read = {}, dict(documents), earlier_windows()
     for part in policy.tenants:
         shape = policy.mechanism(part).table
         if shape is None:
             continue
         own = documents[part.tenant]
-        previous = carried_from(continuing.folders, part.tenant) if shape.persistent else None
+        previous = carried_from(continuing.folders, part.tenant, read) if shape.persistent else None
         constants = (part.capacity, policy.mechanism(part).sampled_share)
         if previous is not None and previous.constants != constants:
             raise PolicyError(
@@ -124,16 +125,24 @@ def _listed(keys: Sequence[str]) -> str:
     return shown if len(keys) <= _SHOWN else f"{shown} and {len(keys) - _SHOWN} more"
 
 
-def carried_from(folders: Sequence[Path], tenant: str) -> CarriedTable | None:
+def earlier_windows() -> Callable[[Path], _Earlier]:
+    """A function that reads the window of a folder, each folder once: a ledger can be long, and all tenants need it."""
+    return cache(_Earlier.of)
+
+
+def carried_from(
+    folders: Sequence[Path], tenant: str, read: Callable[[Path], _Earlier] | None = None
+) -> CarriedTable | None:
     """The table that the next window of a tenant continues: the table of the latest earlier window with a `sample`
     entry of the tenant, abandoned or not. None if no window of the chain has one.
 
     :param folders: `Continuing.folders`
+    :param read: `earlier_windows()`, which several tenants share
     :raises PolicyError: the latest `sample` entry of the tenant has no table, or earlier folders are needed
     :raises StoreError: a folder's table is missing or was altered
     """
     for number, folder in enumerate(folders):
-        stored = _Earlier.of(folder)
+        stored = (read or _Earlier.of)(folder)
         part = stored.policy.tenant(tenant)
         column = stored.columns.get(tenant)
         if column is not None and column.carried is None:

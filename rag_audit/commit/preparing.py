@@ -17,7 +17,14 @@ from rag_audit._internal.canonical import Json, read_json
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import PolicyError, StoreError, WindowStateError
-from rag_audit.commit.carrying import FIRST, Continuing, carried_from, latest_headers, place_tables
+from rag_audit.commit.carrying import (
+    FIRST,
+    Continuing,
+    carried_from,
+    earlier_windows,
+    latest_headers,
+    place_tables,
+)
 from rag_audit.commit.commitment import (
     Commitment,
     CommittedTenant,
@@ -474,9 +481,10 @@ def _check_tables(prepared: Preparation, policy: Policy, previous: PreviousWindo
     """
     folders = [Path(folder) for folder in prepared.earlier]
     check_chain(policy, folders, previous)
+    persistent, read = _persistent(policy), earlier_windows()
     for entry in prepared.tenants:
-        if entry.tenant in _persistent(policy):
-            latest = carried_from(folders, entry.tenant)
+        if entry.tenant in persistent:
+            latest = carried_from(folders, entry.tenant, read)
             now, then = latest and latest.entry(), entry.table and entry.table.previous
             if now != then:
                 raise PolicyError("the document table continues another table than the latest one",

@@ -470,8 +470,8 @@ def test_a_window_with_a_beacon_hides_its_bits(
     with pytest.raises(PolicyError, match="has a beacon, which decided the bits of its table"):
         fresh.open(FIRST)
     shutil.rmtree(fresh.service.root / "w-2", ignore_errors=True)
-    monkeypatch.setattr(carrying, "carried_from", lambda folders, tenant: None)
-    monkeypatch.setattr(preparing, "carried_from", lambda folders, tenant: None)
+    monkeypatch.setattr(carrying, "carried_from", lambda folders, tenant, read: None)
+    monkeypatch.setattr(preparing, "carried_from", lambda folders, tenant, read: None)
     fresh.run(FIRST)
     assert failing(fresh, 2, 1) == {"header.tables": FAIL}
 
@@ -517,7 +517,7 @@ def test_the_table_of_another_tenant_is_continued(tmp_path: Path, monkeypatch: p
     forged = Chain(tmp_path)
     forged.run(FIRST)
     honest = carrying.carried_from
-    monkeypatch.setattr(carrying, "carried_from", lambda folders, tenant: honest(folders, "medicine"))
+    monkeypatch.setattr(carrying, "carried_from", lambda folders, tenant, read: honest(folders, "medicine"))
     forged.run(SECOND)
     assert failing(forged, 2, 1) == {"header.tables": FAIL}
 
@@ -563,7 +563,7 @@ def test_a_carried_bit_is_flipped(chain: Chain, tmp_path: Path, monkeypatch: pyt
     forged = copy_of(chain, tmp_path / "copy", 1)
     honest = carrying.carried_from
 
-    def flipped(folders: Sequence[Path], tenant: str) -> CarriedTable | None:
+    def flipped(folders: Sequence[Path], tenant: str, read: Any) -> CarriedTable | None:
         carried = honest(folders, tenant)
         assert carried is not None
         rows = list(carried.table.rows)

@@ -234,13 +234,22 @@ class _Earlier:
 
     def fault(self, tenant: str) -> tuple[Status, str] | None:
         """The first fault of the window's sample of a tenant; None if its proof is valid."""
+        if self.unsound is not None:
+            return self.unsound
         done = len(self.case.checks)
-        header.check_complete(self.case)
+        columns.check_column(self.case, tenant, SAMPLE)
+        return self._fault_since(done)
+
+    @cached_property
+    def unsound(self) -> tuple[Status, str] | None:
+        """The first fault of the window that concerns the samples of all tenants."""
+        if self.incomplete is not None:
+            return self.incomplete
+        done = len(self.case.checks)
         ledger.check_sequence(self.case)
         ledger.check_beacon_entries(self.case)
         header.check_first_beacon(self.case)
         ledger.check_column(self.case, SAMPLE)
-        columns.check_column(self.case, tenant, SAMPLE)
         return self._fault_since(done)
 
     @property
