@@ -84,7 +84,7 @@ fn index(dimension: usize, capacity: usize) -> IndexCommitment {
     }
 }
 
-/// The first byte says of which run.
+/// The first byte selects the run.
 fn proof(data: &[u8]) {
     let Some((run, data)) = data.split_first() else {
         return;

@@ -203,14 +203,7 @@ impl DocumentTableStatement {
             let expected = format!("{}: there is no table before", self.rows);
             return Err(Error::invalid("fresh rows", expected, self.fresh));
         }
-        for (label, entries, points) in self.columns() {
-            let expected = entries.div_ceil(1 << layout.row_variables);
-            if points.len() != expected {
-                let [expected, actual] =
-                    [expected, points.len()].map(|n| format!("{n} commitments"));
-                return Err(Error::invalid(label, expected, actual));
-            }
-        }
+        check_commitments(layout, self.columns())?;
         Ok(layout)
     }
 
@@ -253,6 +246,23 @@ impl DocumentTableStatement {
         }
         t
     }
+}
+
+/// Refuses a column with another number of commitments than its entries have rows.
+///
+/// `columns`: label, entries and commitments of each
+pub(crate) fn check_commitments<'a>(
+    layout: Layout,
+    columns: impl IntoIterator<Item = (&'static str, usize, &'a [G1Affine])>,
+) -> Result<()> {
+    for (label, entries, points) in columns {
+        let expected = entries.div_ceil(1 << layout.row_variables);
+        if points.len() != expected {
+            let [expected, actual] = [expected, points.len()].map(|n| format!("{n} commitments"));
+            return Err(Error::invalid(label, expected, actual));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn within(name: &str, actual: usize, maximum: usize) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::batch_size::check_batch_size;
 use crate::bernoulli::Bernoulli;
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
-use crate::document_table::{one, segment, within, MAX_ROWS};
+use crate::document_table::{check_commitments, one, segment, within, MAX_ROWS};
 use crate::drawn::{self, Distribution, Drawing};
 use crate::engine::Engine;
 use crate::equation::Equation;
@@ -98,14 +98,7 @@ impl<'a> PooledListingStatement<'a> {
             let expected = format!("1 to {largest}");
             return Err(Error::invalid("threshold", expected, self.threshold));
         }
-        for (label, entries, points) in self.columns() {
-            let expected = entries.div_ceil(1 << layout.row_variables);
-            if points.len() != expected {
-                let [expected, actual] =
-                    [expected, points.len()].map(|n| format!("{n} commitments"));
-                return Err(Error::invalid(label, expected, actual));
-            }
-        }
+        check_commitments(layout, self.columns())?;
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
 
@@ -505,7 +498,7 @@ fn committed(scores: Vec<ColumnId>, own: &Columns<ColumnId>, range: ColumnId) ->
     }
 }
 
-/// What htopk says of each place: its position, or the capacity if the position's score is 0.
+/// Constrains the entry of htopk for each place: its position, or the capacity if the position's score is 0.
 fn send_places<C: Channel>(
     session: &mut Session<C>,
     statement: &PooledListingStatement,

@@ -65,9 +65,9 @@ pub(crate) struct RecordWitness {
     draws: Draws,
     /// The answer with K positions of the index, those of score 0 included.
     positions: Vec<i64>,
-    /// What htopk says of each place.
+    /// The entry of htopk for each place.
     shown: Vec<i64>,
-    /// The hidden values of each place: whether it has a text, the inverse of its score, and what htopk says.
+    /// The hidden values of each place: whether it has a text, the inverse of its score, and its entry of htopk.
     places: Vec<Fr>,
     answer: AnswerWitness,
     sample: Vec<i64>,

@@ -13,7 +13,7 @@ const STEP: usize = 4;
 /// Products are at most 2^18 and exact as floats; scales and their product are off by less than 2^-22 of themselves.
 const SLACK: f64 = 1.0 / 65536.0;
 
-/// What the kernel reads of all rows.
+/// The values of all rows that the kernel reads.
 pub struct Wide {
     stride: usize,
     /// Rows by sixteen, raised by 8 to unsigned bytes: of group g, components 4k.. of its row r are at

@@ -172,7 +172,7 @@ impl State {
             rest = rest.plus(x - &q * &by, &Form::atom(*atom));
             whole = whole.plus(q, &Form::atom(*atom));
         }
-        // What stands for the low half of a product is that product, where only divisibility counts.
+        // Where only divisibility counts, the product replaces the atom of its low half.
         let mut deep = rest.clone();
         for (atom, half) in self.halves.iter().rev() {
             let x = deep.of(*atom);
