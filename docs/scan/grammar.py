@@ -117,7 +117,7 @@ def _watched(heard: Heard) -> Iterator[None]:
 
 
 def hear(run: str, read: Read) -> Heard:
-    """What a run of the reference says of these public values."""
+    """The messages and claims of a run of the reference with these public values."""
     heard = Heard()
     with _watched(heard):
         read(Blank(Transcript(run, heard.message), heard))
@@ -146,7 +146,7 @@ def _repeated(tokens: Sequence[Token], at: int, length: int, growing: bool) -> i
     first, times = tokens[at : at + length], 1
     if growing and not any(token[0] == "rounds" for token in first):
         return 1
-    # A step begins with what is said, and ends with what is claimed of it.
+    # A step begins with messages, and ends with claims about them.
     if first[0][0] == "claim" and any(token[0] != "claim" for token in first):
         return 1
     while True:

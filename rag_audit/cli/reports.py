@@ -17,6 +17,7 @@ import click
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.cli.common import internal_error, lines, say, signing_key
+from rag_audit.models.windowfile import window_file
 
 if TYPE_CHECKING:
     from rag_audit.log.signing import SigningKey
@@ -174,7 +175,7 @@ def _faulty(report: str, exc: Exception) -> None:
 
 def _place(path: Path, role: str) -> str:
     """A path for a code host: relative to the working folder if the file is below it, else only the last name."""
-    path = path / "window.json" if role == "window" and path.is_dir() else path
+    path = window_file(path) if role == "window" else path
     try:
         return os.fsencode(path.resolve().relative_to(Path.cwd())).decode(errors="backslashreplace")
     except (OSError, ValueError):

@@ -46,6 +46,11 @@ MAX_CHALLENGES = 4096
 SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
 
 
+def window_file(path: Path) -> Path:
+    """The window file that a path means: of a folder, the file `window.json` in it."""
+    return path / "window.json" if path.is_dir() else path
+
+
 class WindowFile(Model):
     """The parsed window file. Entries, proofs and keys stay JSON values, which `verify` parses with their places."""
 
@@ -82,7 +87,7 @@ class WindowFile(Model):
     @classmethod
     def load_with_digests(cls, path: Path) -> tuple[WindowFile, dict[str, str]]:
         """`load`, with the SHA-256 of each file that was read by its name, `window.json`'s own first."""
-        path = path / "window.json" if path.is_dir() else path
+        path = window_file(path)
         value, digests = cls._read(path)
         if not _in_tiles(value):
             return cls.parse(value, field=path.name), digests
@@ -96,7 +101,7 @@ class WindowFile(Model):
         :returns: the file, the digests, and the error of the first tile of entries that cannot be read, before which
             the file's entries then end. A tile of proofs that cannot be read raises where its proofs are asked for
         """
-        path = path / "window.json" if path.is_dir() else path
+        path = window_file(path)
         value, digests = cls._read(path)
         unreadable: list[RagAuditError] = []
         if not _in_tiles(value):

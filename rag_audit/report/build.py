@@ -14,7 +14,7 @@ from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit._internal.words import counted, instant, listed
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.models.trust import MAX_TRUST_BYTES
-from rag_audit.models.windowfile import MAX_WINDOW_BYTES
+from rag_audit.models.windowfile import MAX_WINDOW_BYTES, window_file
 from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.report import model
 from rag_audit.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of
@@ -437,7 +437,7 @@ def filing_of(
     listed = input_files(inputs)
     for role, path in (files or {}).items():
         if not any(file.role == role for file in listed):
-            place = path / "window.json" if role == "window" and path.is_dir() else path
+            place = window_file(path) if role == "window" else path
             try:
                 digest = sha256(read_bytes(place, max_bytes=_LIMITS[role])).hex()
             except RagAuditError:

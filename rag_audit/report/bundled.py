@@ -19,7 +19,7 @@ from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.bundle import MEDIA_TYPE, NAME, REPORT, Manifest, PackedOptions
 from rag_audit.models.tiles import FOLDER, RECEIPTS
-from rag_audit.models.windowfile import MAX_WINDOW_BYTES, SIBLING, WindowFile, named_siblings
+from rag_audit.models.windowfile import MAX_WINDOW_BYTES, SIBLING, WindowFile, named_siblings, window_file
 from rag_audit.proofs.checking import Checking
 from rag_audit.report import render_report
 from rag_audit.report.archive import Unpacked, packed_file, write_archive
@@ -68,10 +68,10 @@ def make_bundle(
     with tempfile.TemporaryDirectory(prefix="rag-audit-bundle-") as name:
         folder = Path(name)
         places = _Copies(folder)
-        window = places.window(_in_folder(files.window), "window")
+        window = places.window(window_file(files.window), "window")
         trust = places.copy(files.trust, "trust")
         receipts = [places.receipts(path, f"receipts/{i}") for i, path in enumerate(files.receipts)]
-        previous = [places.window(_in_folder(p), f"previous/{i}") for i, p in enumerate(files.previous)]
+        previous = [places.window(window_file(p), f"previous/{i}") for i, p in enumerate(files.previous)]
         challenges = [places.copy(path, f"challenges/{i}") for i, path in enumerate(files.challenges)]
         verdict = verify_window(
             folder / window,
@@ -189,10 +189,6 @@ class _Copies:
         """Copy a sibling or a tile. The verification reports an absent one."""
         if SIBLING.match(source.name) and source.is_file():
             self.copy(source, place)
-
-
-def _in_folder(path: Path) -> Path:
-    return path / "window.json" if path.is_dir() else path
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rag_audit.models.challenge import Challenge
 from rag_audit.models.records import CountersignedReceipt
 from rag_audit.models.tiles import RECEIPTS, read_receipts
 from rag_audit.models.trust import MAX_TRUST_BYTES, Trust
-from rag_audit.models.windowfile import WindowFile
+from rag_audit.models.windowfile import WindowFile, window_file
 from rag_audit.verify.case import ReceiptFile
 from rag_audit.verify.checks.challenge import open_challenge
 
@@ -127,7 +127,7 @@ def reading_window(path: Path) -> Iterator[None]:
     fetch = "fetch window.json and its sibling files from the provider's public folder"
     if path.is_dir() and not (path / "window.json").exists():
         raise _missing("window file", in_folder(path), fetch)
-    with reading("window file", path / "window.json" if path.is_dir() else path, missing=fetch,
+    with reading("window file", window_file(path), missing=fetch,
                    remedy=f"{fetch} a second time; if the files are the same, ask the provider"):  # fmt: skip
         yield
 
@@ -272,7 +272,7 @@ def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
 
     :raises EncodingError: the path does not exist, or the folder has no window.json
     """
-    if not os.path.lexists(path / "window.json" if path.is_dir() else path):
+    if not os.path.lexists(window_file(path)):
         raise _missing("previous window", in_folder(path),
                        "give --previous the window.json, or the folder, of an earlier window")  # fmt: skip
     try:

@@ -364,7 +364,7 @@ def _one_tenant(docs: Path) -> str | None:
 
 def _folders(docs: Path) -> list[str]:
     """The names of the visible folders at the top of a folder of documents."""
-    return sorted(p.name for p in docs.iterdir() if p.is_dir() and not p.name.startswith("."))
+    return sorted(p.name for p in _listed(docs) if p.is_dir() and not p.name.startswith("."))
 
 
 def _count(given: Given, tenant: str | None, embedder_name: str) -> tuple[list[Count], dict[str, object]]:
