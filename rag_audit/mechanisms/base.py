@@ -296,6 +296,11 @@ class Mechanism(ABC):
         return None
 
     @property
+    def documents_max(self) -> int:
+        """The maximum number of documents of the index: rows of the document table with room for one, or positions."""
+        return self.tenant.capacity if self.table is None else self.table.documents
+
+    @property
     def threshold(self) -> int | None:
         """The minimum raw score of a relevant position; None if scores are ranked."""
         return None

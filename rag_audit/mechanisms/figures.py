@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from rag_audit.mechanisms.accounting.documents import (
+    expected_by_flips,
+    exposes_more_than_exact,
+    exposure_limit,
+)
 from rag_audit.mechanisms.accounting.figures import (
     NO_BOUND,
     POSITIONS_PER_DOCUMENT,
     RANDOMIZED_RESPONSE,
     DocumentTableFigures,
+    ExposureFigures,
     PolicyFigures,
 )
 from rag_audit.mechanisms.accounting.values import count, text
@@ -57,6 +63,7 @@ def window_figures(
             "exclusion_factor": text(odds[name][0]),
             "exclusion_factor_all_accounts": text(odds[name][1]),
             "documents": table_figures(tenant),
+            "exposure": exposure_figures(tenant, n=n, k=k),
         }
         for name, tenant in tenants.items()
     }
@@ -83,4 +90,26 @@ def table_figures(mechanism: Mechanism) -> DocumentTableFigures | None:
         "rows": table.rows,
         "positions_per_document": table.positions_per_document,
         "fresh_rows": table.fresh_rows,
+    }
+
+
+def exposure_figures(mechanism: Mechanism, *, n: int, k: int) -> ExposureFigures:
+    """The number of a tenant's documents that k accounts can read, for every mechanism.
+
+    :param n: queries that an account may make
+    """
+    tenant = mechanism.tenant
+    accounts = min(k, tenant.accounts_max)
+    queries, documents = n * accounts, mechanism.documents_max
+    exact = exposure_limit(documents, queries=queries, longest=tenant.top_k)
+    flip = mechanism.flip_probability
+    by_chance = None if flip is None else expected_by_flips(documents, flip, queries=queries)
+    return {
+        "accounts": accounts,
+        "queries": queries,
+        "documents": documents,
+        "limit": exposure_limit(documents, queries=queries, longest=mechanism.longest),
+        "exact": exact,
+        "by_chance": text(by_chance),
+        "exceeds_exact": by_chance is not None and exposes_more_than_exact(by_chance, exact),
     }

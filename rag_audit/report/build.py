@@ -22,6 +22,7 @@ from rag_audit.report.cumulative import WindowPart, compose
 from rag_audit.report.explanations import Cause, cause_of, explanations
 from rag_audit.report.facts import input_files, receipt_files
 from rag_audit.report.model import Chain, Event, Vouching
+from rag_audit.report.protection import protections_of
 from rag_audit.report.requirements import requirements_of
 from rag_audit.report.steps import next_steps_of
 from rag_audit.report.strength import protection_of
@@ -103,6 +104,7 @@ def report_of(
         sentence=_sentence(verdict, figures, deciding, cause),
         decided_by=deciding,
         protection=protection,
+        protections=protections_of(figures, facts.counts, facts.tenants, passed, judged=judged),
         claims=claims,
         window=facts.window,
         tenants=facts.tenants,

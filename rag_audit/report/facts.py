@@ -32,6 +32,7 @@ from rag_audit.report.model import (
     Counts,
     DocumentTableReport,
     Event,
+    Exposure,
     InputFile,
     KeyReport,
     QueryCount,
@@ -89,6 +90,7 @@ def facts_without(facts: Facts) -> Facts:
     none = dict.fromkeys(
         (
             "eps",
+            "exposure",
             "exclusion_factor",
             "exclusion_factor_all_accounts",
             "documents",
@@ -171,6 +173,9 @@ def _tenants(case: Case) -> list[TenantReport]:
                 mechanism=mechanism.name,
                 words=description(mechanism.name).words,
                 eps=None if own is None else own["eps"],
+                exposure=None
+                if own is None
+                else Exposure(**own["exposure"], realised=figures.get("exposed", {}).get(tenant, 0)),
                 exclusion_factor=None if own is None else own["exclusion_factor"],
                 exclusion_factor_all_accounts=None if own is None else own["exclusion_factor_all_accounts"],
                 documents=None

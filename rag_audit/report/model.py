@@ -46,6 +46,116 @@ class Protection(Model):
     protection"""
 
 
+class Odds(Model):
+    """The most that an even chance can become: 1 in 2 becomes at most `likely` in `of`, for a factor of 10 10 in 11."""
+
+    likely: Number
+    of: Number
+
+
+class Exposure(Model):
+    """The number of a tenant's documents that accounts can read (docs/accounting.md, "Exposure")."""
+
+    accounts: Number
+    """k, the accounts of the coalition: k_max, or all accounts of a smaller tenant"""
+    queries: Number
+    """k n, all questions of these accounts"""
+    documents: Number
+    """the maximum number of documents that the tenant's index can have"""
+    limit: Number
+    """the maximum number of documents that these accounts can read"""
+    exact: Number
+    """the same maximum if answers were exact"""
+    by_chance: Real | None
+    """an upper bound on the expected number that random flips return without relevance; null without flips"""
+    exceeds_exact: bool
+    """whether the expected number exceeds 1.6 times the number of exact retrieval"""
+    realised: Number
+    """the maximum for all questions of all the tenant's accounts in the log"""
+
+
+class ProtectionLine(Model):
+    """What one adversary of a tenant learns at most (`report.protection`).
+
+    The figure has no value if a check that it depends on did not pass: then the strength is not-established, and the
+    other fields are null.
+    """
+
+    strength: Level
+    figure: Text
+    """the figure in plain words"""
+    reasons: list[Text]
+    """why the strength is no higher; empty if it is strong"""
+    checks: list[Text]
+    """the checks, without tenants, that the figure depends on; empty if one of them did not pass"""
+
+
+class IsolationLine(ProtectionLine):
+    """Accounts of other tenants, who see no data of this tenant's index."""
+
+    proved: bool
+    """whether each answer of the window is proved to come from the index of the account's own tenant (claim A4)"""
+    other_tenants: Number | None
+
+
+class ListsLine(ProtectionLine):
+    """Observers of the selected positions, or of the newly listed documents, who see no text."""
+
+    eps: Real | None
+    """null if no epsilon is finite"""
+    delta: Real | None
+    accounts: Number | None
+    """the accounts whose lists epsilon covers together; null if it covers any number of accounts"""
+    positions: Number | None
+    """the maximum positions of a document that epsilon covers"""
+    odds: Odds | None
+    """the odds of a document's presence, apart from delta; null beyond a factor of a million"""
+
+
+class PresenceLine(ProtectionLine):
+    """Accounts of the tenant that ask for the document, and read its text if it is returned."""
+
+    keep: Real | None
+    """the probability that the document's random bit permits its return; null if no bit decides"""
+    exposure: Exposure | None
+
+
+class AbsenceLine(ProtectionLine):
+    """Accounts of the tenant that never received the document, who see that it is missing. A missing result makes the
+    absence of the document more likely, and never less likely."""
+
+    exclusion_factor: Real | None
+    """the maximum factor for `accounts`; null if no finite factor exists"""
+    exclusion_factor_all_accounts: Real | None
+    accounts: Number | None
+    """the accounts that pool their answers; null if the factor is the same for any number of accounts"""
+    positions: Number | None
+    """the maximum positions of a document that the factor covers"""
+    odds: Odds | None
+    """the odds of the document's absence; null beyond a factor of a million"""
+
+
+class TenantProtection(Model):
+    """Who is protected from whom: one line for each adversary of a tenant. No mark combines the lines, because a figure
+    about lists protects no document from an account that receives its text."""
+
+    tenant: Text
+    isolation: IsolationLine
+    lists: ListsLine
+    presence: PresenceLine
+    absence: AbsenceLine
+
+    @property
+    def lines(self) -> dict[str, ProtectionLine]:
+        """The lines by name, in the order of every format."""
+        return {
+            "isolation": self.isolation,
+            "lists": self.lists,
+            "presence": self.presence,
+            "absence": self.absence,
+        }
+
+
 class DocumentTableReport(Model):
     """The document table of a tenant: one Bernoulli bit decides for all positions of a document."""
 
@@ -70,6 +180,8 @@ class TenantReport(Model):
     words: Text
     eps: Real | None
     """epsilon over all outcomes for k_max accounts; null where no check could compute it"""
+    exposure: Exposure | None
+    """the documents that accounts can read; null where no check could compute it"""
     exclusion_factor: Real | None
     """the maximum factor by which the absence of a document becomes more likely for k_max accounts that never received
     it, for a document of one position unless `documents` is given; null if every position is sampled"""
@@ -571,6 +683,8 @@ class Report(Model):
     decided_by: list[Text]
     """the checks with the verdict's outcome; empty if every check passed"""
     protection: Protection
+    protections: list[TenantProtection]
+    """four lines for each tenant, in the order of `tenants`"""
     claims: list[ClaimLine]
     """the proved facts about the window, in sentences with only passed checks; empty if a check is false or
     undecided"""
@@ -630,6 +744,7 @@ class ShortReport(Model):
     sentence: Text
     decided_by: list[Text]
     protection: Protection = Field(default_factory=lambda: NO_PROTECTION)
+    protections: list[TenantProtection] = Field(default_factory=list, max_length=0)
     claims: list[ClaimLine] = Field(default_factory=list, max_length=0)
     window: None = None
     tenants: list[TenantReport] = Field(default_factory=list, max_length=0)

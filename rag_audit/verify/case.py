@@ -211,6 +211,7 @@ class Figures(TypedDict, total=False):
         k_max accounts
     :param documents: the document table of each tenant that has one
     :param listable: number of each tenant's positions that may have been listed
+    :param exposed: number of each tenant's documents that accounts may have read
     """
 
     # set by the checks
@@ -249,6 +250,7 @@ class Figures(TypedDict, total=False):
     positions_per_document: int
     documents: dict[str, DocumentFigures]
     listable: dict[str, int]
+    exposed: dict[str, int]
     by_chance: dict[str, str]
     # the policy's and the verifier's own
     allowed: list[str]

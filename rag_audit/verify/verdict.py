@@ -44,7 +44,7 @@ def without_figures(figures: Figures) -> Figures:
     result: Figures = figures.copy()
     for name in ("bounds", "eps_audit", "eps_audit_by", "eps_one_account", "eps_all_accounts", "eps_realised",
                  "membership", "exclusion_factor", "exclusion_factor_all_accounts", "positions_per_document",
-                 "by_chance", "listable"):  # fmt: skip
+                 "by_chance", "listable", "exposed"):  # fmt: skip
         result.pop(name, None)  # type: ignore[misc]  # a TypedDict's key is a literal to the type checker
     if "tenants" in result:
         kinds = {tenant: {"mechanism": part["mechanism"]} for tenant, part in result["tenants"].items()}

@@ -32,6 +32,27 @@ class DocumentTableFigures(TypedDict):
     fresh_rows: int | None
 
 
+class ExposureFigures(TypedDict):
+    """The number of a tenant's documents that k_max accounts can read (docs/accounting.md, "Exposure").
+
+    :param accounts: k, at most the accounts that the tenant may have
+    :param queries: k n
+    :param documents: the maximum number of documents of the index
+    :param limit: min(documents, k n K), where K is the longest answer
+    :param exact: the same if answers were the exact first K positions
+    :param by_chance: an upper bound on the expected number that random flips return; null without flips
+    :param exceeds_exact: whether the expected number exceeds 1.6 times `exact`
+    """
+
+    accounts: int
+    queries: int
+    documents: int
+    limit: int
+    exact: int
+    by_chance: str | None
+    exceeds_exact: bool
+
+
 class TenantFigures(TypedDict):
     """The protection of one tenant's documents.
 
@@ -40,6 +61,7 @@ class TenantFigures(TypedDict):
         for k_max accounts that never received it; null if every position is sampled
     :param exclusion_factor_all_accounts: the same for all accounts that the tenant may have
     :param documents: the document table; None if both factors are for documents of one position
+    :param exposure: the documents that accounts can read
     """
 
     mechanism: str
@@ -47,6 +69,7 @@ class TenantFigures(TypedDict):
     exclusion_factor: str | None
     exclusion_factor_all_accounts: str | None
     documents: DocumentTableFigures | None
+    exposure: ExposureFigures
 
 
 class PolicyFigures(TypedDict):

@@ -43,6 +43,11 @@ def check(case: Case) -> None:
             t.tenant: min(t.capacity, counts[t.tenant].total() * policy.mechanism(t).longest)
             for t in policy.tenants
         }
+        case.figures["exposed"] = {
+            t.tenant: min(mechanism.documents_max, counts[t.tenant].total() * mechanism.longest)
+            for t in policy.tenants
+            for mechanism in [policy.mechanism(t)]
+        }
 
 
 def _realised(case: Case, tenant: str, requested: list[int]) -> float:

@@ -1,0 +1,269 @@
+"""Who is protected from whom: four lines for each tenant, one for each adversary (docs/report.md, "Protection").
+
+The lines are about accounts of other tenants, observers of lists without texts, accounts that ask for a document, and
+accounts that never received it. No function here combines lines of different adversaries: an epsilon about lists
+protects no document from an account that receives its text.
+
+A line has a figure only if every check passed that the figure depends on (`claims.SENTENCES`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rag_audit._internal.words import counted
+from rag_audit.mechanisms import named
+from rag_audit.mechanisms.descriptions import description
+from rag_audit.report.claims import SENTENCES, Claim, Passed
+from rag_audit.report.model import (
+    AbsenceLine,
+    Counts,
+    Exposure,
+    Figures,
+    IsolationLine,
+    Level,
+    ListsLine,
+    Odds,
+    PresenceLine,
+    ProtectionLine,
+    TenantProtection,
+    TenantReport,
+)
+from rag_audit.report.strength import ORDER, tier
+
+ADVERSARIES = {
+    "isolation": "accounts of other tenants",
+    "lists": "observers of lists without texts",
+    "presence": "accounts that ask for the document",
+    "absence": "accounts that never received it",
+}
+"""Each line's adversary, in the order of every format."""
+_MILLION = 1_000_000
+NOT_ESTABLISHED = "not established: a check that this line depends on did not pass"
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The parts of a window that every tenant's lines depend on.
+
+    :param figures: whether the window's privacy figures are established
+    :param answers: the claim that each answer, or each drawn answer, is proved; None if it is not
+    :param gap: why some answers have no proof; None if every answer has one
+    """
+
+    k_max: int
+    delta: str
+    tenants: int
+    figures: bool
+    answers: Claim | None
+    gap: str | None
+
+
+def protections_of(
+    figures: Figures, counts: Counts, tenants: list[TenantReport], passed: Passed, *, judged: bool
+) -> list[TenantProtection]:
+    """The four lines of each tenant, in the order of `tenants`.
+
+    :param judged: whether no check of the window is false or undecided, so that a report may show proved facts
+    """
+    sampled = figures.mode == "sampled"
+    answers = SENTENCES["answers-drawn" if sampled else "answers"]
+    gap = None
+    if sampled and (figures.sampled is None or figures.sampled < counts.records):
+        share = "a share" if figures.beta is None else f"a share {figures.beta}"
+        gap = f"some answers have no proof: up to {share} of them may break the rules"
+    window = _Window(
+        figures.k_max,
+        figures.delta,
+        len(tenants),
+        figures.standing != "not-established",
+        answers if judged and counts.records and passed.holds(answers) else None,
+        gap,
+    )
+    return [
+        TenantProtection(
+            tenant=tenant.tenant,
+            isolation=_isolation(window),
+            lists=_lists(tenant, window),
+            presence=_presence(tenant, window),
+            absence=_absence(tenant, window),
+        )
+        for tenant in tenants
+    ]
+
+
+def exclusion_tier(factor: float) -> Level:
+    """The level of an exclusion factor, which is the maximum Bayes factor for a document's absence.
+
+    The limits are those of Kass and Raftery (1995, "Bayes factors"): evidence by a factor of at most 3 is barely worth
+    mention, by at most 20 positive, and above 150 very strong.
+
+    >>> [exclusion_tier(factor) for factor in (3, 10, 22, 151)]
+    ['strong', 'moderate', 'weak', 'none']
+    """
+    if factor <= 3:
+        return "strong"
+    if factor <= 20:
+        return "moderate"
+    return "weak" if factor <= 150 else "none"
+
+
+def odds_after(factor: float) -> Odds | None:
+    """The most that an even chance becomes by a factor of the odds, rounded up; None beyond a factor of a million.
+
+    >>> odds = odds_after(10.0)
+    >>> odds.likely, odds.of
+    (10, 11)
+    >>> odds_after(math.inf) is None
+    True
+    """
+    if not factor <= _MILLION:
+        return None
+    # Below 10 a tenth matters: a factor of 2.1 is 21 in 31.
+    ratio = Fraction(math.ceil(10 * factor - 1e-9), 10) if factor < 10 else Fraction(math.ceil(factor))
+    return Odds(likely=ratio.numerator, of=ratio.numerator + ratio.denominator)
+
+
+def odds_words(factor: float) -> str:
+    """The same in words.
+
+    >>> odds_words(10.0)
+    'odds of 1 in 2 become at most 10 in 11'
+    """
+    odds = odds_after(factor)
+    if odds is None:
+        return "odds of 1 in 2 can become certainty"
+    return f"odds of 1 in 2 become at most {odds.likely:,} in {odds.of:,}"
+
+
+def line_words(name: str, line: ProtectionLine) -> str:
+    """A line in one sentence: the adversary, the strength and the figure."""
+    return f"{ADVERSARIES[name]}: {line.strength.replace('-', ' ')}; {line.figure}"
+
+
+def _capped(level: Level, reasons: list[str], window: _Window) -> tuple[Level, list[str]]:
+    """The strength of a line whose figure is valid for proved answers only."""
+    if window.gap is None:
+        return level, reasons
+    return min(level, "weak", key=ORDER.index), [*reasons, window.gap]
+
+
+def _isolation(window: _Window) -> IsolationLine:
+    claim = window.answers
+    if claim is None:
+        return IsolationLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[],
+                             proved=False, other_tenants=None)  # fmt: skip
+    others = window.tenants - 1
+    level, reasons = _capped("strong", [], window)
+    which = "each answer" if window.gap is None else "each drawn answer"
+    figure = (
+        f"see no data of this index: {which} is proved to come from the index of its account's own tenant"
+    )
+    if not others:
+        figure += "; the window has no other tenant"
+    return IsolationLine(strength=level, figure=figure, reasons=reasons, checks=[*claim.checks],
+                         proved=window.gap is None, other_tenants=others)  # fmt: skip
+
+
+def _size(tenant: TenantReport) -> int:
+    """The maximum positions of a document that a tenant's figures cover."""
+    return 1 if tenant.documents is None else tenant.documents.positions_per_document
+
+
+def _accounts(tenant: TenantReport, window: _Window) -> int:
+    return min(window.k_max, tenant.accounts_max)
+
+
+def _lists(tenant: TenantReport, window: _Window) -> ListsLine:
+    if not window.figures or tenant.eps is None:
+        return ListsLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[], eps=None,
+                         delta=None, accounts=None, positions=None, odds=None)  # fmt: skip
+    checks, kind = [*SENTENCES["privacy"].checks], description(tenant.mechanism)
+    eps = float(tenant.eps)
+    if not math.isfinite(eps):
+        why = (
+            f"mechanism {tenant.mechanism} bounds no epsilon"
+            if kind.mechanism.protects
+            else "answers are exact, and no mechanism protects the lists"
+        )
+        return ListsLine(strength="none", figure=f"no epsilon: {why}", reasons=[why], checks=checks, eps=None,
+                         delta=None, accounts=None, positions=None, odds=None)  # fmt: skip
+    accounts = None if kind.any_coalition else _accounts(tenant, window)
+    who = "any number of accounts" if accounts is None else counted(accounts, "account")
+    delta = window.delta if kind.mechanism.uses_delta else "0"
+    level = tier(eps)
+    where = {"moderate": ["epsilon is above 1"], "weak": ["epsilon is above 10"]}.get(level, [])
+    factor = math.exp(min(eps, 700.0))
+    apart = f", except with probability {delta} (delta)" if delta != "0" else ""
+    size = _size(tenant)
+    figure = (
+        f"epsilon {tenant.eps} for the lists of {who}: {odds_words(factor)} that a document of"
+        f" {'one position' if size == 1 else f'at most {size} positions'} is present{apart}"
+    )
+    strength, reasons = _capped(level, where, window)
+    return ListsLine(strength=strength, figure=figure, reasons=reasons, checks=checks, eps=tenant.eps,
+                     delta=delta, accounts=accounts, positions=size, odds=odds_after(factor))  # fmt: skip
+
+
+def _presence(tenant: TenantReport, window: _Window) -> PresenceLine:
+    exposure = tenant.exposure
+    if not window.figures or exposure is None:
+        return PresenceLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[], keep=None,
+                            exposure=None)  # fmt: skip
+    if tenant.keep is None:
+        returned = "the text of a document that is listed is returned"
+    else:
+        returned = (
+            "a document among the best matches is returned with its text if its random bit permits"
+            f" ({100 * float(tenant.keep):.3g} in 100)"
+        )
+    figure = f"{returned}; {exposure_words(exposure)}"
+    return PresenceLine(strength="none", figure=figure, reasons=["retrieval is the purpose of the service"],
+                        checks=[*SENTENCES["privacy"].checks], keep=tenant.keep, exposure=exposure)  # fmt: skip
+
+
+def exposure_words(exposure: Exposure) -> str:
+    """The number of documents that accounts can read, next to exact retrieval and chance."""
+    words = (
+        f"{counted(exposure.accounts, 'account')} can read at most {exposure.limit:,} of at most"
+        f" {counted(exposure.documents, 'document')} (exact retrieval: {exposure.exact:,})"
+    )
+    if exposure.by_chance is not None:
+        words += f", of which chance alone returns at most {float(exposure.by_chance):,.0f} on average"
+    return f"{words}; all questions in the log returned at most {exposure.realised:,}"
+
+
+def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
+    if not window.figures or tenant.eps is None:
+        return AbsenceLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[],
+                           exclusion_factor=None, exclusion_factor_all_accounts=None, accounts=None,
+                           positions=None, odds=None)  # fmt: skip
+    checks = [*SENTENCES["privacy"].checks]
+    factor = math.inf if tenant.exclusion_factor is None else float(tenant.exclusion_factor)
+    if not math.isfinite(factor):
+        why = (
+            f"mechanism {tenant.mechanism} bounds no exclusion factor for accounts that read texts"
+            if named(tenant.mechanism).protects
+            else "answers are exact, so a missing result shows that the document is absent"
+        )
+        return AbsenceLine(strength="none", figure=f"no exclusion factor: {why}", reasons=[why], checks=checks,
+                           exclusion_factor=None, exclusion_factor_all_accounts=None, accounts=None,
+                           positions=None, odds=None)  # fmt: skip
+    every = tenant.exclusion_factor_all_accounts
+    accounts = None if every == tenant.exclusion_factor else _accounts(tenant, window)
+    who = "any number of accounts" if accounts is None else counted(accounts, "account")
+    more = "" if accounts is None else f" ({every} for all accounts)"
+    size = _size(tenant)
+    level = exclusion_tier(factor)
+    where = [] if level == "strong" else [f"the factor is {tenant.exclusion_factor}, above 3"]
+    strength, reasons = _capped(level, where, window)
+    figure = (
+        f"a missing result makes the absence of a document of"
+        f" {'one position' if size == 1 else f'at most {size} positions'} more likely, by a factor of at most"
+        f" {tenant.exclusion_factor} for {who}{more}: {odds_words(factor)}"
+    )
+    return AbsenceLine(strength=strength, figure=figure, reasons=reasons, checks=checks,
+                       exclusion_factor=tenant.exclusion_factor, exclusion_factor_all_accounts=every,
+                       accounts=accounts, positions=size, odds=odds_after(factor))  # fmt: skip

@@ -1,0 +1,136 @@
+"""Four lines for each tenant: each has its own strength and figure, and no line colours another one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rag_audit.report.build import report_of
+from rag_audit.report.model import Report, TenantProtection
+from rag_audit.report.protection import exclusion_tier, odds_after, odds_words, protections_of
+from rag_audit.report.verification import ReportedVerdict
+from rag_audit.verify.case import Check, Status
+from tests.report.conftest import NOW
+from tests.simulate.cases import FOLDER, run
+
+
+def of_case(name: str) -> Report:
+    verdict = run(json.loads((FOLDER / name / "case.json").read_text()), FOLDER / name)
+    assert isinstance(verdict, ReportedVerdict)
+    return report_of(verdict, now=NOW)
+
+
+def strengths(protection: TenantProtection) -> dict[str, str]:
+    return {name: line.strength for name, line in protection.lines.items()}
+
+
+def made(
+    report: Report, *, failed: str | None = None, judged: bool = True, figures: Any = None
+) -> TenantProtection:
+    """The lines of the first tenant, with one check that did not pass."""
+    from rag_audit.report.claims import Passed
+
+    checks = [
+        Check(c.id, Status.UNPROVEN if c.base == failed else Status(c.outcome), c.expected, c.actual)
+        for c in report.checks
+    ]
+    passed = Passed(checks, frozenset())
+    return protections_of(figures or report.figures, report.counts, report.tenants, passed, judged=judged)[0]
+
+
+def test_a_weak_epsilon_colours_no_other_line(reports: dict[str, Report]) -> None:
+    first, second = reports["PASS"].protections
+    assert [first.tenant, second.tenant] == ["law", "medicine"]
+    assert strengths(first) == {"isolation": "strong", "lists": "weak", "presence": "none", "absence": "none"}
+    assert first.lists.eps == "12.39" and first.lists.delta == "1e-5" and first.lists.accounts == 2
+    tenants = [t.model_copy(update={"eps": "0.5"}) for t in reports["PASS"].tenants]
+    changed = made(reports["PASS"].model_copy(update={"tenants": tenants}))
+    assert strengths(changed) == {
+        "isolation": "strong",
+        "lists": "strong",
+        "presence": "none",
+        "absence": "none",
+    }
+
+
+def test_a_factor_for_absence_does_not_make_lists_private() -> None:
+    law, medicine = of_case("documents").protections
+    assert strengths(law) == {
+        "isolation": "strong",
+        "lists": "none",
+        "presence": "none",
+        "absence": "moderate",
+    }
+    assert law.absence.exclusion_factor == "3.3334" and law.absence.accounts is None
+    assert law.absence.positions == 2 and law.lists.eps is None
+    assert "makes the absence of a document of at most 2 positions more likely" in law.absence.figure
+    assert "(70 in 100)" in law.presence.figure and law.presence.keep == "0.7"
+    assert medicine.absence.exclusion_factor is None and medicine.lists.eps == "12.39"
+
+
+def test_exposure_is_a_number_of_documents_next_to_exact_retrieval() -> None:
+    law = of_case("documents").protections[0]
+    exposure = law.presence.exposure
+    assert exposure is not None
+    # Two accounts with three questions of two positions each could read 12 documents; the table has room for 6.
+    assert (exposure.accounts, exposure.documents, exposure.limit, exposure.exact) == (2, 6, 6, 6)
+    assert exposure.by_chance is None and not exposure.exceeds_exact
+    assert exposure.realised == 2
+    flips = of_case("randomized-response").protections[0].presence.exposure
+    assert flips is not None and flips.by_chance is not None
+    assert 0 < float(flips.by_chance) <= flips.documents
+
+
+def test_a_window_without_figures_has_none_in_its_lines(reports: dict[str, Report]) -> None:
+    for name in ("FAIL", "UNDECIDED"):
+        for protection in reports[name].protections:
+            assert set(strengths(protection).values()) == {"not-established"}, name
+            assert not any(line.checks for line in protection.lines.values())
+    for protection in reports["UNPROVEN"].protections:
+        assert strengths(protection) | {"isolation": ""} == {
+            "isolation": "", "lists": "not-established", "presence": "not-established",
+            "absence": "not-established",
+        }  # fmt: skip
+        assert protection.lists.eps is None and protection.presence.exposure is None
+
+
+@pytest.mark.parametrize("check", ["header.indices", "proof.valid", "ledger.accounts"])
+def test_isolation_depends_on_its_checks(check: str, reports: dict[str, Report]) -> None:
+    report = reports["PASS"]
+    assert made(report).isolation.strength == "strong"
+    assert check in made(report).isolation.checks
+    line = made(report, failed=check).isolation
+    assert line.strength == "not-established" and not line.proved
+    assert made(report, judged=False).isolation.strength == "not-established"
+
+
+def test_answers_without_proof_weaken_each_established_line(reports: dict[str, Report]) -> None:
+    report = reports["PASS-SAMPLED"]
+    records = report.counts.records
+    part = report.figures.model_copy(update={"sampled": records - 1})
+    tenants = [t.model_copy(update={"eps": "0.5", "exclusion_factor": "2", "exclusion_factor_all_accounts": "2"})
+               for t in report.tenants]  # fmt: skip
+    report = report.model_copy(update={"tenants": tenants})
+    line = made(report, figures=part)
+    assert strengths(line) == {"isolation": "weak", "lists": "weak", "presence": "none", "absence": "weak"}
+    assert not line.isolation.proved and "some answers have no proof" in line.lists.reasons[-1]
+    assert made(report).lists.strength == "strong"
+
+
+def test_odds_in_plain_words() -> None:
+    assert odds_words(10.0) == "odds of 1 in 2 become at most 10 in 11"
+    assert odds_words(2.0) == "odds of 1 in 2 become at most 2 in 3"
+    assert odds_words(2.05) == "odds of 1 in 2 become at most 21 in 31"  # rounded up
+    assert odds_words(float("inf")) == odds_words(float("nan")) == "odds of 1 in 2 can become certainty"
+    assert odds_after(1_000_001.0) is None
+    for factor in (1.0, 1.01, 3.3334, 9.99, 10.01, 12345.6):
+        odds = odds_after(factor)
+        assert odds is not None and odds.likely / (odds.of - odds.likely) >= factor
+
+
+def test_limits_of_the_exclusion_factor() -> None:
+    assert [exclusion_tier(f) for f in (1, 3, 3.1, 20, 20.1, 150, 150.1, float("inf"), float("nan"))] == [
+        "strong", "strong", "moderate", "moderate", "weak", "weak", "none", "none", "none",
+    ]  # fmt: skip
