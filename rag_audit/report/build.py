@@ -12,6 +12,7 @@ from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit._internal.words import counted, instant, listed
+from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.models.trust import MAX_TRUST_BYTES
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, window_file
@@ -22,10 +23,9 @@ from rag_audit.report.cumulative import WindowPart, compose
 from rag_audit.report.explanations import Cause, cause_of, explanations
 from rag_audit.report.facts import input_files, receipt_files
 from rag_audit.report.model import Chain, Event, Vouching
-from rag_audit.report.protection import protections_of
+from rag_audit.report.protection import protections_of, warnings_of
 from rag_audit.report.requirements import requirements_of
 from rag_audit.report.steps import next_steps_of
-from rag_audit.report.strength import protection_of
 from rag_audit.report.verification import ReportedVerdict
 from rag_audit.report.weaknesses import retrieval_of, weaknesses_of
 from rag_audit.verify.case import Check, Status
@@ -86,15 +86,7 @@ def report_of(
         notes.insert(
             0, f"the window is dated after this report: {said}; a clock is wrong, or this is an example"
         )
-    protection = protection_of(
-        verdict.outcome,
-        figures.standing,
-        figures.eps,
-        facts.tenants,
-        drawn=figures.sampled if figures.mode == "sampled" else None,
-        records=facts.counts.records,
-        beta=figures.beta,
-    )
+    protections = protections_of(figures, facts.counts, facts.tenants, passed, judged=judged)
     return model.Report(
         type="report",
         v=1,
@@ -103,8 +95,8 @@ def report_of(
         line=verdict.line,
         sentence=_sentence(verdict, figures, deciding, cause),
         decided_by=deciding,
-        protection=protection,
-        protections=protections_of(figures, facts.counts, facts.tenants, passed, judged=judged),
+        protections=protections,
+        warnings=warnings_of(protections),
         claims=claims,
         window=facts.window,
         tenants=facts.tenants,
@@ -119,7 +111,13 @@ def report_of(
         retrieval=retrieval_of(facts.tenants) if verdict.established else [],
         notes=notes,
         does_not_prove=verdict.does_not_prove,
-        next_steps=next_steps_of(lines, verdict.outcome, deciding, [w.id for w in weaker], protection.level),
+        next_steps=next_steps_of(
+            lines,
+            verdict.outcome,
+            deciding,
+            [w.id for w in weaker],
+            bare=any(not named(t.mechanism).protects for t in facts.tenants),
+        ),
         attacks=verdict.measured,
         filing=model.Filing(
             verified_at=now,

@@ -10,8 +10,8 @@ import xml.etree.ElementTree as ET
 
 from rag_audit.report.explanations import causes, evidence
 from rag_audit.report.model import CheckLine, Report, ShortReport
+from rag_audit.report.protection import ADVERSARIES, line_words
 from rag_audit.report.sarif import utc
-from rag_audit.report.strength import protection_words
 
 _ELEMENTS = {"fail": "failure", "unproven": "failure", "unmet": "failure", "undecided": "error"}
 
@@ -46,7 +46,12 @@ def render(report: Report | ShortReport) -> str:
         [
             report.line,
             report.sentence,
-            protection_words(report.protection),
+            *(f"WARNING: {warning}" for warning in report.warnings),
+            *(
+                f"{p.tenant}: {line_words(name, line)}"
+                for p in report.protections
+                for name, line in p.lines.items()
+            ),
             *(["This shows:", *(c.words for c in report.claims)] if report.claims else []),
             *report.notes,
             *(["this does not prove:", *report.does_not_prove] if report.does_not_prove else []),
@@ -60,7 +65,11 @@ def _properties(report: Report | ShortReport) -> list[tuple[str, str]]:
     result = [
         ("verdict", report.line),
         ("outcome", report.outcome),
-        ("protection", report.protection.level),
+        *(
+            (f"protection.{name}.{p.tenant}", p.lines[name].strength)
+            for p in report.protections
+            for name in ADVERSARIES
+        ),
         ("exit_code", str(report.exit_code)),
         ("decided_by", " ".join(report.decided_by)),
         ("version", report.filing.version),

@@ -36,7 +36,7 @@ def factor(eps: float) -> str:
 STRENGTHS = {
     "strong": "strong, because it is at most 1",
     "moderate": "moderate, because it is between 1 and 10, where guarantees are usually called reasonable",
-    "weak": "weak, because it is above 10, where epsilon promises little; the next line states what it promises",
+    "weak": "weak, because it is above 10, where epsilon promises little",
     "none": "none, because no number bounds the information in answers",
 }
 """Each tier of epsilon in words."""
@@ -65,15 +65,10 @@ def privacy_words(report: Report) -> list[str]:
         )
     eps = float(f.eps)
     if math.isfinite(eps):
-        lines.append(f"{f.name} is {f.eps} for {who}; this protection is {strength(eps)}")
-        slack = f", plus an additive slack in probability of at most {one_in(float(f.delta))} (delta)"
-        lines.append(
-            "the lists of these accounts change the odds that one given document of one position is in the index by at"
-            f" most {factor(eps)} (e^eps){slack if any(named(t.mechanism).uses_delta for t in report.tenants) else ''}"
-        )
+        lines.append(f"{f.name} is {f.eps} for {who}; for lists this is {strength(eps)}")
     elif any(named(t.mechanism).limit == "max_exclusion_factor" for t in report.tenants):
         lines.append(
-            f"{f.name} is infinite for {who}: a mechanism of this window has no epsilon over all outcomes"
+            f"{f.name} has no value for {who}: a mechanism of this window has no epsilon over all outcomes"
         )
     for tenant in report.tenants:
         own = float(tenant.eps or "inf")

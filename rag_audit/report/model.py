@@ -34,20 +34,8 @@ Standing: TypeAlias = Literal["proved", "if-conforming", "not-established"]
 Level: TypeAlias = Literal["not-established", "none", "weak", "moderate", "strong"]
 
 
-class Protection(Model):
-    """How strong the protection of a window's documents is (`report.strength`)."""
-
-    level: Level
-    """the level of the tenant with the weakest protection"""
-    reasons: list[Text]
-    """why it is no stronger"""
-    warning: Text | None
-    """for a pass with weak or no protection: the sentence that prevents a reader from mistaking a pass for
-    protection"""
-
-
 class Odds(Model):
-    """The most that an even chance can become: 1 in 2 becomes at most `likely` in `of`, for a factor of 10 10 in 11."""
+    """The most that an even chance can become: 1 in 2 becomes at most `likely` in `of` (10 in 11 by a factor 10)."""
 
     likely: Number
     of: Number
@@ -682,9 +670,10 @@ class Report(Model):
     """the verdict in words"""
     decided_by: list[Text]
     """the checks with the verdict's outcome; empty if every check passed"""
-    protection: Protection
     protections: list[TenantProtection]
-    """four lines for each tenant, in the order of `tenants`"""
+    """four lines for each tenant, in the order of `tenants`; no mark combines them"""
+    warnings: list[Text]
+    """what a reader must not overlook: a missing or large epsilon, a large exposure, witnesses of the provider"""
     claims: list[ClaimLine]
     """the proved facts about the window, in sentences with only passed checks; empty if a check is false or
     undecided"""
@@ -723,9 +712,6 @@ class Report(Model):
         return any(line.id == claim for line in self.claims)
 
 
-NO_PROTECTION = Protection(level="not-established", reasons=["this report has no figure"], warning=None)
-
-
 class ShortReport(Model):
     """The report of a run without a whole report. It has the fields of `Report`; the fields about the window are empty.
 
@@ -743,8 +729,8 @@ class ShortReport(Model):
     line: Text
     sentence: Text
     decided_by: list[Text]
-    protection: Protection = Field(default_factory=lambda: NO_PROTECTION)
     protections: list[TenantProtection] = Field(default_factory=list, max_length=0)
+    warnings: list[Text] = Field(default_factory=list, max_length=0)
     claims: list[ClaimLine] = Field(default_factory=list, max_length=0)
     window: None = None
     tenants: list[TenantReport] = Field(default_factory=list, max_length=0)

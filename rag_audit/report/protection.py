@@ -10,11 +10,13 @@ A line has a figure only if every check passed that the figure depends on (`clai
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rag_audit._internal.words import counted
+from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms import named
+from rag_audit.mechanisms.accounting.documents import EXPOSURE_RATIO
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.report.claims import SENTENCES, Claim, Passed
 from rag_audit.report.model import (
@@ -40,6 +42,8 @@ ADVERSARIES = {
     "absence": "accounts that never received it",
 }
 """Each line's adversary, in the order of every format."""
+ORDER_OF_ROWS: tuple[Level, ...] = ("not-established", *ORDER)
+"""The order of lines in a text: the weakest first."""
 _MILLION = 1_000_000
 NOT_ESTABLISHED = "not established: a check that this line depends on did not pass"
 
@@ -126,16 +130,17 @@ def odds_after(factor: float) -> Odds | None:
     return Odds(likely=ratio.numerator, of=ratio.numerator + ratio.denominator)
 
 
-def odds_words(factor: float) -> str:
+def odds_words(factor: float, event: str) -> str:
     """The same in words.
 
-    >>> odds_words(10.0)
-    'odds of 1 in 2 become at most 10 in 11'
+    >>> odds_words(10.0, "a document is absent")
+    'odds of 1 in 2 that a document is absent become at most 10 in 11'
     """
+    even = f"odds of 1 in 2 that {event}"
     odds = odds_after(factor)
     if odds is None:
-        return "odds of 1 in 2 can become certainty"
-    return f"odds of 1 in 2 become at most {odds.likely:,} in {odds.of:,}"
+        return f"{even} can become near certainty"
+    return f"{even} become at most {odds.likely:,} in {odds.of:,}"
 
 
 def line_words(name: str, line: ProtectionLine) -> str:
@@ -172,6 +177,10 @@ def _size(tenant: TenantReport) -> int:
     return 1 if tenant.documents is None else tenant.documents.positions_per_document
 
 
+def _positions(size: int) -> str:
+    return "one position" if size == 1 else f"at most {size} positions"
+
+
 def _accounts(tenant: TenantReport, window: _Window) -> int:
     return min(window.k_max, tenant.accounts_max)
 
@@ -199,8 +208,8 @@ def _lists(tenant: TenantReport, window: _Window) -> ListsLine:
     apart = f", except with probability {delta} (delta)" if delta != "0" else ""
     size = _size(tenant)
     figure = (
-        f"epsilon {tenant.eps} for the lists of {who}: {odds_words(factor)} that a document of"
-        f" {'one position' if size == 1 else f'at most {size} positions'} is present{apart}"
+        f"epsilon {tenant.eps} for the lists of {who}: "
+        f"{odds_words(factor, f'a document of {_positions(size)} is present')}{apart}"
     )
     strength, reasons = _capped(level, where, window)
     return ListsLine(strength=strength, figure=figure, reasons=reasons, checks=checks, eps=tenant.eps,
@@ -227,12 +236,13 @@ def _presence(tenant: TenantReport, window: _Window) -> PresenceLine:
 def exposure_words(exposure: Exposure) -> str:
     """The number of documents that accounts can read, next to exact retrieval and chance."""
     words = (
-        f"{counted(exposure.accounts, 'account')} can read at most {exposure.limit:,} of at most"
-        f" {counted(exposure.documents, 'document')} (exact retrieval: {exposure.exact:,})"
+        f"{counted(exposure.accounts, 'account')} can read up to {exposure.limit:,} of at most"
+        f" {counted(exposure.documents, 'document')} (exact retrieval: {exposure.exact:,}; all questions in the log:"
+        f" {exposure.realised:,})"
     )
     if exposure.by_chance is not None:
         words += f", of which chance alone returns at most {float(exposure.by_chance):,.0f} on average"
-    return f"{words}; all questions in the log returned at most {exposure.realised:,}"
+    return words
 
 
 def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
@@ -260,10 +270,51 @@ def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
     where = [] if level == "strong" else [f"the factor is {tenant.exclusion_factor}, above 3"]
     strength, reasons = _capped(level, where, window)
     figure = (
-        f"a missing result makes the absence of a document of"
-        f" {'one position' if size == 1 else f'at most {size} positions'} more likely, by a factor of at most"
-        f" {tenant.exclusion_factor} for {who}{more}: {odds_words(factor)}"
+        f"a missing result makes absence more likely, by a factor of at most {tenant.exclusion_factor} for {who}{more}:"
+        f" {odds_words(factor, f'a document of {_positions(size)} is absent')}"
     )
     return AbsenceLine(strength=strength, figure=figure, reasons=reasons, checks=checks,
                        exclusion_factor=tenant.exclusion_factor, exclusion_factor_all_accounts=every,
                        accounts=accounts, positions=size, odds=odds_after(factor))  # fmt: skip
+
+
+def by_adversary(protections: Sequence[TenantProtection]) -> list[tuple[str, list[str]]]:
+    """Each adversary's lines as sentences, the weakest protection first; tenants with equal lines share a sentence."""
+    result = []
+    for name in ADVERSARIES:
+        whose: dict[str, list[TenantProtection]] = {}
+        for protection in protections:
+            line = protection.lines[name]
+            words = f"{line.strength.replace('-', ' ')}; {line.figure}"
+            whose.setdefault(words, []).append(protection)
+        ordered = sorted(
+            whose.items(), key=lambda group: ORDER_OF_ROWS.index(group[1][0].lines[name].strength)
+        )
+        result.append((name, [f"{some([p.tenant for p in own])}: {words}" for words, own in ordered]))
+    return result
+
+
+def warnings_of(protections: Sequence[TenantProtection]) -> list[str]:
+    """Warnings about lists and exposure, for every mechanism; equal warnings of several tenants are one.
+
+    A window without established figures gets none, because its lines have no figure.
+    """
+    whose: dict[str, list[str]] = {}
+    for protection in protections:
+        lists, exposure = protection.lists, protection.presence.exposure
+        if lists.strength == "none":
+            whose.setdefault(f"no epsilon bounds what lists reveal ({lists.reasons[0]})", []).append(
+                protection.tenant
+            )
+        elif lists.eps is not None and float(lists.eps) > 10:
+            whose.setdefault(
+                f"epsilon {lists.eps} is above 10, and promises little about what lists reveal", []
+            ).append(protection.tenant)
+        if exposure is not None and exposure.exceeds_exact:
+            words = (
+                f"chance alone returns {float(exposure.by_chance or 0):,.0f} documents to"
+                f" {counted(exposure.accounts, 'account')} on average, more than {EXPOSURE_RATIO} times the"
+                f" {exposure.exact:,} that exact retrieval can return"
+            )
+            whose.setdefault(words, []).append(protection.tenant)
+    return [f"{some(names)}: {words}" for words, names in whose.items()]

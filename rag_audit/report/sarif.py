@@ -64,8 +64,7 @@ def value(report: Report | ShortReport, places: Mapping[str, str] | None = None)
         for c in failed
         if c.outcome == "undecided"
     ]
-    if report.protection.warning is not None:
-        notifications.append({"level": "warning", "message": {"text": report.protection.warning}})
+    notifications += [{"level": "warning", "message": {"text": warning}} for warning in report.warnings]
     if isinstance(report, Report):
         notifications += [
             {"level": "warning", "message": {"text": f"{w.words}; {w.better}"}}
@@ -101,7 +100,8 @@ def value(report: Report | ShortReport, places: Mapping[str, str] | None = None)
                     "verdict": report.line,
                     "outcome": report.outcome,
                     "sentence": report.sentence,
-                    "protection": report.protection.dump(),
+                    "protections": [p.dump() for p in report.protections],
+                    "warnings": [*report.warnings],
                     "claims": [c.dump() for c in report.claims],
                     "decidedBy": [*report.decided_by],
                     "checks": len(lines),

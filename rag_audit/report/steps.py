@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rag_audit._internal.words import listed
 from rag_audit.report.explanations import Cause, cause_of
-from rag_audit.report.model import CheckLine, Level
+from rag_audit.report.model import CheckLine
 from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.verdict import OutcomeName
 
@@ -16,14 +16,15 @@ def next_steps_of(
     outcome: OutcomeName,
     deciding: list[str],
     weaker: list[str],
-    protection: Level,
+    *,
+    bare: bool,
 ) -> list[str]:
     """The next steps, the most urgent one first.
 
     :param checks: every check
     :param deciding: the checks with the verdict's outcome
     :param weaker: ids of weaknesses
-    :param protection: how strong the protection of the window is
+    :param bare: whether no mechanism protects the documents of a tenant
     """
     keep = "keep window.json, its siblings, trust.toml and the receipts with this report, so that anybody can repeat it"
     explain = [
@@ -96,7 +97,7 @@ def next_steps_of(
         steps.append("ask the provider for keys by several parties, or for scan proofs")
     if "sampled" in weaker:
         steps.append("ask the provider for the proof of every record if no record may be false")
-    if protection == "none":
+    if bare:
         steps.append(
             "do not read this verdict as privacy: ask the provider for a mechanism if the documents need one"
         )

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from rag_audit._internal.words import counted, listed
 from rag_audit.report.explanations import NO_CAUSE, Cause, cause_of, decisive
-from rag_audit.report.meaning import counted_words, privacy_words, vouched_words
+from rag_audit.report.meaning import counted_words, vouched_words
 from rag_audit.report.model import CheckLine, Report, ShortReport
-from rag_audit.report.strength import protection_words
+from rag_audit.report.protection import by_adversary
 from rag_audit.report.text import Paint, shortened
 
 MAX_LINES = 12
 _LABEL = 12
-_SENTENCE = 400
+_SHOWN = 2
+"""Different lines that a row about an adversary shows."""
+_SENTENCE = 480
 """Maximum characters of a sentence; `--details` prints the whole sentence."""
 
 
@@ -30,14 +32,9 @@ def render(report: Report | ShortReport, *, colour: bool = False) -> str:
     if isinstance(report, ShortReport):
         rows = [("", report.sentence), ("now", report.next_steps[0])]
     else:
-        rows = [("", report.sentence), ("", protection_words(report.protection))]
-        rows += [
-            ("WARNING", f"{w.words}; {w.better}")
-            for w in report.weaker
-            if w.id in ("senders_trust", "packed_report")
-        ]
-        if report.attacks is not None and report.attacks.above_certified:
-            rows.append(("WARNING", "a lower bound of the provider's attacks is ABOVE the certified epsilon"))
+        rows = [("", report.sentence)]
+        if warnings := _warnings(report):
+            rows.append(("WARNING", "; ".join(warnings)))
         rows += _passed(report) if report.outcome.startswith("PASS") else _reasoned(report)
     lines = [f"{paint.outcome(word)} {rest}".rstrip() + report.remark]
     lines += [f"{paint.bold(f'{label:{_LABEL}}')}  {shortened(text, _SENTENCE)}" for label, text in rows]
@@ -45,32 +42,53 @@ def render(report: Report | ShortReport, *, colour: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _warnings(report: Report) -> list[str]:
+    """All warnings, for one row: the most urgent first."""
+    attacked = report.attacks is not None and report.attacks.above_certified
+    return [
+        *(["a lower bound of the provider's attacks is ABOVE the certified epsilon"] if attacked else []),
+        *(f"{w.words}; {w.better}" for w in report.weaker if w.id in ("senders_trust", "packed_report")),
+        *report.warnings,
+    ]
+
+
+def _protection(report: Report) -> list[tuple[str, str]]:
+    """A row for each adversary, with the tenants of the weakest protection first."""
+    rows = []
+    for name, sentences in by_adversary(report.protections):
+        more = len(sentences) - _SHOWN
+        rest = [f"{more:,} more, which --details prints"] if more > 0 else []
+        rows.append((name, " | ".join([*sentences[:_SHOWN], *rest])))
+    return rows
+
+
 def _passed(report: Report) -> list[tuple[str, str]]:
-    privacy = privacy_words(report)[:2]
-    rows = [
-        *zip(("privacy", ""), privacy, strict=False),
+    return [
+        *_protection(report),
         ("signed by", vouched_words(report)[0]),
         ("counted", counted_words(report)[0]),
+        ("now", report.next_steps[0]),
+        ("details", _details(report)),
     ]
-    if report.weaker:
-        rows.append(("weaker", listed([weakness.id for weakness in report.weaker])))
-    return [*rows, ("now", report.next_steps[0]), ("details", _details(report))]
 
 
 def _reasoned(report: Report) -> list[tuple[str, str]]:
     """The lines of a window that did not pass: the reason, the likely innocent cause and the next step are the last."""
     check = decisive(report.checks)
-    rows = [("details", _details(report))]
+    unmet = report.outcome == "UNMET"
+    rows = [*(_protection(report) if unmet else []), ("details", _details(report))]
     first, *others = report.next_steps
     if check is None:
         return [*rows, ("next step", first)]
-    if more := sum(c.outcome != "pass" for c in report.checks) - 1:
+    more = sum(c.outcome != "pass" for c in report.checks) - 1
+    if more and not unmet:
         rows.append(("also", f"{counted(more, 'other check')} did not pass"))
     place = "" if check.at is None else f", at {shortened(check.at)}"
     found = f"read {shortened(check.actual)}; expected {shortened(check.expected)}"
     rows.append(("reason", f"{check.outcome} {check.id}{place}: {found}"))
     if check.explanation is not None:
-        rows.append(("", check.explanation.failed))
+        if not unmet:  # the requirement and the value say it, and the four lines need the place
+            rows.append(("", check.explanation.failed))
         rows.append(("likely cause", _innocent(check, report)))
     elsewhere = report.outcome == "FAIL" and cause_of(report.checks) is not Cause.WINDOW
     ask = others[0] if (elsewhere or check.explanation is None) and others else ""
@@ -96,7 +114,8 @@ def _details(report: Report) -> str:
     ]
     if report.signature is not None:
         words.append(f"report signed with {report.signature.name}+{report.signature.key_id}")
-    return "; ".join(["--details prints every check, figure and limit", *words])
+    weaker = [f"weaker: {listed([weakness.id for weakness in report.weaker])}"] if report.weaker else []
+    return "; ".join(["--details prints every check, figure and limit", *weaker, *words])
 
 
 def _last(report: Report | ShortReport, paint: Paint) -> str:

@@ -24,7 +24,7 @@ from rag_audit.report.meaning import (
 )
 from rag_audit.report.model import AttackPoint, Attacks, CheckLine, Report, ShortReport
 from rag_audit.report.policy_text import by_exclusion_factor
-from rag_audit.report.strength import protection_words
+from rag_audit.report.protection import by_adversary
 
 WIDTH = 100
 _SHORTENED = 140
@@ -51,10 +51,11 @@ def render(report: Report | ShortReport, *, checks: bool = False, colour: bool =
         "",
     ]
     lines += wrapped(report.sentence)
-    lines += wrapped(protection_words(report.protection))
+    lines += [line for warning in report.warnings for line in wrapped(f"WARNING: {warning}", "  ", "    ")]
     lines.append(f"  Verified {instant(report.filing.verified_at)} by rag-audit {report.filing.version}.")
     if failed:
         lines += ["", *_decided(report, failed, paint)]
+    lines += ["", *protection_lines(report, paint, every=checks)]
     lines += ["", *_answers(report, paint)]
     lines += ["", *_filing(report, paint)]
     if report.claims:
@@ -95,13 +96,19 @@ def _summary(report: Report) -> list[str]:
     figures, counts = report.figures, report.counts
     receipts = counted(counts.receipts_agreeing, "receipt agrees", "receipts agree")
     return [
-        f"{report.outcome} {figures.name}={figures.eps} delta={figures.delta} k_max={figures.k_max}"
-        f"{report.remark}",
+        f"{_machine(report)}{report.remark}",
         f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
         f" {counts.records} answers are proved; {receipts} with the log",
         f"meaning: the lists of {figures.k_max} colluding accounts change the odds of a document's presence by at most"
         f" {factor(float(figures.eps or 'inf'))}, apart from delta",
     ]
+
+
+def _machine(report: Report) -> str:
+    """The verdict line up to the decisive tenant."""
+    words = report.line.split(" ")
+    end = next((i for i, word in enumerate(words) if word.startswith("mechanisms=")), len(words))
+    return " ".join(words[:end])
 
 
 def _short(report: ShortReport, paint: Paint) -> str:
@@ -171,6 +178,20 @@ def _decided(report: Report, failed: list[CheckLine], paint: Paint) -> list[str]
         lines.append(
             f"  {counted(others, 'other check')} did not pass and did not decide the verdict: see below"
         )
+    return lines
+
+
+def protection_lines(report: Report, paint: Paint, *, every: bool) -> list[str]:
+    """A row for each adversary with its strength and figure, the tenant with the weakest protection first.
+
+    :param every: show each tenant's line; else `_SHOWN` different lines for each adversary
+    """
+    lines = []
+    for name, sentences in by_adversary(report.protections):
+        shown = sentences if every else sentences[:_SHOWN]
+        more = len(sentences) - len(shown)
+        rest = [f"{more:,} more, which --details prints"] if more else []
+        lines += _row(name, [*shown, *rest], paint)
     return lines
 
 

@@ -1,10 +1,10 @@
 """The in-toto format: a verification summary (https://slsa.dev/verification_summary/v1), signed if a key is given.
 
 The statement names the verified files (window.json and its siblings, by digest), the policy (trust.toml), the verifier
-and the time, and the result. It claims no SLSA level: `verifiedLevels` has the strength of the protection under a name
-of our own, so that a policy engine does not mistake PASSED for protection. Another field of our own has the subject of
-the window's verdict; its name is a URN, as in-toto requires of extensions. Every exit code except 0 becomes FAILED,
-since the format has no third word; our field has the outcome.
+and the time, and the result. It claims no SLSA level: `verifiedLevels` has the strength of the protection from each
+adversary under names of our own, so that a policy engine does not mistake PASSED for protection. Another field of our
+own has the subject of the window's verdict; its name is a URN, as in-toto requires of extensions. Every exit code
+except 0 becomes FAILED, since the format has no third word; our field has the outcome.
 
 With a key, the statement is the payload of a DSSE envelope, with an Ed25519 signature over DSSE's pre-authentication
 encoding. The package in-toto-attestation makes the same statement through protobuf, which a base install should not
@@ -20,22 +20,17 @@ from urllib.parse import quote
 from rag_audit._internal.canonical import Json
 from rag_audit.log.signing import SigningKey
 from rag_audit.report.model import Report, ShortReport
+from rag_audit.report.protection import ADVERSARIES
 from rag_audit.report.sarif import utc
+from rag_audit.report.strength import ORDER
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/verification_summary/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 EXTENSION = "urn:rag-audit:verification:1"
 VERIFIER = "urn:rag-audit:verifier"
-LEVELS = {
-    "not-established": "RAG_AUDIT_PROTECTION_UNKNOWN",
-    "none": "RAG_AUDIT_PROTECTION_NONE",
-    "weak": "RAG_AUDIT_PROTECTION_WEAK",
-    "moderate": "RAG_AUDIT_PROTECTION_MODERATE",
-    "strong": "RAG_AUDIT_PROTECTION_STRONG",
-}
-"""The level of a summary by the strength of the protection. The format lets each verifier choose names that do not
-begin with SLSA_, and defines FAILED for a result that did not pass. UNKNOWN is for a pass without a whole report."""
+UNKNOWN = "RAG_AUDIT_PROTECTION_UNKNOWN"
+"""The level of a pass without a whole report."""
 
 
 def render(report: Report | ShortReport, key: SigningKey | None = None) -> str:
@@ -97,10 +92,26 @@ def statement(report: Report | ShortReport) -> Json:
             "policy": policy,
             "inputAttestations": attestations,
             "verificationResult": "PASSED" if report.exit_code == 0 else "FAILED",
-            "verifiedLevels": [LEVELS[report.protection.level] if report.exit_code == 0 else "FAILED"],
+            "verifiedLevels": _levels(report),
             EXTENSION: _extension(report),
         },
     }
+
+
+def _levels(report: Report | ShortReport) -> list[Json]:
+    """One level for each adversary, of the tenant with the weakest protection from this adversary.
+
+    The format lets each verifier choose names that do not begin with SLSA_, and defines FAILED for a result that did
+    not pass.
+    """
+    if report.exit_code != 0:
+        return ["FAILED"]
+    levels: list[Json] = []
+    for name in ADVERSARIES if report.protections else ():
+        strengths = [p.lines[name].strength for p in report.protections]
+        weakest = min(strengths, key=lambda level: ORDER.index(level) if level in ORDER else -1)
+        levels.append(f"RAG_AUDIT_{name}_{weakest}".upper().replace("-", "_"))
+    return levels or [UNKNOWN]
 
 
 def _extension(report: Report | ShortReport) -> Json:
@@ -112,7 +123,8 @@ def _extension(report: Report | ShortReport) -> Json:
         "verdict": report.line,
         "decidedBy": [*report.decided_by],
         "figures": None,
-        "protection": report.protection.dump(),
+        "protections": [p.dump() for p in report.protections],
+        "warnings": [*report.warnings],
         "claims": [],
         "counts": None,
         "requirements": [],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Literal, TypeAlias, cast
 
@@ -33,6 +34,30 @@ CONDITIONAL = "epsilon holds only if no query vector depends on the index"
 WITHHELD = "no figure is shown: the figures of this window are not established"
 QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_exclusion_factor"})
 """The checks with findings that quote a privacy figure."""
+
+
+def decisive(figures: Figures) -> str | None:
+    """The tenant with the largest epsilon, the first of several; None if no check computed the tenants' figures.
+
+    >>> decisive({"tenants": {"law": {"eps": "3"}, "hr": {"eps": "inf"}}})
+    'hr'
+    """
+    tenants = figures.get("tenants", {})
+    return max(tenants, key=lambda name: Decimal(tenants[name]["eps"]), default=None)
+
+
+def epsilon_text(figures: Figures) -> str:
+    """The epsilon of a verdict line: a number, or `none` with the mechanism that bounds no epsilon.
+
+    >>> epsilon_text({"eps_audit": "inf", "tenants": {"hr": {"eps": "inf", "mechanism": "sampling"}}})
+    'none(sampling)'
+    """
+    eps = figures.get("eps_audit")
+    if eps is not None and Decimal(eps).is_finite():
+        return eps
+    tenant = decisive(figures)
+    reason = "not-computed" if eps is None or tenant is None else figures["tenants"][tenant]["mechanism"]
+    return f"none({reason})"
 
 
 def without_figures(figures: Figures) -> Figures:
@@ -132,12 +157,14 @@ class Verdict:
         if self.deciding is not None:
             parts.append(self.deciding.id)
         if self.established:
-            parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
+            parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={epsilon_text(f)}")
             if "exclusion_factor" in f:
                 parts.append(f"exclusion_factor={f['exclusion_factor']}")
                 parts.append(f"exclusion_factor_all_accounts={f['exclusion_factor_all_accounts']}")
                 parts.append(f"positions_per_document={f['positions_per_document']}")
             parts += [f"delta={f.get('delta')}", f"k_max={f.get('k_max')}"]
+            if (tenant := decisive(f)) is not None:
+                parts.append(f"decisive={tenant}")
             parts.append(
                 "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f.get("tenants", {}).items())
             )

@@ -25,7 +25,7 @@ def test_the_first_verdict_has_four_lines() -> None:
     done = run()
     assert done.exit_code == 0, done.output
     verdict, checked, meaning, following = done.stdout.splitlines()
-    assert re.fullmatch(r"PASS eps_audit=\d\.\d+ delta=1e-5 k_max=2", verdict)
+    assert re.fullmatch(r"PASS eps_audit=\d\.\d+ delta=1e-5 k_max=2 decisive=law", verdict)
     assert checked.startswith("checked: all ") and "3 of 3 answers are proved; 3 receipts agree" in checked
     assert meaning.startswith("meaning: ") and " at most a factor " in meaning
     assert following == (

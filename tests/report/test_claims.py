@@ -212,8 +212,8 @@ def sentences(report: Report) -> list[str]:
     return [
         report.sentence,
         *(c.words for c in report.claims),
-        *report.protection.reasons,
-        *([report.protection.warning] if report.protection.warning else []),
+        *report.warnings,
+        *(line.figure for p in report.protections for line in p.lines.values()),
         *(w for line in report.weaker for w in (line.words, line.better)),
         *(r.words for r in report.retrieval),
         *(e.words for e in report.timeline.events),

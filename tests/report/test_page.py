@@ -378,16 +378,15 @@ def test_a_pass_is_not_taken_for_protection(reports: dict[str, Report]) -> None:
     proved."""
     report = reports["PASS"]
     weak, one_party = (
-        "It does not show that this protects much",
+        "WARNING: law and medicine: epsilon 12.39 is above 10",
         "if the one party that made their keys forged no proof",
     )
     html = render(report)
     assert weak in html and one_party in html
     claims = [claim for claim in report.claims if claim.id != "keys"]
-    moderate = report.protection.model_copy(update={"level": "moderate", "warning": None})
-    better = render(report.model_copy(update={"claims": claims, "protection": moderate}))
+    better = render(report.model_copy(update={"claims": claims, "warnings": []}))
     assert weak not in better and one_party not in better
-    assert weak not in render(reports["UNMET"])
+    assert weak not in render(reports["UNPROVEN"])
 
 
 def test_the_end_is_cosigned_after_what_it_ends(reports: dict[str, Report]) -> None:

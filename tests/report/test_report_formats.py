@@ -251,7 +251,12 @@ def test_a_verification_summary_is_signed_over_what_it_says(reports: dict[str, R
         "verificationResult",
         "verifiedLevels",
     } <= set(predicate)
-    assert predicate["verifiedLevels"] == ["RAG_AUDIT_PROTECTION_WEAK"], "no level of SLSA is claimed"
+    assert predicate["verifiedLevels"] == [
+        "RAG_AUDIT_ISOLATION_STRONG",
+        "RAG_AUDIT_LISTS_WEAK",
+        "RAG_AUDIT_PRESENCE_NONE",
+        "RAG_AUDIT_ABSENCE_NONE",
+    ], "no level of SLSA is claimed"
     assert all(re.fullmatch(r"[0-9a-f]{64}", s["digest"]["sha256"]) for s in plain["subject"])
     envelope = json.loads(render_report(reports["PASS"], "vsa", key=key))
     payload = base64.b64decode(envelope["payload"], validate=True)

@@ -1,4 +1,4 @@
-"""One function says how strong a window's protection is, and every format of a report says the same."""
+"""Every format says the same about each line of a tenant's protection, and warns of the same."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.html import words
 from rag_audit.report.meaning import strength
-from rag_audit.report.model import Protection, Report, TenantReport
-from rag_audit.report.strength import protection_of, tier
+from rag_audit.report.model import Report
+from rag_audit.report.protection import ADVERSARIES, warnings_of
+from rag_audit.report.strength import tier
 from rag_audit.report.verification import ReportedVerdict
 from rag_audit.report.vsa import EXTENSION
-from rag_audit.verify.verdict import OutcomeName
 from tests.report.conftest import NOW, OUTCOMES, verify
 from tests.simulate.cases import FOLDER, run
 
-WARNING = "It does not show that this protects much"
+LARGE = "epsilon 12.39 is above 10"
+BARE = "no epsilon bounds what lists reveal"
 
 
 def texts(report: Report) -> dict[str, str]:
@@ -31,44 +32,65 @@ def texts(report: Report) -> dict[str, str]:
     return {kind: re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text)) for kind, text in result.items()}
 
 
-def levels(report: Report) -> dict[str, str]:
-    """What each format that programs read says of the protection."""
-    created = {kind: render_report(report, kind) for kind in FORMATS}
-    predicate = json.loads(created["vsa"])["predicate"]
-    result = re.search(r'<property name="protection" value="([a-z-]+)" />', created["junit"])
-    said = re.search(r"Protection: ([a-z ]+?)(?:\.| \()", " ".join(created["text"].split()))
-    assert result is not None and said is not None
-    return {
-        "json": json.loads(created["json"])["protection"]["level"],
-        "vsa": predicate[EXTENSION]["protection"]["level"],
-        "sarif": json.loads(created["sarif"])["runs"][0]["properties"]["protection"]["level"],
-        "junit": result[1],
-        "text": said[1].replace(" ", "-"),
-    }
+def strengths(lines: Any) -> dict[str, str]:
+    return {name: lines[name]["strength"] for name in ADVERSARIES}
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_every_format_says_the_same(name: str, reports: dict[str, Report]) -> None:
     report = reports[name]
-    assert set(levels(report).values()) == {report.protection.level}
-    warned = {kind for kind, text in texts(report).items() if WARNING in text}
-    passed = name.startswith("PASS")
-    weak = report.protection.level in ("none", "weak")
-    assert warned == (set(FORMATS) if passed and weak else set())
-    predicate = json.loads(render_report(report, "vsa"))["predicate"]
-    level = report.protection.level.upper()
-    assert predicate["verifiedLevels"] == [f"RAG_AUDIT_PROTECTION_{level}" if passed else "FAILED"]
-
-
-EXPECTED: dict[str, str] = {
-    "PASS": "weak", "PASS-SAMPLED": "weak", "PASS-INTEGRITY": "none", "UNMET": "weak",
-    "FAIL": "not-established", "UNDECIDED": "not-established", "UNPROVEN": "not-established",
-}  # fmt: skip
+    expected = [{name: line.strength for name, line in p.lines.items()} for p in report.protections]
+    created = {kind: render_report(report, kind) for kind in FORMATS}
+    predicate = json.loads(created["vsa"])["predicate"]
+    assert [strengths(p) for p in json.loads(created["json"])["protections"]] == expected
+    assert [strengths(p) for p in predicate[EXTENSION]["protections"]] == expected
+    sarif = json.loads(created["sarif"])["runs"][0]
+    assert [strengths(p) for p in sarif["properties"]["protections"]] == expected
+    junit = dict(re.findall(r'<property name="protection\.([a-z.]+)" value="([a-z-]+)" />', created["junit"]))
+    law = {adversary: junit[f"{adversary}.law"] for adversary in ADVERSARIES}
+    assert law == expected[0] and len(junit) == len(ADVERSARIES) * len(report.protections)
+    text = created["text"].splitlines()
+    for adversary, level in expected[0].items():
+        (line,) = (line for line in text if line.startswith(f"{adversary:11}  law"))
+        assert line.partition(": ")[2].startswith(f"{level.replace('-', ' ')};")
+    if not name.startswith("PASS"):
+        assert predicate["verifiedLevels"] == ["FAILED"]
+        return
+    # Per adversary, the tenant with the weakest protection counts; adversaries are never combined.
+    assert predicate["verifiedLevels"] == [
+        f"RAG_AUDIT_{adversary.upper()}_{law[adversary].upper()}" for adversary in ADVERSARIES
+    ]
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_the_levels_of_the_example(name: str, reports: dict[str, Report]) -> None:
-    assert reports[name].protection.level == EXPECTED[name]
+def test_every_format_warns_of_the_same(name: str, reports: dict[str, Report]) -> None:
+    report = reports[name]
+    wanted = {"PASS-INTEGRITY": BARE}.get(name, LARGE) if name.startswith("PASS") or name == "UNMET" else None
+    for kind, text in texts(report).items():
+        assert (LARGE in text or BARE in text) is (wanted is not None), kind
+        assert wanted is None or wanted in text, kind
+
+
+def test_no_format_has_one_mark_for_a_window(reports: dict[str, Report]) -> None:
+    report = reports["PASS"]
+    assert "protection" not in json.loads(render_report(report, "json"))
+    assert not any("Protection: " in text for text in texts(report).values())
+
+
+def test_warnings_about_lists_and_exposure(reports: dict[str, Report]) -> None:
+    first, second = reports["PASS"].protections
+    assert warnings_of([first, second]) == [
+        "law and medicine: epsilon 12.39 is above 10, and promises little about what lists reveal"
+    ]
+    at = first.model_copy(update={"lists": first.lists.model_copy(update={"eps": "10"})})
+    above = first.model_copy(update={"lists": first.lists.model_copy(update={"eps": "10.001"})})
+    assert warnings_of([at]) == [] and len(warnings_of([above])) == 1
+    exposure = first.presence.exposure
+    assert exposure is not None
+    far = exposure.model_copy(update={"by_chance": "161", "exact": 100, "exceeds_exact": True})
+    read = at.model_copy(update={"presence": at.presence.model_copy(update={"exposure": far})})
+    (words,) = warnings_of([read])
+    assert "161 documents to 2 accounts on average, more than 1.6 times the 100" in words
 
 
 def test_tiers_of_epsilon() -> None:
@@ -82,66 +104,7 @@ def test_tiers_of_epsilon() -> None:
         )
 
 
-def judged(
-    reports: dict[str, Report], *tenants: dict[str, Any], outcome: OutcomeName = "PASS", **given: Any
-) -> Protection:
-    """The protection of a window with tenants of these parameters."""
-    first = reports["PASS"].tenants[0]
-    result: list[TenantReport] = [
-        first.model_copy(update={"tenant": f"t{number}", **update}) for number, update in enumerate(tenants)
-    ]
-    options: dict[str, Any] = {"drawn": None, "records": 7, "beta": None, **given}
-    standing = options.pop("standing", "proved")
-    return protection_of(outcome, standing, options.pop("eps", "1"), result, **options)
-
-
-SAMPLING = {"mechanism": "sampling", "eps": "inf", "exclusion_factor": "3.3334"}
-
-
-def test_the_weakest_tenant_decides(reports: dict[str, Report]) -> None:
-    strong, weak = {"eps": "0.9"}, {"eps": "12"}
-    assert judged(reports, strong).level == "strong" and judged(reports, strong).warning is None
-    assert judged(reports, strong, {"eps": "9"}).level == "moderate"
-    result = judged(reports, strong, weak)
-    assert result.level == "weak" and result.reasons == ["t1: epsilon 12 is above 10"]
-    assert WARNING in str(result.warning)
-    bare = judged(reports, weak, {"mechanism": "none", "eps": "inf"}, outcome="PASS-INTEGRITY")
-    assert bare.level == "none" and bare.reasons[0].startswith("t1: no mechanism protects the documents")
-    assert WARNING in str(bare.warning)
-
-
-def test_an_infinite_epsilon_is_warned_of(reports: dict[str, Report]) -> None:
-    """The warning disappeared where epsilon was infinite, which is where it says most."""
-    for update in ({"eps": "inf"}, SAMPLING, {**SAMPLING, "exclusion_factor": "inf"}):
-        result = judged(reports, update, eps="inf")
-        assert result.level in ("none", "weak") and WARNING in str(result.warning), update
-    assert judged(reports, SAMPLING, eps="inf").level == "weak"
-    assert judged(reports, {**SAMPLING, "exclusion_factor": "inf"}, eps="inf").level == "none"
-    assert "3.3334" in judged(reports, SAMPLING, eps="inf").reasons[0]
-
-
-def test_a_missing_figure_is_no_protection(reports: dict[str, Report]) -> None:
-    result = judged(reports, {"eps": None}, eps=None)
-    assert result.level == "none" and WARNING in str(result.warning)
-    assert judged(reports, eps=None).level == "none"
-
-
-def test_a_sample_of_the_records_is_weak_whatever_epsilon_is(reports: dict[str, Report]) -> None:
-    """Up to a share beta of the answers may have no protection; where each was drawn, none is left out."""
-    options: dict[str, Any] = {"outcome": "PASS-SAMPLED", "standing": "if-conforming", "beta": "0.1"}
-    result = judged(reports, {"eps": "0.5"}, drawn=3, **options)
-    assert result.level == "weak" and "up to a share 0.1 of them" in result.reasons[0]
-    assert WARNING in str(result.warning)
-    assert judged(reports, {"eps": "0.5"}, drawn=7, **options).level == "strong"
-    assert judged(reports, {"eps": "0.5"}, drawn=None, **options).level == "weak"
-
-
-def test_a_window_that_does_not_pass_is_not_warned_of_as_a_pass(reports: dict[str, Report]) -> None:
-    result = judged(reports, {"eps": "12"}, outcome="UNMET")
-    assert result.level == "weak" and result.warning is None
-
-
-def test_integrity_alone_passes_with_a_level() -> None:
+def test_integrity_alone_passes_without_protection_of_lists() -> None:
     """The library's verdict on a window whose tenant has no mechanism, in both modes."""
     passed = verify()
     tenants = {"law": {"mechanism": "none", "eps": "inf", "exclusion_factor": None}}
@@ -153,11 +116,11 @@ def test_integrity_alone_passes_with_a_level() -> None:
                         "mode": mode, "sampled": 3, "beta": "0.5", "eta": "0.5", "challenge": "own"}  # fmt: skip
         verdict = replace(passed, figures=figures, described=replace(passed.facts, tenants=bare))
         report = report_of(verdict, now=NOW)
-        assert (report.outcome, report.protection.level) == (outcome, "none")
+        assert report.outcome == outcome and report.protections[0].lists.strength == "none"
         predicate = json.loads(render_report(report, "vsa"))["predicate"]
         assert predicate["verificationResult"] == "PASSED"
-        assert predicate["verifiedLevels"] == ["RAG_AUDIT_PROTECTION_NONE"]
-        assert {kind for kind, text in texts(report).items() if WARNING in text} == set(FORMATS)
+        assert "RAG_AUDIT_LISTS_NONE" in predicate["verifiedLevels"]
+        assert {kind for kind, text in texts(report).items() if BARE in text} == set(FORMATS)
 
 
 def of_case(name: str) -> Report:
@@ -182,7 +145,8 @@ def test_epsilon_of_some_tenants_is_not_the_windows() -> None:
     )
     assert page is not None and "met in part" in page[0] and ">met<" not in page[0]
     assert row.scope in " ".join(render_report(report, "text", checks=True).split())
-    assert WARNING in texts(report)["text"] and report.protection.level == "weak"
+    assert BARE in texts(report)["text"]
+    assert {p.lists.strength for p in report.protections} == {"none", "weak"}
 
 
 def test_figures_of_a_document_table_are_for_whole_documents() -> None:

@@ -40,13 +40,17 @@ def test_every_outcome_has_at_most_twelve_lines_with_the_verdict_first_and_last(
 def test_a_pass_states_figure_signers_counts_and_weaknesses(reports: dict[str, Report]) -> None:
     report = reports["PASS"]
     assert shown(report)[-1] == "PASS eps_audit=12.39 delta=1e-5 k_max=2"
-    assert row(report, "privacy").startswith("eps_audit is 12.39 for up to 2 colluding accounts")
-    assert "the odds that one given document" in render_report(report, "summary")
+    assert row(report, "isolation").startswith("law and medicine: strong; see no data of this index")
+    assert row(report, "lists").startswith(
+        "law and medicine: weak; epsilon 12.39 for the lists of 2 accounts: odds of"
+    )
+    assert row(report, "presence").startswith("law: none; the text of a document that is listed")
+    assert row(report, "absence").startswith("law and medicine: none; no exclusion factor")
+    assert row(report, "WARNING").startswith("law and medicine: epsilon 12.39 is above 10")
     assert row(report, "signed by").startswith("w1 and w2 cosigned")
     assert row(report, "counted").startswith("7 records (7 proved")
-    assert row(report, "weaker").startswith("setup")
+    assert "; weaker: setup, " in row(report, "details")
     assert row(report, "now").startswith("keep window.json")
-    assert "Protection: weak." in render_report(report, "summary")
 
 
 def test_a_sampled_verdict_never_says_eps_audit(reports: dict[str, Report]) -> None:
@@ -120,4 +124,4 @@ def test_colour_changes_no_character(reports: dict[str, Report]) -> None:
 
 def test_brief_has_four_lines_and_the_first_is_for_machines(reports: dict[str, Report]) -> None:
     lines = brief(reports["PASS"]).splitlines()
-    assert len(lines) == 4 and lines[0] == "PASS eps_audit=12.39 delta=1e-5 k_max=2"
+    assert len(lines) == 4 and lines[0] == "PASS eps_audit=12.39 delta=1e-5 k_max=2 decisive=law"

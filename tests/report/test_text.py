@@ -17,8 +17,8 @@ from rag_audit.report.verification import ReportedVerdict
 from rag_audit.verify.checks.trust import _difference
 from tests.report.conftest import NOW
 
-SCREEN = 48
-"""Lines of 100 characters, as a terminal of usual size has them."""
+SCREEN = 54
+"""Lines of 100 characters, as a large terminal has them."""
 
 
 def screen(report: Report) -> str:
@@ -29,9 +29,10 @@ def screen(report: Report) -> str:
 QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
     "passed?": lambda r: [r.line, "All 71 checks of window w-1 of example.org/rag passed"],
     "what is eps, and is it good?": lambda r: [
-        "privacy eps_audit is 12.39 for up to 2 colluding accounts of 3 queries each; this protection is weak, because it"
+        "privacy eps_audit is 12.39 for up to 2 colluding accounts of 3 queries each; for lists this is weak, because it"
         " is above 10",
-        "at most a factor 240,386 (e^eps), plus an additive slack in probability of at most 1 in 100,000 (delta)",
+        "odds of 1 in 2 that a document of one position is present become at most 240,386 in 240,387, except with"
+        " probability 1e-5 (delta)",
         "a test that wrongly suspects 1 in 100 absent documents of one position recognises at most 52 in 100 present ones",
     ],
     "who vouches?": lambda r: [

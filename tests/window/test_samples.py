@@ -86,8 +86,8 @@ def test_the_sample_is_proved_once_and_every_record_about_it(sampled: Finished) 
     # Of the tenant with noise, two of eight positions at each of the six or nine queries of two or three accounts.
     few, many = (text(NoisedSampling(KEEP, 2, 8).exclusion_factor(3 * accounts)) for accounts in (2, 3))
     assert (
-        f"eps_audit=inf exclusion_factor={few} exclusion_factor_all_accounts={many} positions_per_document=1"
-        " delta=1e-5 k_max=2 mechanisms=law:sampling,medicine:noise" in verdict.line
+        f"eps_audit=none(sampling) exclusion_factor={few} exclusion_factor_all_accounts={many} positions_per_document=1"
+        " delta=1e-5 k_max=2 decisive=law mechanisms=law:sampling,medicine:noise" in verdict.line
     )
     assert verdict.figures["tenants"]["law"]["exclusion_factor"] == "3.3334"
     assert any("No proof covers this rule yet" in line for line in verdict.does_not_prove)
@@ -142,7 +142,7 @@ def test_integrity_alone_is_no_pass(exact: Finished) -> None:
     assert verdict.exit_code is UNMET and not_passed(verdict) == {"trust.mechanisms"}
     verdict = exact.verify(require={"mechanisms": ["none"]})
     assert verdict.passed, verdict.deciding
-    assert verdict.line.startswith("PASS-INTEGRITY eps_audit=inf delta=")
+    assert verdict.line.startswith("PASS-INTEGRITY eps_audit=none(none) delta=")
     assert not any(e["type"] == "sample" for e in exact.value()["entries"])
     values = exact.value()["proofs"].values()
     assert {p["retrieve"].get("noise_proof") for p in values} == {None, ""}, "no noise, no certificate"
@@ -178,7 +178,9 @@ def test_sampled_mode_keeps_its_name(exact: Finished) -> None:
         "challenge": "published",
         "mechanisms": ["none"],
     }
-    assert exact.verify(require=sampled).line.startswith("PASS-INTEGRITY-SAMPLED eps_if_conforming=inf")
+    assert exact.verify(require=sampled).line.startswith(
+        "PASS-INTEGRITY-SAMPLED eps_if_conforming=none(none)"
+    )
 
 
 def test_a_policy_without_what_its_noise_needs_is_refused_by_name(sampled: Finished) -> None:

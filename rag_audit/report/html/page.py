@@ -26,7 +26,6 @@ from rag_audit._internal.words import counted, day, instant, some
 from rag_audit.report.explanations import CAVEAT, Cause, cause_of
 from rag_audit.report.html import charts, curves, evidence, privacy, record, study, verdict, words
 from rag_audit.report.model import Report, ShortReport
-from rag_audit.report.strength import protection_words
 
 _BETWEEN_TAGS = re.compile(r"(?:\A|(?<=>))\s*\n\s*(?=<|\Z)")
 _LINE_BREAK = re.compile(r"\s*\n\s*")
@@ -82,7 +81,7 @@ def environment() -> Environment:
         "nowrap": nowrap,
     }
     result.globals |= {
-        "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of, "protection_words": protection_words,
+        "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of,
         "counted": counted, "some": some, "day": day, "instant": instant, "words": words, "curves": curves,
         "study": study, "charts": charts, "verdict": verdict, "privacy": privacy, "record": record,
         "evidence": evidence,
