@@ -87,6 +87,7 @@ MEASUREMENTS = (
     Measurement("beside", full=True),
     Measurement("assignment", full=True),
     Measurement("http", full=True),
+    Measurement("client", full=True),
     Measurement("recall", full=True),
     Measurement("explore", full=True),
     Measurement("estimate", full=True),
