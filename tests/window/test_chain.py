@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -181,7 +182,7 @@ def test_windows_without_a_query_pass_up_to_a_limit(
 @pytest.mark.parametrize(
     ("name", "given", "status"),
     [
-        ("w-4", ("w-2",), ExitCode.FAIL),
+        ("w-4", ("w-2",), ExitCode.MALFORMED),
         ("w-1", ("w-2",), ExitCode.FAIL),
         ("w-4", ("w-3", "w-1"), ExitCode.MALFORMED),
     ],
@@ -192,6 +193,22 @@ def test_windows_that_are_not_the_ones_before(
 ) -> None:
     result = verify(chain, name, monkeypatch, *given)
     assert result.exit_code is status
+    assert faults(result) - {"trust.max_abandoned"} == {"header.chain"}
+
+
+@pytest.mark.parametrize("fork", ["w-4", "w-5"], ids=["the same window id", "another window id"])
+def test_a_second_window_after_the_same_predecessor_is_evidence_against_the_provider(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fork: str
+) -> None:
+    """Provider and witnesses went on from a copy of their folders, and closed two windows after one predecessor."""
+    chain = Chain(service)
+    first = chain.run("w-1", None)
+    shutil.copytree(service.root, tmp_path / "fork")
+    other = Chain(service.copied(tmp_path / "fork", service.clock()))
+    chain.run("w-4", first)
+    other.run(fork, first)
+    result = verify(chain, "w-4", monkeypatch, other.file(fork))
+    assert result.exit_code is ExitCode.FAIL
     assert faults(result) - {"trust.max_abandoned"} == {"header.chain"}
 
 

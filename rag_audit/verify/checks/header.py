@@ -227,8 +227,14 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
         reached.append(window)
         later = window.header
     if not reached:
-        case.report("header.chain", False, f"header {named.header}",
-                    ", ".join(window.digest for window in given))  # fmt: skip
+        # Two cosigned windows after one predecessor are a fork. Any other window may just be the wrong file.
+        fork = any(
+            window.header.previous is not None and window.header.previous.header == named.header
+            and window.digest != case.header_digest
+            for window in given
+        )  # fmt: skip
+        case.record("header.chain", Status.FAIL if fork else Status.UNDECIDED, f"header {named.header}",
+                    ", ".join(f"{window.digest} of window {window.header.window}" for window in given))  # fmt: skip
     elif links:
         case.record("header.chain", Status.UNDECIDED, "consecutive windows up to this one",
                     f"{len(links)} supplied windows outside of the chain")  # fmt: skip
