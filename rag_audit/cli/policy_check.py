@@ -22,6 +22,7 @@ CHANGES = {
     "trust.mechanisms": "policy.tenants: rag-audit provider policy new --mechanism",
     "trust.max_epsilon": "policy.noise: rag-audit provider policy new --eps-joint, --n, --k-max",
     "trust.max_exclusion_factor": "policy.tenants.keep: rag-audit provider policy new --mechanism sampling:KEEP",
+    "trust.max_exposure": "policy.n, k_max, top_k: rag-audit provider policy new --n, --k-max, --top-k",
     "trust.max_delta": "policy.delta_policy: rag-audit provider policy new --delta",
     "trust.max_theta": "policy.estimator.theta: rag-audit provider policy new --theta",
     "trust.min_tau": "policy.estimator.tau: rag-audit provider policy new --tau",

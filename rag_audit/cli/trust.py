@@ -49,6 +49,7 @@ REMARKS = {
     "max_epsilon": "for min_k_max accounts: exp(8) is a factor of 3,000 in odds, so smaller is better; 80 (for"
     " randomized response without noise) is 8 for each of ten accounts and promises little for all ten",
     "max_exclusion_factor": "for tenants with a sample (mechanisms has to name it), and a document of one position",
+    "max_exposure": "maximum number of documents that min_k_max accounts of a tenant can read together",
     "max_delta": "far below one over the number of documents",
     "min_k_max": "accounts that pool their answers",
     "max_theta": "for 16 accounts of 200 questions; `rag-audit provider estimate calibrate` finds it for other sizes",
@@ -327,6 +328,7 @@ def requirements(
             "min_score_width",
             "max_abandoned",
             "max_empty",
+            "max_exposure",
             "min_receipts",
         )
         integer = integer or (key, text) == ("min_tau", WHOLE_WINDOW)

@@ -74,6 +74,8 @@ class WitnessTrust(Model):
 
     name: Line
     vkey: str
+    independent: bool = True
+    """false for a witness that the provider operates, as in a pilot; every verdict then says so"""
 
 
 class DrandTrust(Model):
@@ -144,7 +146,7 @@ class Pins(Model):
 class Require(Model):
     """The relying party's requirements. An absent maximum or minimum is an unmet requirement, never a free pass.
 
-    The exception is max_empty, which is 7 where it is absent."""
+    The exceptions are max_empty, which is 7 where it is absent, and max_exposure, which then limits nothing."""
 
     mode: Literal["full", "sampled"] = "full"
     mechanisms: list[MechanismName] = Field(default_factory=lambda: [NOISE])
@@ -152,6 +154,8 @@ class Require(Model):
     max_epsilon: DecimalText | None = None
     max_exclusion_factor: DecimalText | None = None
     """the largest exclusion_factor, of tenants that sample"""
+    max_exposure: Positive | None = None
+    """the maximum number of documents that k_max accounts of a tenant can read; absent, there is no limit"""
     min_keep: DecimalText | None = None
     """the minimum share of positions that a sample must contain, also for a tenant with noise"""
     max_delta: DecimalText | None = None
@@ -279,6 +283,11 @@ class Trust(Model):
     def minority_quorum(self) -> bool:
         """Whether half of the witnesses or fewer form a quorum."""
         return 2 * self.quorum <= len(self.witness)
+
+    @property
+    def pilot(self) -> bool:
+        """Whether a quorum needs witnesses that are not independent of the provider."""
+        return sum(w.independent for w in self.witness) < self.quorum
 
     def independent(self, account: str) -> AccountTrust | None:
         """The named independent account, or None."""

@@ -78,8 +78,10 @@ def trust_template(
     document.add("provider", table(trust.provider.model_dump()))
     drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
     document.add("beacon", table(trust.beacon.model_dump(exclude_none=True), drawn))
-    document.add("witness", tables([table(witness.model_dump(), _DEPENDENT if witness.name in dependent else "")
-                                    for witness in trust.witness]))  # fmt: skip
+    document.add("witness", tables([
+        table(witness.model_dump(exclude_defaults=True), _DEPENDENT if witness.name in dependent else "")
+        for witness in trust.witness
+    ]))  # fmt: skip
     if trust.verifier:
         counted = "whose challenges count"
         document.add(
@@ -106,9 +108,9 @@ def trust_template(
             ),
         )
     document.add("pins", pins)
-    # A trust file without max_empty stays without it: its default is a limit, not an unmet requirement.
-    unsaid = {"max_empty"} - trust.require.model_fields_set
-    exception = "" if unsaid else f", but an absent max_empty is {MAX_EMPTY}"
+    # A trust file without one of these two stays without it: its absence is no unmet requirement.
+    unsaid = {"max_empty", "max_exposure"} - trust.require.model_fields_set
+    exception = "" if "max_empty" in unsaid else f", but an absent max_empty is {MAX_EMPTY}"
     required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")
     for key, value in trust.require.model_dump(exclude=unsaid).items():
         if value is None:

@@ -23,7 +23,7 @@ from rag_audit.report.cumulative import WindowPart, compose
 from rag_audit.report.explanations import Cause, cause_of, explanations
 from rag_audit.report.facts import input_files, receipt_files
 from rag_audit.report.model import Chain, Event, Vouching
-from rag_audit.report.protection import protections_of, warnings_of
+from rag_audit.report.protection import pilot_warnings, protections_of, warnings_of
 from rag_audit.report.requirements import requirements_of
 from rag_audit.report.steps import next_steps_of
 from rag_audit.report.verification import ReportedVerdict
@@ -96,7 +96,7 @@ def report_of(
         sentence=_sentence(verdict, figures, deciding, cause),
         decided_by=deciding,
         protections=protections,
-        warnings=warnings_of(protections),
+        warnings=[*pilot_warnings(vouching), *warnings_of(protections)],
         claims=claims,
         window=facts.window,
         tenants=facts.tenants,

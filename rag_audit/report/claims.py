@@ -109,6 +109,7 @@ REQUIREMENTS: Mapping[str, Claim] = {
     "mechanisms": Claim(("trust.mechanisms", *_POLICY)),
     "max_epsilon": Claim(("trust.max_epsilon", *_FIGURES)),
     "max_exclusion_factor": Claim(("trust.max_exclusion_factor", *_FIGURES)),
+    "max_exposure": Claim(("trust.max_exposure", "bound.computed", *_POLICY)),
     "max_delta": Claim(("trust.max_delta", *_POLICY)),
     "min_k_max": Claim(("trust.min_k_max", *_POLICY)),
     "max_theta": Claim(("trust.max_theta", *_POLICY)),

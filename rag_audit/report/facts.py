@@ -227,6 +227,7 @@ def _vouching(case: Case) -> Vouching:
         witnesses=[
             WitnessReport(
                 **_key(w.name, w.vkey).model_dump(),
+                independent=w.independent,
                 header=w.vkey in header,
                 end=w.vkey in end,
                 beacon=w.vkey in in_beacon,

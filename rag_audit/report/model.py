@@ -216,6 +216,8 @@ class KeyReport(Model):
 class WitnessReport(KeyReport):
     """A witness named in trust.toml, and the acts that it signed."""
 
+    independent: bool
+    """false if trust.toml says that the provider operates the witness"""
     header: bool
     end: bool
     beacon: bool

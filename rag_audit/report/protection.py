@@ -32,6 +32,7 @@ from rag_audit.report.model import (
     ProtectionLine,
     TenantProtection,
     TenantReport,
+    Vouching,
 )
 from rag_audit.report.strength import ORDER, tier
 
@@ -221,13 +222,7 @@ def _presence(tenant: TenantReport, window: _Window) -> PresenceLine:
     if not window.figures or exposure is None:
         return PresenceLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[], keep=None,
                             exposure=None)  # fmt: skip
-    if tenant.keep is None:
-        returned = "the text of a document that is listed is returned"
-    else:
-        returned = (
-            "a document among the best matches is returned with its text if its random bit permits"
-            f" ({100 * float(tenant.keep):.3g} in 100)"
-        )
+    returned = description(tenant.mechanism).returned(tenant)
     figure = f"{returned}; {exposure_words(exposure)}"
     return PresenceLine(strength="none", figure=figure, reasons=["retrieval is the purpose of the service"],
                         checks=[*SENTENCES["privacy"].checks], keep=tenant.keep, exposure=exposure)  # fmt: skip
@@ -318,3 +313,14 @@ def warnings_of(protections: Sequence[TenantProtection]) -> list[str]:
             )
             whose.setdefault(words, []).append(protection.tenant)
     return [f"{some(names)}: {words}" for words, names in whose.items()]
+
+
+def pilot_warnings(vouching: Vouching) -> list[str]:
+    """The label of a pilot: a quorum needs witnesses that trust.toml calls dependent on the provider."""
+    dependent = [w.name for w in vouching.witnesses if not w.independent]
+    if len(vouching.witnesses) - len(dependent) >= vouching.quorum:
+        return []
+    return [
+        f"PILOT: trust.toml says that {some(dependent)} {'is' if len(dependent) == 1 else 'are'} not independent of the"
+        " provider, so this verdict shows nothing to a party that does not trust the provider"
+    ]

@@ -23,6 +23,7 @@ WORDS: Mapping[str, tuple[Kind, str]] = {
         "at-most",
         "the maximum factor for the likelihood of a document's absence",
     ),
+    "max_exposure": ("at-most", "documents that k_max accounts can read"),
     "max_delta": ("at-most", "the delta of the stated epsilon"),
     "min_k_max": ("at-least", "colluding accounts that the bound covers"),
     "max_theta": ("at-most", "the minimum similarity of two accounts' queries in one coalition"),

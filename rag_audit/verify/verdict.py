@@ -32,7 +32,9 @@ OutcomeName: TypeAlias = Literal[
 CONDITIONAL = "epsilon holds only if no query vector depends on the index"
 """The meaning of the level of A1 for epsilon; a window without a figure has no such note."""
 WITHHELD = "no figure is shown: the figures of this window are not established"
-QUOTING = frozenset({"bound.computed", "trust.max_epsilon", "trust.max_exclusion_factor"})
+QUOTING = frozenset(
+    {"bound.computed", "trust.max_epsilon", "trust.max_exclusion_factor", "trust.max_exposure"}
+)
 """The checks with findings that quote a privacy figure."""
 
 

@@ -314,6 +314,7 @@ _CONDITIONAL = frozenset(
         "coalition.cap",
         "trust.max_epsilon",
         "trust.max_exclusion_factor",
+        "trust.max_exposure",
         "trust.min_keep",
         "trust.challenge",
         "trust.manifest",
@@ -358,6 +359,7 @@ def needed_checks(case: Case) -> frozenset[str]:
         "trust.manifest": trust.pins.manifest is not None,
         "trust.max_epsilon": case.max_epsilon_asked
         or any(policy.mechanism(t).limit == "max_epsilon" for t in policy.tenants),
+        "trust.max_exposure": trust.require.max_exposure is not None,
         "trust.min_keep": any(policy.mechanism(t).sampled for t in policy.tenants),
         **dict.fromkeys(("coalition.parameters", "coalition.count", "coalition.cap"), declared),
         **dict.fromkeys(

@@ -7,12 +7,16 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.errors import ExitCode
+from rag_audit.cli.reports import FORMATS
+from rag_audit.models.trust import Trust
+from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.model import Report, TenantProtection
 from rag_audit.report.protection import exclusion_tier, odds_after, odds_words, protections_of
-from rag_audit.report.verification import ReportedVerdict
+from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.verify.case import Check, Status
-from tests.report.conftest import NOW
+from tests.report.conftest import EXAMPLES, NOW, verify
 from tests.simulate.cases import FOLDER, run
 
 
@@ -140,3 +144,31 @@ def test_limits_of_the_exclusion_factor() -> None:
     assert [exclusion_tier(f) for f in (1, 3, 3.1, 20, 20.1, 150, 150.1, float("inf"), float("nan"))] == [
         "strong", "strong", "moderate", "moderate", "weak", "weak", "none", "none", "none",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dependent", "labelled"), [((), False), (("w1",), True), (("w1", "w2"), True)])
+def test_a_pilot_has_a_label(dependent: tuple[str, ...], labelled: bool) -> None:
+    """A quorum of both witnesses needs each of them."""
+    trust = Trust.load(EXAMPLES / "trust.toml")
+    witnesses = [w.model_copy(update={"independent": w.name not in dependent}) for w in trust.witness]
+    trust = trust.model_copy(update={"witness": witnesses})
+    verdict = verify_window(EXAMPLES / "window.json", trust=trust, receipts=[EXAMPLES / "receipts"])
+    report = report_of(verdict, now=NOW)
+    assert verdict.passed and ("allow=pilot-witnesses" in verdict.line) is labelled
+    assert [w.name for w in report.vouching.witnesses if not w.independent] == [*dependent]
+    assert report.warnings[0].startswith("PILOT: trust.toml says that w1") is labelled
+    for kind in FORMATS:
+        assert ("PILOT: " in render_report(report, kind)) is labelled, kind
+
+
+@pytest.mark.parametrize(("limit", "passed"), [(8, True), (7, False), (None, True)])
+def test_trust_limits_the_documents_that_accounts_can_read(limit: int | None, passed: bool) -> None:
+    verdict = verify(max_exposure=limit)
+    assert verdict.passed is passed
+    checks = {c.id: c for c in verdict.checks}
+    assert ("trust.max_exposure" in checks) is (limit is not None)
+    if not passed:
+        assert verdict.exit_code is ExitCode.UNMET and verdict.line.startswith("UNMET trust.max_exposure ")
+        assert checks["trust.max_exposure"].actual == (
+            "8 documents of tenant law, by 2 accounts of 3 queries each"
+        )

@@ -829,6 +829,13 @@ TRUST = [
         options={"require": {"max_abandoned": None}},
     ),
     MaliciousProver(
+        "more documents than the limit",
+        "trust.max_exposure",
+        nothing,
+        UNMET,
+        options={"require": {"max_exposure": 7}},
+    ),
+    MaliciousProver(
         "eight empty windows before this one", "trust.max_empty", many_empty_before, UNMET, proofs=False
     ),
     MaliciousProver(

@@ -214,7 +214,9 @@ class Folder:
         known: Mapping[str, object] = {
             "quorum": len(keys),
             "provider": {"origin": answers.name, "vkey": str(self.key)},
-            "witness": [{"name": key.name, "vkey": str(key)} for key in keys],
+            "witness": [
+                {"name": key.name, "vkey": str(key), "independent": not answers.pilot} for key in keys
+            ],
             "beacon": {"witnesses": [key.name for key in keys]},
             "verifier": [{"name": key.name, "vkey": str(key)} for key in verifiers],
             "account": [{"id": line.account, "key": line.key} for line in accounts],

@@ -407,6 +407,16 @@ class Description(ABC):
         return "" if facts.keep is None else f", {share_text(float(facts.keep))} of positions sampled"
 
     @classmethod
+    def returned(cls, facts: Facts) -> str:
+        """The condition under which an account that asks for a document receives its text."""
+        if facts.keep is None:
+            return "the text of a document that is listed is returned"
+        return (
+            "a document among the best matches is returned with its text if its random bit permits"
+            f" ({100 * float(facts.keep):.3g} in 100)"
+        )
+
+    @classmethod
     def without_epsilon(cls, facts: Facts) -> str | None:
         """The bound on answers if no epsilon exists, in words; None if there is no bound."""
         return None

@@ -51,6 +51,7 @@ def check_policy(case: Findings) -> None:
             "no noise" if policy.noise is None else policy.noise.table,
         )
     _mechanisms(case)
+    _exposure(case)
     _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
     p, q = policy.estimator.theta
     _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
@@ -158,6 +159,21 @@ def _mechanisms(case: Findings) -> None:
         limit = decimal(require.max_exclusion_factor)
         met = limit is not None and odds <= limit
         case.require("trust.max_exclusion_factor", met, _or_absent("at most", limit), odds)
+
+
+def _exposure(case: Findings) -> None:
+    """Check the number of documents that k_max accounts can read, if trust.toml limits it, and name the tenant."""
+    limit, tenants = case.trust.require.max_exposure, case.figures.get("tenants", {})
+    if limit is None:
+        return
+    tenant = max(tenants, key=lambda name: tenants[name]["exposure"]["limit"], default=None)
+    if tenant is None:
+        case.require("trust.max_exposure", False, f"at most {limit} documents", "unknown")
+        return
+    exposure = tenants[tenant]["exposure"]
+    case.require("trust.max_exposure", exposure["limit"] <= limit, f"at most {limit} documents",
+                 f"{exposure['limit']} documents of tenant {tenant}, by {counted(exposure['accounts'], 'account')}"
+                 f" of {counted(case.policy.n, 'query', 'queries')} each")  # fmt: skip
 
 
 def _minimal_tau(case: Findings) -> None:
