@@ -266,6 +266,7 @@ class _Estimator:
     ),
     number_option(
         "--accounts-max",
+        "--accounts",
         default=defaults.ACCOUNTS_MAX,
         help="maximum accounts of a tenant in the window",
     ),
@@ -293,7 +294,7 @@ class _Estimator:
 @gathered(
     "target",
     NoiseTarget,
-    number_option("--n", default=defaults.QUERIES, help="queries of an account"),
+    number_option("--n", "--questions", default=defaults.QUERIES, help="queries of an account"),
     number_option("--k-max", "--k", default=defaults.K_MAX, help="largest coalition that the bound covers"),
     click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint"),
     click.option(

@@ -73,12 +73,21 @@ def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
 
     The exit codes are those of `rag-audit verify`, for example 3 if the policy does not meet a requirement.
     """
+    from rag_audit.report.policy_text import exposure_of
+
     policy = read_policy(file)
     checks = policy_checks(policy, Trust.load(trust))
     wanting = _wanting(checks)
-    value = {"policy": str(file), "trust": str(trust), "wanting": [_row(c, policy) for c in wanting]}
+    exposures = {name: tenant["exposure"] for name, tenant in policy.figures()["tenants"].items()}
+    value = {
+        "policy": str(file),
+        "trust": str(trust),
+        "wanting": [_row(c, policy) for c in wanting],
+        "exposure": exposures,
+    }
     met = f"{file} meets all requirements of {trust} on a policy: {len(checks)} checks"
-    emit(value, as_json, [line for c in wanting for line in _lines(c, policy)] or met)
+    lines = [line for c in wanting for line in _lines(c, policy)] or [met]
+    emit(value, as_json, [*lines, *(f"{name}: {exposure_of(own)}" for name, own in exposures.items())])
     ctx.exit(int(_code(wanting)))
 
 

@@ -281,12 +281,17 @@ def _mechanisms(policy: Path | None) -> list[str]:
 
 
 def requirements(
-    settings: tuple[str, ...], embedder: str, model: Path | None, mechanisms: Sequence[str]
+    settings: tuple[str, ...],
+    embedder: str,
+    model: Path | None,
+    mechanisms: Sequence[str],
+    remedy: str = "--require max_epsilon=VALUE sets your own limit",
 ) -> Require:
     """The requirements: the defaults, replaced by the given settings. A window with a default policy meets the
     defaults.
 
     :param mechanisms: the accepted mechanisms if no setting names them
+    :param remedy: how the caller's user sets another maximum of epsilon
     """
     for setting in settings:
         if setting.startswith("mechanisms="):
@@ -296,7 +301,7 @@ def requirements(
     if by_account and not any(setting.startswith("max_epsilon=") for setting in settings):
         say(
             f"warning: max_epsilon is {defaults.EPS_RANDOMIZED_RESPONSE} instead of {defaults.EPS_JOINT}, because you"
-            " accept randomized response without noise; --require max_epsilon=VALUE sets your own limit"
+            f" accept randomized response without noise; {remedy}"
         )
     published = published_constants(embedder, model)
     lo, hi = published.score_window

@@ -62,11 +62,14 @@ class TableShape:
         for name, value, maximum in (
             ("rows", self.rows, min(MAX_ROWS, capacity)),
             ("positions_per_document", self.positions_per_document, capacity),
-            ("fresh_rows", self.rows if self.fresh_rows is None else self.fresh_rows, self.rows),
         ):
             if not 1 <= value <= maximum:
                 raise PolicyError("a number of the document table is out of range", field=f"{field}.{name}",
                                   expected=f"1 to {maximum}", actual=value)  # fmt: skip
+        if self.fresh_rows is not None and not 1 <= self.fresh_rows < self.rows:
+            raise PolicyError("a number of the document table is out of range", field=f"{field}.fresh_rows",
+                              expected=f"1 to {self.rows - 1}: as many rows stay empty as a window replaces, and"
+                              " a window needs room for one document", actual=self.fresh_rows)  # fmt: skip
 
     @property
     def documents(self) -> int:

@@ -10,7 +10,13 @@ from typing import TypeAlias
 
 from rag_audit._internal.words import counted
 from rag_audit.mechanisms import Mechanism, accounting
-from rag_audit.mechanisms.accounting.figures import DocumentTableFigures, PolicyFigures, TenantFigures
+from rag_audit.mechanisms.accounting.documents import EXPOSURE_RATIO
+from rag_audit.mechanisms.accounting.figures import (
+    DocumentTableFigures,
+    ExposureFigures,
+    PolicyFigures,
+    TenantFigures,
+)
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.mechanisms.descriptions.base import LIMITS
@@ -138,6 +144,8 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
         eps, odds, every = tenant["eps"], tenant["exclusion_factor"], tenant["exclusion_factor_all_accounts"]
         factors = "" if odds is None else f"; exclusion_factor {odds}, for all accounts {every}"
         lines.append(f"{name}: {kind}; eps {eps}{factors}")
+    for name, tenant in tenants.items():
+        lines += textwrap.wrap(f"{name}: {exposure_of(tenant['exposure'])}", _WIDTH)
     for words in by_exclusion_factor(
         (n, t["exclusion_factor"], t["exclusion_factor_all_accounts"], _table_of(t["documents"]))
         for n, t in tenants.items()
@@ -153,6 +161,34 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
             " positions without the document can conclude that the document is absent.",
             _WIDTH,
         )
+    return lines
+
+
+def exposure_of(exposure: ExposureFigures) -> str:
+    """The number of documents that accounts can read, next to exact retrieval and chance, with a warning."""
+    words = (
+        f"{counted(exposure['accounts'], 'account')} with {exposure['queries']:,} questions in total can read up to"
+        f" {exposure['limit']:,} of at most {counted(exposure['documents'], 'document')} (exact retrieval:"
+        f" {exposure['exact']:,})"
+    )
+    if exposure["by_chance"] is not None:
+        words += f"; chance alone returns at most {float(exposure['by_chance']):,.0f} of them on average"
+    if exposure["exceeds_exact"]:
+        words += f". WARNING: this is more than {EXPOSURE_RATIO} times the number of exact retrieval"
+    return words
+
+
+def questions_lines(policy: Policy) -> list[str]:
+    """For each tenant the total number m of questions, and the largest number with an epsilon of at most 10."""
+    lines = []
+    for part in policy.tenants:
+        mechanism = policy.mechanism(part)
+        words = (
+            f"{part.tenant}: m = {counted(part.accounts_max, 'account')} x {counted(policy.n, 'question')} ="
+            f" {part.accounts_max * policy.n:,} questions"
+        )
+        largest = description(mechanism.name).largest(mechanism, part.accounts_max, policy.n)
+        lines += textwrap.wrap(words if largest is None else f"{words}; {largest}", _WIDTH)
     return lines
 
 
@@ -206,7 +242,18 @@ def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
     for name, value, meaning in _entries(policy, target):
         lines += textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3))
         lines += textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    return "\n".join([*lines, "", "Guarantees", "", figures_text(figures, covers([policy])), ""])
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Guarantees",
+            "",
+            *questions_lines(policy),
+            "",
+            figures_text(figures, covers([policy])),
+            "",
+        ]
+    )
 
 
 def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:

@@ -199,7 +199,7 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
     :param inputs: records each file's digest
     :returns: the receipts, and a complaint for each file or folder that is no receipt. Receipts come from other
         parties, so an unreadable one must not prevent the verdict on the rest of the window
-    :raises EncodingError: one of the paths does not exist
+    :raises EncodingError: one of the paths does not exist, or is the parent of folders with receipts
 
     >>> receipts, complaints = load_receipts([Path("docs/examples/receipts")])
     >>> len(receipts), complaints
@@ -218,6 +218,8 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
         except OSError as exc:
             unread.append(f"{printable_name(path)}: {EncodingError('cannot be read', actual=exc.strerror)}")
             continue
+        if not inside and path.is_dir():
+            _refuse_parent(path)
         for file in inside:
             name = printable_name(file)
             try:
@@ -234,6 +236,27 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
                     exc.field = exc.field.replace(str(file), name)
                 unread.append(f"{name}: {exc}")
     return receipts, unread
+
+
+def _refuse_parent(path: Path) -> None:
+    """Refuse a folder without receipts if its subfolders have some: it is probably the parent of the right folder.
+
+    :raises EncodingError: the subfolders have receipts
+    """
+    try:
+        below = sorted(f.name for f in path.iterdir() if f.is_dir() and any(f.glob("*.json")))
+    except OSError:
+        return
+    if below:
+        named = ", ".join(printable_name(Path(name)) for name in below[:4])
+        more = f" and {len(below) - 4} more" if len(below) > 4 else ""
+        raise EncodingError(
+            "the folder has no receipts, and its subfolders have",
+            field=printable_name(path) or str(path),
+            expected="a folder with the receipts of one window",
+            actual=f"receipts in {named}{more}",
+            hint=f"give --receipts the subfolder of the window, for example {path / below[0]}",
+        )
 
 
 def _from_tiles(value: Json, file: Path, receipts: list[ReceiptFile], unread: list[str]) -> None:

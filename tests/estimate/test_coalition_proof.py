@@ -58,7 +58,10 @@ def test_a_stranger_checks_the_certificate(certified: Certified) -> None:
     assert case.figures["coalition"] == "checked"
     assert case.figures["c"] == {"all": 2, "tenant": 2}
     result = {c.id: c.actual for c in case.checks}
-    assert result["coalition.cap"] == "c = 2, and 2 in one tenant (proved)"
+    assert (
+        result["coalition.cap"]
+        == "c = 2: 2 accounts repeated a question almost word for word, 2 in one tenant (proved)"
+    )
     assert case.setups == {"unsafe"}
 
     verdict = verify_window(certified.file, trust=certified.trust)
@@ -291,7 +294,10 @@ def test_a_coalition_of_ten_is_failed_by_a_stranger(tmp_path: Path) -> None:
     assert report["line"] == "FAIL coalition.cap"
     assert report["figures"]["coalition"] == "not established"
     cap = next(c for c in report["checks"] if c["id"] == "coalition.cap")
-    assert (cap["expected"], cap["actual"]) == ("c at most k_max = 4", "c = 10, and 5 in one tenant (proved)")
+    assert (cap["expected"], cap["actual"]) == (
+        "c at most k_max = 4",
+        "c = 10: 10 accounts repeated a question almost word for word, 5 in one tenant (proved)",
+    )
     failed = [c for c in report["checks"] if c["outcome"] == "fail"]
     assert failed == [cap]
     assert not any(account in jcs(cap).decode() for account in service.accounts)

@@ -48,7 +48,9 @@ def test_a_coalition_above_k_max_fails_the_window_without_names(tmp_path: Path) 
     assert verdict.line == "FAIL coalition.cap"
     assert verdict.deciding is not None
     assert verdict.deciding.expected == "c at most k_max = 2"
-    assert verdict.deciding.actual == "c = 3, and 2 in one tenant (declared, not proved)"
+    assert verdict.deciding.actual == (
+        "c = 3: 3 accounts repeated a question almost word for word, 2 in one tenant (declared, not proved)"
+    )
     assert verdict.figures["coalition"] == "not-checked"
 
     kept = window.directory / "estimate.json"

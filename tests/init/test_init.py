@@ -115,7 +115,8 @@ def test_a_pilot_is_labelled_in_every_place(made: Path) -> None:
 def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accepts(
     tmp_path: Path, docs: Path
 ) -> None:
-    ok(tmp_path / "pilot", "--docs", docs, "--no-rights", "--accounts", 12, "--questions", 30)
+    done = ok(tmp_path / "pilot", "--docs", docs, "--no-rights", "--accounts", 12, "--questions", 30)
+    assert "--require" not in done.output, "init has no such option"
     policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
     mechanism = policy.mechanism_of("law")
     assert mechanism.name == "randomized-response" and (policy.n, policy.k_max) == (30, 10)

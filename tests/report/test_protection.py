@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rag_audit._internal.errors import ExitCode
+from rag_audit._internal.errors import EncodingError, ExitCode
 from rag_audit.cli.reports import FORMATS
 from rag_audit.models.trust import Trust
 from rag_audit.report import render_report
@@ -172,3 +174,19 @@ def test_trust_limits_the_documents_that_accounts_can_read(limit: int | None, pa
         assert checks["trust.max_exposure"].actual == (
             "8 documents of tenant law, by 2 accounts of 3 queries each"
         )
+
+
+def test_the_parent_of_folders_with_receipts_is_named(tmp_path: Path) -> None:
+    """It counted as a folder with no receipt, so the window did not meet min_receipts."""
+    shutil.copytree(EXAMPLES / "receipts", tmp_path / "receipts" / "w-1")
+    with pytest.raises(EncodingError, match="its subfolders have") as caught:
+        verify_window(
+            EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[tmp_path / "receipts"]
+        )
+    assert caught.value.actual == "receipts in w-1"
+    assert str(caught.value.hint).endswith("receipts/w-1")
+    (tmp_path / "empty" / "w-1").mkdir(parents=True)
+    verdict = verify_window(
+        EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[tmp_path / "empty"]
+    )
+    assert verdict.line.startswith("UNMET receipt.independent ")

@@ -134,7 +134,7 @@ def test_a_realised_figure_above_the_bound_is_explained(verdicts: dict[str, Repo
 
 def test_the_coalition_s_counts_are_named(reports: dict[str, Report]) -> None:
     result = next(c.actual for c in reports["PASS"].checks if c.id == "coalition.count")
-    assert result == "c = 2: the largest cluster has 2 accounts, 2 in one tenant"
+    assert result == "c = 2: 2 accounts repeated a question almost word for word, 2 in one tenant"
 
 
 def test_unmet_names_every_requirement(reports: dict[str, Report]) -> None:

@@ -103,5 +103,7 @@ def test_a_coalition_above_the_cap_is_proved_and_fails_the_window(tmp_path: Path
     verdict = verify_window(window.file, trust=window.trust)
     [cap] = [c for c in verdict.checks if c.id == "coalition.cap"]
     assert cap.status is Status.FAIL
-    assert cap.actual == "c = 3, and 2 in one tenant (proved)"
+    assert (
+        cap.actual == "c = 3: 3 accounts repeated a question almost word for word, 2 in one tenant (proved)"
+    )
     assert verdict.exit_code is ExitCode.FAIL

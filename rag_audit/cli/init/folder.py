@@ -222,7 +222,13 @@ class Folder:
             "account": [{"id": line.account, "key": line.key} for line in accounts],
         }
         mechanisms = sorted({policy.mechanism(tenant).name for tenant in policy.tenants})
-        require = requirements((f"min_k_max={policy.k_max}",), answers.embedder, model, mechanisms)
+        require = requirements(
+            (f"min_k_max={policy.k_max}",),
+            answers.embedder,
+            model,
+            mechanisms,
+            remedy="a verifier sets another limit in trust.toml",
+        )
         dependent = [line.account for line in accounts]
         if answers.pilot:
             dependent += [key.name for key in keys]

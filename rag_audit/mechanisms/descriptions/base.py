@@ -103,6 +103,10 @@ class Facts(Setting, Protocol):
     def threshold(self) -> int | None: ...
 
 
+MODERATE = 10
+"""The largest epsilon of moderate protection."""
+
+
 @dataclass(frozen=True)
 class SettingWords:
     """The names of the parameter that compares settings of a mechanism, on a page; `{}` is the placeholder of its
@@ -293,6 +297,14 @@ class Description(ABC):
         return []
 
     @classmethod
+    def largest(cls, mechanism: Mechanism, accounts: int, queries: int) -> str | None:
+        """The largest coalition, or the most questions, with an epsilon of at most 10; None if no count bounds it.
+
+        :param accounts: the maximum accounts of the tenant, with a number of queries each
+        """
+        return None
+
+    @classmethod
     def epsilon_at(cls, mechanism: Mechanism, accounts: int, queries: int, delta: str) -> float:
         """Epsilon for accounts with a number of queries each, by the exact accountant.
 
@@ -415,11 +427,6 @@ class Description(ABC):
             "a document among the best matches is returned with its text if its random bit permits"
             f" ({100 * float(facts.keep):.3g} in 100)"
         )
-
-    @classmethod
-    def without_epsilon(cls, facts: Facts) -> str | None:
-        """The bound on answers if no epsilon exists, in words; None if there is no bound."""
-        return None
 
     @classmethod
     @abstractmethod

@@ -10,11 +10,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit._internal.words import counted
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
 from rag_audit.mechanisms.descriptions.base import (
     LITTLE,
+    MODERATE,
     Ceiling,
     Description,
     Facts,
@@ -116,6 +118,21 @@ class RandomizedResponseDescription(Description):
             int(form[2] or THRESHOLDS["wordllama-lexical-768"]),
         )
         return RandomizedResponse(keep=option.kept(KEEP), rules=rules)
+
+    @classmethod
+    def largest(cls, mechanism: Mechanism, accounts: int, queries: int) -> str | None:
+        bound = _bound(mechanism)
+        if bound is None:
+            return None
+        fitting = 0
+        while fitting < accounts and bound.epsilon(fitting + 1) <= MODERATE:
+            fitting += 1
+        if not fitting:
+            return f"epsilon is above {MODERATE} for one account, whatever the number of questions"
+        return (
+            f"epsilon is at most {MODERATE} for a coalition of up to {counted(fitting, 'account')} of {accounts:,},"
+            " whatever the number of questions"
+        )
 
     @classmethod
     def compared(cls, sizes: Sizes) -> list[str]:

@@ -123,16 +123,6 @@ class SamplingDescription(Description):
         ]
 
     @classmethod
-    def without_epsilon(cls, facts: Facts) -> str | None:
-        odds = facts.exclusion_factor
-        if odds is None or not math.isfinite(float(odds)):
-            return None
-        return (
-            "no epsilon bounds the information in answers; for accounts that never received a document its"
-            f" absence becomes more likely by a factor of at most {odds}"
-        )
-
-    @classmethod
     def no_epsilon(cls, facts: Facts) -> str:
         table = facts.documents
         sampled, size = (

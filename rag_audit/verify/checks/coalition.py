@@ -33,13 +33,17 @@ def check(case: Case) -> None:
         "coalition.count",
         min(1, asking) <= c_tenant <= c <= asking,
         f"{min(1, asking)} <= c in one tenant <= c <= {asking} accounts with queries",
-        f"c = {c}: the largest cluster has {counted(c, 'account')}, {c_tenant} in one tenant",
+        f"c = {c}: {_repeated(c)}, {c_tenant} in one tenant",
     )
     if _certificate(case, declared) and right:
         case.figures["coalition"] = "checked"
     by = "proved" if case.figures["coalition"] == "checked" else "declared, not proved"
     case.report("coalition.cap", c <= policy.k_max, f"c at most k_max = {policy.k_max}",
-                f"c = {c}, and {c_tenant} in one tenant ({by})")  # fmt: skip
+                f"c = {c}: {_repeated(c)}, {c_tenant} in one tenant ({by})")  # fmt: skip
+
+
+def _repeated(c: int) -> str:
+    return f"{counted(c, 'account')} repeated a question almost word for word"
 
 
 def _parameters(theta: list[int], tau: int, unit: str) -> str:
