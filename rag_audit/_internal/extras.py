@@ -15,6 +15,7 @@ EXTRAS = {
     "haystack": "haystack",
     "httpx": "client",
     "langchain_core": "langchain",
+    "llama_cpp": "language-model",
     "llama_index": "llama-index",
     "matplotlib": "experiments",
     "onnxruntime": "onnx",

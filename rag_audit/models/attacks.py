@@ -104,6 +104,32 @@ class AttackBounds(Model):
     trials: Positive
 
 
+class AttackForms(Model):
+    """The number of answers of each form."""
+
+    followed: Count
+    """in the requested format"""
+    declined: Count
+    """without an answer, such as "I don't know" """
+    ignored: Count
+    """in another format"""
+    repeated: Count
+    """the same words again and again"""
+    empty: Count
+
+
+class AttackAnswers(Model):
+    """The answers of one attack in one cell: their form, and what they repeat of the returned passages."""
+
+    forms: AttackForms
+    copied: Interval | None
+    """the average share of a returned passage's five-word sequences in the answer, without those of the question"""
+    verbatim: Interval | None
+    """the share of answers with at least five consecutive words of a passage"""
+    longest: Count
+    """words of the longest such run"""
+
+
 class AttackResult(Model):
     """One attack in one cell."""
 
@@ -118,6 +144,7 @@ class AttackResult(Model):
     hidden: Annotated[list[Share], Field(min_length=2, max_length=2)]
     ceiling: Share | None
     bounds: AttackBounds | None
+    written: AttackAnswers | None = None
 
 
 class AttackRun(Model):
@@ -129,6 +156,9 @@ class AttackRun(Model):
     data: Text
     seed: Count
     generator: Text
+    """what wrote the answers; of a model file with its digest"""
+    proxy: Text | None = None
+    """what chose the words that are hard to guess"""
     members: Positive
     others: Positive
     results: Annotated[list[AttackResult], Field(max_length=MAX_RESULTS)]

@@ -126,7 +126,8 @@ def test_results_are_written_for_people_and_programs(bench: Bench, split: Split)
     assert len(lines) == 3
     assert len({line.count(",") for line in lines}) == 1
     assert "| rag-mia |" in section(results, "a label")
-    assert len(table(results)) == 3
+    printed = table(results)
+    assert len(printed) == 8 and "verbatim" in printed[4] and "       120       120" in printed[5]
     assert [runner.Result.parse(r.as_json()) for r in results] == results
 
 

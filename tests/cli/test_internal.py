@@ -178,12 +178,13 @@ def test_a_package_of_another_role_is_named_with_what_installs_it(words: list[st
 
 def test_every_optional_package_names_its_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    result = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
+    result = {(re.split(r"[\[>=]", need)[0], extra) for extra, needs in extras.items() for need in needs}
     distribution = {
         "docx": "python-docx",
         "faiss": "faiss-cpu",
         "haystack": "haystack-ai",
         "langchain_core": "langchain-core",
+        "llama_cpp": "llama-cpp-python",
         "llama_index": "llama-index-core",
         "pptx": "python-pptx",
         "prometheus_client": "prometheus-client",

@@ -92,7 +92,7 @@ def test_allowed_licences_are_those_of_the_page() -> None:
 def test_what_is_installed_into_one_environment_agrees() -> None:
     """The Makefile installs these locks beside each other, and the last one would replace what another has locked."""
     versions: dict[str, set[str]] = {}
-    for name in ("dev", "frameworks", "interop", "fuzz", "supply"):
+    for name in ("dev", "frameworks", "interop", "fuzz", "supply", "language-model"):
         text = (ROOT / "requirements" / f"{name}.txt").read_text()
         for package, version in re.findall(r"^([\w.-]+)==([\w.]+)", text, re.M):
             versions.setdefault(re.sub(r"[-_.]+", "-", package).lower(), set()).add(version)

@@ -29,7 +29,8 @@ from rag_audit.lab.attacks.interface import (
 )
 from rag_audit.lab.attacks.methods.synthetic import ngram_score
 from rag_audit.lab.attacks.metrics import Figure, Scored, best_threshold, proportion
-from rag_audit.lab.attacks.proxy import Speller, TokenStatistics
+from rag_audit.lab.attacks.proxy import Proxy, Speller, TokenStatistics
+from rag_audit.lab.attacks.quality import Written
 from rag_audit.lab.attacks.split import Split
 from rag_audit.lab.attacks.targets.engine import Engine, embed_all
 from rag_audit.lab.attacks.text import halves
@@ -85,6 +86,8 @@ class Population:
     retrieval: Figure | None
     hidden: tuple[float, float]
     documents: int
+    written: Written | None = None
+    """The form of the answers, and what they repeat of the passages."""
 
 
 class Unit:
@@ -107,10 +110,13 @@ class Unit:
         return vectors
 
 
-def tools_of(own: Sequence[str], embed: Embed, seed: int) -> Tools:
-    """The tools that an attacker builds from its own texts."""
+def tools_of(own: Sequence[str], embed: Embed, seed: int, proxy: Proxy | None = None) -> Tools:
+    """The tools that an attacker builds from its own texts.
+
+    :param proxy: a language model that finds the words that are hard to guess; the statistics of the texts if None
+    """
     model = TokenStatistics(own)
-    return Tools(model, Speller(model), embed, seed)
+    return Tools(model, proxy or model, Speller(model), embed, seed)
 
 
 def numbered(split: Split) -> dict[int, str]:
@@ -193,6 +199,10 @@ def population(
                           hint="choose attacks that need none (`rag-audit lab attack list`)")  # fmt: skip
     documents = sorted(prepared.tasks)
     answers = target.ask(prepared.probes(documents, accounts))
+    tasks = [task for document in documents for task in prepared.tasks[document] * accounts]
+    written = Written.of(tasks, answers, seed)
+    if written is not None:
+        written.check(prepared.attack.name)
     features, result, hidden = features_of(prepared, documents, answers, accounts)
     labels = np.array([float(d < OUTSIDE) for d in documents])
     reference = np.zeros(len(documents), np.bool_)
@@ -209,6 +219,7 @@ def population(
         proportion(result[member], seed) if seen else None,
         (float(hidden[member].mean()), float(hidden[~member].mean())),
         len(documents),
+        written,
     )
     return measured, scorer
 
@@ -230,7 +241,7 @@ def worlds(
         drawn = [members[i] for i in random.integers(0, len(members), trials)]
         result: list[Floats] = []
         for turn, part in enumerate(_apart(drawn)):
-            fresh = replace(engine, seed=engine.seed + 2 * turn + world + 1)
+            fresh = replace(engine, seed=engine.seed + 2 * turn + world + 1, observes=False)
             answers = ask(fresh, prepared.probes(part, accounts))
             result.append(scorer(features_of(prepared, part, answers, accounts)[0]))
         mixed = np.concatenate(result)

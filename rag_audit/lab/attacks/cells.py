@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.lab.attacks.generators.extractive import ExtractiveGenerator
-from rag_audit.lab.attacks.generators.http import ChatGenerator
-from rag_audit.lab.attacks.interface import Generator, Tools
+from rag_audit.lab.attacks.interface import Generator, PromptedGenerator, Tools
 from rag_audit.lab.attacks.mechanisms import ALL, Attacked, Defence, kind, parse
 from rag_audit.lab.attacks.targets.engine import Corpus, Engine
 from rag_audit.lab.attacks.targets.rewriting import paraphrase
@@ -68,6 +67,8 @@ class Bench:
     """The common parts of one corpus's engines.
 
     :param documents: the texts of the index, attacked members first
+    :param generator: writes the answers; the extractive baseline if None
+    :param progress: makes a function that shows the answered questions of an engine
     """
 
     documents: Sequence[str]
@@ -75,7 +76,8 @@ class Bench:
     tools: Tools
     top_k: int = 5
     seed: int = 0
-    generator: ChatGenerator | None = None
+    generator: PromptedGenerator | None = None
+    progress: Callable[[], Callable[[int, int], None]] | None = None
 
     def __post_init__(self) -> None:
         self.capacity = smallest_capacity(len(self.documents), 8)
@@ -103,6 +105,7 @@ class Bench:
             rewrite=paraphrase if cell.defence == "paraphrase" else None,
             top_k=self.top_k,
             seed=self.seed,
+            progress=None if self.progress is None else self.progress(),
         )
 
     def _generator(self, *, guarded: bool) -> Generator:
@@ -112,6 +115,4 @@ class Bench:
 
     def beside(self, documents: Sequence[str]) -> Engine:
         """A service of the attacker's own like this one, over other documents, without a mechanism."""
-        return Bench(documents, self.embedder, self.tools, self.top_k, self.seed, self.generator).engine(
-            Cell("none")
-        )
+        return replace(self, documents=documents).engine(Cell("none"))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit.lab.attacks.passages import Passage
-from rag_audit.lab.attacks.proxy import Speller, TokenStatistics
+from rag_audit.lab.attacks.proxy import Proxy, Speller, TokenStatistics
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -140,15 +140,29 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class Copied:
+    """How much of a returned passage an answer repeats (`quality.copied`).
+
+    :param share: the share of the passage's five-word sequences; of several passages the largest
+    :param span: words of the longest run; 0 for a run below five words
+    """
+
+    share: float
+    span: int
+
+
+@dataclass(frozen=True)
 class Answer:
     """A reply, and whether the generator received the attacked document, if the target reports it.
 
     :param hidden: whether a defence hid a document from this answer
+    :param copied: what the reply repeats of the passages, if the target measures it
     """
 
     reply: Reply
     actual: bool | None = None
     hidden: bool = False
+    copied: Copied | None = None
 
 
 class Generator(Protocol):
@@ -164,6 +178,13 @@ class Generator(Protocol):
 
     def answer(self, task: Task, passages: Sequence[Passage]) -> Reply:
         """Answer a task."""
+
+
+class PromptedGenerator(Generator, Protocol):
+    """A generator with a prompt, which exists in a guarded form."""
+
+    def guard(self) -> PromptedGenerator:
+        """The same generator under the guarded prompt."""
 
 
 class Target(Protocol):
@@ -183,9 +204,14 @@ class Target(Protocol):
 
 @dataclass
 class Tools:
-    """The attacker's own tools: a model and a speller of its own texts, an embedder, and its own draws."""
+    """The attacker's own tools: statistics and a speller of its own texts, a proxy model, an embedder, and its own
+    draws.
+
+    :param proxy: finds the words that are hard to guess; the statistics are its baseline
+    """
 
     model: TokenStatistics
+    proxy: Proxy
     speller: Speller
     embed: Embed
     seed: int = 0

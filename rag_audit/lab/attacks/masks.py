@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from rag_audit.lab.attacks.proxy import Speller, TokenStatistics
+from rag_audit.lab.attacks.proxy import Proxy, RankOf, Speller
 from rag_audit.lab.attacks.text import JOINERS, STOP_WORDS, tokens
 
 Variant = Literal["full", "plm", "no-spelling", "random"]
@@ -44,7 +44,7 @@ class _Unit:
 def mask(
     text: str,
     count: int,
-    model: TokenStatistics,
+    model: Proxy,
     speller: Speller,
     *,
     variant: Variant = "full",
@@ -56,7 +56,7 @@ def mask(
     """
     spans = [(m, s) for m, s in _spans(text)]
     toks = [m for m, _ in spans]
-    units = _units(toks, spans, model, speller, variant, text)
+    units = _units(toks, spans, model.ranks(text), speller, variant, text)
     chosen: list[_Unit] = []
     if variant == "random":
         eligible = [u for u in units if u.rank > 0]
@@ -91,7 +91,7 @@ def _spans(text: str) -> list[tuple[str, int]]:
 def _units(
     toks: Sequence[str],
     spans: Sequence[tuple[str, int]],
-    model: TokenStatistics,
+    rank_of: RankOf,
     speller: Speller,
     variant: Variant,
     text: str,
@@ -102,9 +102,8 @@ def _units(
         if variant in ("full", "no-spelling", "random"):
             while last + 2 < len(toks) and _joined(spans, last):
                 last += 2
-        parts = [toks[j] for j in range(i, last + 1) if toks[j][0].isalnum()]
-        if parts:
-            units.append(_unit(toks, spans, i, last, parts, model, speller, variant, text))
+        if any(toks[j][0].isalnum() for j in range(i, last + 1)):
+            units.append(_unit(toks, spans, i, last, rank_of, speller, variant, text))
         i = last + 1
     return units
 
@@ -120,12 +119,13 @@ def _unit(
     spans: Sequence[tuple[str, int]],
     first: int,
     last: int,
-    parts: Sequence[str],
-    model: TokenStatistics,
+    rank_of: RankOf,
     speller: Speller,
     variant: Variant,
     text: str,
 ) -> _Unit:
+    places = [j for j in range(first, last + 1) if toks[j][0].isalnum()]
+    parts = [toks[j] for j in places]
     whole = text[spans[first][1] : spans[last][1] + len(spans[last][0])].lower()
     if all(p.lower() in STOP_WORDS or len(p) < 2 for p in parts):
         return _Unit(first, last, -1, (whole,))
@@ -134,8 +134,9 @@ def _unit(
     corrected = speller.correct(parts[0]) if variant == "full" and len(parts) == 1 else None
     if corrected is not None:
         answers = (whole, corrected)
-        return _Unit(first, last, model.rank(corrected, before), answers)
+        return _Unit(first, last, rank_of(spans[first][1], corrected, before), answers)
     rank, previous = 0, before
-    for part in parts:
-        rank, previous = max(rank, model.rank(part.lower(), previous)), part.lower()
+    for place in places:
+        word = toks[place].lower()
+        rank, previous = max(rank, rank_of(spans[place][1], word, previous)), word
     return _Unit(first, last, rank, answers)

@@ -1,24 +1,42 @@
-"""A proxy language model made of token statistics, and a speller that knows the same words.
+"""The attacker's proxy model, its baseline of token statistics, and a speller that knows the same words.
 
-The papers use GPT-2 XL and a trained corrector. Both need a download, so the proxy is an interpolated trigram model of
-texts that the attacker owns, and its name states this. It ranks a word by the number of likelier words in its place;
-the masks need no other function of a language model.
+The papers use GPT-2 XL and a trained corrector. `LanguageProxy` (`language/proxy.py`) is a language model in their
+place. The baseline is an interpolated trigram model of texts that the attacker owns, and its name states this. A proxy
+ranks a word by the number of likelier words in its place; the masks need no other function of a language model.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from random import Random
+from typing import Protocol, TypeAlias
 
 from rag_audit.lab.attacks.text import words
 
 PROXY_NAME = "token-statistics"
+PROXY_LABEL = "trigram baseline (token statistics of the attacker's own texts)"
+RankOf: TypeAlias = Callable[[int, str, str | None], int]
+"""The rank of a word in a place of a text, 1 for the likeliest: from the place of its first character, the word, and
+the word before it."""
 _WEIGHTS = (0.55, 0.3, 0.14, 0.01)
 """Shares of trigram, bigram, unigram and a uniform distribution."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Proxy(Protocol):
+    """Which words of a text are hard to guess."""
+
+    name: str
+    """Its name in a report."""
+
+    def ranks(self, text: str) -> RankOf:
+        """A function that ranks words in the places of a text."""
+
+    def log_probabilities(self, of: Sequence[str]) -> list[float]:
+        """ln of each word's probability after those before it."""
 
 
 class TokenStatistics:
@@ -27,7 +45,7 @@ class TokenStatistics:
     :param texts: texts that the attacker owns; they need not be in the service
     """
 
-    name = PROXY_NAME
+    name: str = PROXY_LABEL
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.counts: Counter[str] = Counter()
@@ -77,6 +95,10 @@ class TokenStatistics:
         followers = self._followers(before) if before is not None else {}
         place = followers.get(word)
         return place if place is not None else len(followers) + self._places.get(word, len(self._places) + 1)
+
+    def ranks(self, text: str) -> RankOf:
+        """`rank`, which needs only the word before a place."""
+        return lambda _, word, before: self.rank(word, before)
 
     def _followers(self, before: str) -> dict[str, int]:
         if before not in self._ranked:

@@ -14,8 +14,11 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import StoreError
 from rag_audit.lab.attacks import campaign
 from rag_audit.lab.attacks.cells import Bench, Cell
+from rag_audit.lab.attacks.generators.extractive import LABEL
 from rag_audit.lab.attacks.interface import Attack, Scorer, Target
 from rag_audit.lab.attacks.metrics import Figure
+from rag_audit.lab.attacks.proxy import PROXY_LABEL
+from rag_audit.lab.attacks.quality import Written
 from rag_audit.lab.attacks.split import Split
 from rag_audit.lab.attacks.targets.engine import Engine
 from rag_audit.lab.empirical.lower_bounds import clopper_pearson_epsilon, gaussian_dp_epsilon
@@ -74,6 +77,8 @@ class Result:
     hidden: tuple[float, float]
     ceiling: float | None
     bounds: Bounds | None
+    written: Written | None = None
+    """The form of the answers, and what they repeat of the passages."""
 
     def as_json(self) -> dict[str, Any]:
         """JSON form; infinity as the text `inf`."""
@@ -94,6 +99,7 @@ class Result:
             hidden=(value["hidden"][0], value["hidden"][1]),
             ceiling=value["ceiling"],
             bounds=None if bounds is None else _bounds(bounds),
+            written=None if value["written"] is None else Written.parse(value["written"]),
         )
 
 
@@ -104,6 +110,7 @@ class Plan:
     :param trials: worlds of each kind for the lower bounds; 0 for none
     :param policy: n and k_max of the policy with the printed eps_audit
     :param data: a digest of the documents and of how they are split
+    :param service: the labels of the generator and of the proxy model
     """
 
     attacks: tuple[str, ...]
@@ -112,6 +119,7 @@ class Plan:
     seed: int
     policy: tuple[int, int]
     data: str
+    service: tuple[str, str] = (LABEL, PROXY_LABEL)
 
     @property
     def confidence(self) -> float:
@@ -128,6 +136,7 @@ class Plan:
                 "seed": self.seed,
                 "policy": list(self.policy),
                 "data": self.data,
+                "service": list(self.service),
                 "bounds": len(self.attacks) * len(self.cells),
             }
         )
@@ -281,7 +290,7 @@ def _result(
     bounds: Bounds | None = None,
 ) -> Result:
     return Result(ready.attack.name, cell, ready.queries, actual.documents, ready.refused, actual.figures,
-                  actual.retrieval, actual.hidden, ceiling, bounds)  # fmt: skip
+                  actual.retrieval, actual.hidden, ceiling, bounds, actual.written)  # fmt: skip
 
 
 def _kept(file: Path) -> Result:

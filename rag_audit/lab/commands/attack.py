@@ -103,7 +103,16 @@ def list_(as_json: bool) -> None:
 @click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
 @default_option("--jobs", type=PROCESSES, default=1, help="number of processes; each measures one cell")
 @click.option(
-    "--generator", "generator_url", help="a chat endpoint that answers from the passages  [default: none]"
+    "--generator",
+    help="what answers from the passages: a model file in this process (gguf:PATH) or a chat endpoint"
+    "  [default: the extractive baseline, without a model]",
+)
+@click.option("--generator-digest", metavar="SHA256", help="the digest that the model file must have")
+@click.option(
+    "--proxy",
+    metavar="NAME",
+    help="the attacker's model of hard words: token-statistics, the trigram baseline, or gguf:PATH"
+    "  [default: the model of --generator gguf:PATH, else token-statistics]",
 )
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")
@@ -135,7 +144,17 @@ def run_(as_json: bool, **options: Any) -> None:
     replace_file(chosen.out / "attacks.csv", report.csv_of(results))
     replace_file(chosen.out / "section.md", report.section(results, label).encode())
     said = [str(facts["certified"])] if "certified" in facts else report.verdict(results)
-    emit(value, as_json, [*report.table(results), "", f"answered by: {label}", *said])
+    emit(
+        value,
+        as_json,
+        [
+            *report.table(results),
+            "",
+            f"answered by: {label}",
+            f"hard words chosen by: {facts['proxy']}",
+            *said,
+        ],
+    )
     if runner.refuted(results):
         raise BoundExceeded(
             "a lower bound on epsilon is above the certified bound, so one of the two is wrong",
@@ -182,7 +201,8 @@ def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
     results = session.run(o.out, progress("attacks"))
     split, bench, plan = session.split, session.bench, session.plan
     return results, {
-        "generator": bench.engine(plan.cells[0]).generator.label,
+        "generator": plan.service[0],
+        "proxy": plan.service[1],
         "members": len(split.members),
         "others": len(split.others),
         "index": len(split.index),
@@ -224,6 +244,7 @@ def _session(o: Options) -> Session:
         seed=o.seed,
         policy=(o.n or 200, o.k),
         data=runner.digest_of(split),
+        service=(bench.engine(cells.Cell("none")).generator.label, bench.tools.proxy.name),
     )
     return runner.Session(plan, attacks, bench, split)
 
@@ -242,6 +263,7 @@ def _elsewhere(o: Options) -> tuple[list[Result], dict[str, object]]:
     results = runner.run_elsewhere(attacks, target, bench, split, accounts=accounts, seed=o.seed)
     return results, {
         "generator": target.label,
+        "proxy": bench.tools.proxy.name,
         "members": len(split.members),
         "others": len(split.others),
         **facts,

@@ -91,7 +91,9 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 )
 @seed_option
 @default_option("--out", type=PATH, default=Path("canaries"), help="folder for stored replies")
-@click.option("--generator", "generator_url", help="a chat endpoint that answers from the passages")
+@click.option(
+    "--generator", help="what answers from the passages: a model file (gguf:PATH) or a chat endpoint"
+)
 @click.option("--model", help="the chat endpoint's model")
 @click.option("--key-env", help="the environment variable with the chat endpoint's key")
 @path_option("--account", "folders", multiple=True, help="for a window: an account's folder; repeat")
@@ -104,7 +106,6 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
     Exit code 1: the bound lies above the certified one, so one of the two is wrong.
     """
     from rag_audit.lab.attacks import campaign, canaries, cells
-    from rag_audit.lab.attacks.generators.http import ChatGenerator
     from rag_audit.lab.attacks.interface import BoundExceeded, Target
     from rag_audit.lab.attacks.runner import DELTA
     from rag_audit.retrieval.embedders import get_embedder
@@ -115,10 +116,10 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
     if o.target == "engine":
         texts = documents_of(o.data, skip_unreadable=o.skip_unreadable)
     embedder = get_embedder(query_tokens=512)
-    tools = campaign.tools_of(texts[: len(texts) // 5], campaign.Unit(embedder), o.seed)
-    chat = None if o.generator_url is None else ChatGenerator(o.endpoint(o.generator_url))
+    generator, proxy = o.language_models()
+    tools = campaign.tools_of(texts[: len(texts) // 5], campaign.Unit(embedder), o.seed, proxy)
     index = [*(c.text for c in marked), *texts] if o.target == "engine" else texts
-    bench = cells.Bench(index, embedder, tools, 5, o.seed, chat)
+    bench = cells.Bench(index, embedder, tools, 5, o.seed, generator)
     k, certified = accounts or max(1, len(o.folders)), None
     served: Target
     said = "no figure is certified for this service's answers"

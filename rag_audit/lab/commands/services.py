@@ -4,21 +4,28 @@ them."""
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import SetupError
-from rag_audit.cli.common import progress, say, verifier_key
+from rag_audit.cli.common import estimated, progress, say, verifier_key
 from rag_audit.retrieval.inventory import Inventory
 
 if TYPE_CHECKING:
     from rag_audit.lab.attacks.cells import Bench
     from rag_audit.lab.attacks.generators.http import Endpoint
+    from rag_audit.lab.attacks.interface import PromptedGenerator
+    from rag_audit.lab.attacks.language.model import LanguageModel
     from rag_audit.lab.attacks.mechanisms import Defence
+    from rag_audit.lab.attacks.proxy import Proxy
     from rag_audit.lab.attacks.split import Split
     from rag_audit.lab.attacks.targets.stored import StoredReplies
     from rag_audit.lab.attacks.targets.window import WindowService
+
+GGUF = "gguf:"
+"""Begins a value of --generator or --proxy that names a model file."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,9 @@ class Options:
     trials: int = 0
     seed: int = 0
     top_k: int | None = None
-    generator_url: str | None = None
+    generator: str | None = None
+    generator_digest: str | None = None
+    proxy: str | None = None
     model: str | None = None
     key_env: str | None = None
     timeout: float = 60.0
@@ -112,13 +121,63 @@ class Options:
     def bench(self, split: Split) -> Bench:
         """The common part of the engines over the split."""
         from rag_audit.lab.attacks import campaign, cells
-        from rag_audit.lab.attacks.generators.http import ChatGenerator
         from rag_audit.retrieval.embedders import get_embedder
 
+        generator, proxy = self.language_models()
         embedder = get_embedder(query_tokens=512)
-        tools = campaign.tools_of(split.own, campaign.Unit(embedder), self.seed)
-        chat = None if self.generator_url is None else ChatGenerator(self.endpoint(self.generator_url))
-        return cells.Bench(split.index, embedder, tools, self.top_k or 5, self.seed, chat)
+        tools = campaign.tools_of(split.own, campaign.Unit(embedder), self.seed, proxy)
+        show = None if self.generator is None else lambda: estimated("answers")
+        return cells.Bench(split.index, embedder, tools, self.top_k or 5, self.seed, generator, show)
+
+    def language_models(self) -> tuple[PromptedGenerator | None, Proxy | None]:
+        """The generator and the proxy model that the options name; None for a baseline.
+
+        :raises SetupError: a model file or llama-cpp-python is missing, or options contradict each other
+        :raises AttackError: a model file is not usable
+        """
+        named = [value for value in (self.generator, self.proxy) if value and value.startswith(GGUF)]
+        if named and self.jobs > 1:
+            raise SetupError("a model in this process uses all processors", field="--jobs", expected=1,
+                             actual=self.jobs)  # fmt: skip
+        if self.generator_digest is not None and not named:
+            raise SetupError("only a model file has a digest", field="--generator-digest",
+                             expected=f"--generator {GGUF}PATH")  # fmt: skip
+        models = {value: self._language_model(value) for value in dict.fromkeys(named)}
+        return self._generator(models), self._proxy(models)
+
+    def _language_model(self, value: str) -> LanguageModel:
+        from rag_audit.lab.attacks.language.model import open_model
+
+        return open_model(Path(value.removeprefix(GGUF)), self.generator_digest)
+
+    def _generator(self, models: Mapping[str, LanguageModel]) -> PromptedGenerator | None:
+        if self.generator is None:
+            return None
+        if self.generator in models:
+            from rag_audit.lab.attacks.generators.local import LocalGenerator
+            from rag_audit.lab.attacks.generators.stored import StoredGenerator
+
+            self.out.mkdir(parents=True, exist_ok=True)
+            return StoredGenerator(LocalGenerator(models[self.generator]), self.out / "generated.jsonl")
+        if not self.generator.startswith(("http://", "https://")):
+            raise SetupError("the option names no generator", field="--generator",
+                             expected=f"{GGUF}PATH or https://host/v1", actual=self.generator)  # fmt: skip
+        from rag_audit.lab.attacks.generators.http import ChatGenerator
+
+        return ChatGenerator(self.endpoint(self.generator))
+
+    def _proxy(self, models: Mapping[str, LanguageModel]) -> Proxy | None:
+        from rag_audit.lab.attacks.proxy import PROXY_NAME
+
+        value = self.proxy or (self.generator if self.generator in models else None) or PROXY_NAME
+        if value == PROXY_NAME:
+            return None
+        if value not in models:
+            raise SetupError("the option names no proxy model", field="--proxy",
+                             expected=f"{PROXY_NAME} or {GGUF}PATH", actual=value)  # fmt: skip
+        from rag_audit.lab.attacks.language.proxy import LanguageProxy
+
+        return LanguageProxy(models[value])
 
 
 def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[StoredReplies, dict[str, str]]:

@@ -15,7 +15,7 @@ from rag_audit.lab.attacks.passages import Passage
 from rag_audit.lab.attacks.proxy import TokenStatistics
 from rag_audit.lab.attacks.text import STOP_WORDS, grams, sentences, tokens, words
 
-LABEL = "extractive (no model: copies from the passages)"
+LABEL = "extractive baseline (no model: copies from the passages)"
 _UNKNOWN = "I don't know"
 _AROUND = 4
 """Words on each side of a mask that are compared."""

@@ -36,7 +36,7 @@ class Mba(FirstFeature):
     def prepare(self, text: str, tools: Tools) -> list[Task]:
         """One masked text."""
         count = min(MASKS, max(MIN_MASKS, len(text.split()) // SPACING))
-        masked = mask(text, count, tools.model, tools.speller, variant=self.variant, random=tools.random)
+        masked = mask(text, count, tools.proxy, tools.speller, variant=self.variant, random=tools.random)
         if not masked.answers:
             raise AttackError("no word of the document can be masked", expected="words beyond the commonest")
         self._answers[masked.text] = masked.answers

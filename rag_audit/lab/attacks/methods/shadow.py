@@ -42,7 +42,7 @@ class ShadowAudit:
         middle = len(w) // 2
         if len(w) - middle < 3:
             raise AttackError("the document is too short to be halved", expected="six words")
-        logs = tools.model.log_probabilities(w)[middle:]
+        logs = tools.proxy.log_probabilities(w)[middle:]
         order = np.argsort(np.array(logs), kind="stable")[:SEGMENTS]
         return [NextWord(" ".join(w[: middle + int(i)]), w[middle + int(i)]) for i in sorted(order)]
 

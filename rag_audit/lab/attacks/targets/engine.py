@@ -12,9 +12,10 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.lab.attacks.interface import Answer, Generator, Probe, Reply, Task
+from rag_audit.lab.attacks.interface import Answer, Copied, Generator, Probe, Reply, Task
 from rag_audit.lab.attacks.mechanisms import Attacked, Defence, Ranking
 from rag_audit.lab.attacks.passages import Passage
+from rag_audit.lab.attacks.quality import copied
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import build_index
 
@@ -106,6 +107,10 @@ class Engine:
     """Whether all documents are asked about in one window, and not each in a window of its own."""
     empty: frozenset[int] = frozenset()
     """Documents with empty places. Answers read their texts even so, if the places are listed."""
+    observes: bool = True
+    """Whether answers state what they repeat of the passages (`Answer.copied`)."""
+    progress: Callable[[int, int], None] | None = None
+    """Shows the number of answered probes, and of all."""
     memo: dict[tuple[int, bool, int], list[Answer]] = field(default_factory=dict)
     """Answers by seed, world and a digest of the probes: attacks that ask the same share them."""
 
@@ -142,13 +147,13 @@ class Engine:
         filled = np.array(sorted(self.corpus.positions))
         ranking = Ranking(self.attacked, self.corpus.capacity, filled, self.top_k, self.defence, self.seed)
         nothing = [self.corpus.positions[document] for document in sorted(self.empty)]
-        rows, window = self._scores(probes), None
+        rows, window, done = self._scores(probes), None, 0
         for document, group in groupby(probes, key=lambda probe: probe.document):
             requested = list(group)
             if not (self.one_window and window):
                 window = ranking.window(document, int(absent), _digest(requested))
             home = self.corpus.positions[document] if document < len(self.corpus.positions) else None
-            known: dict[tuple[Task, tuple[int, ...]], Reply] = {}
+            known: dict[tuple[Task, tuple[int, ...]], tuple[Reply, Copied | None]] = {}
             for probe in requested:
                 read = row = next(rows)
                 silent = [*nothing, home] if absent and home is not None else nothing
@@ -158,8 +163,14 @@ class Engine:
                 selected = window.select(row, probe.account, read)
                 key = (probe.task, selected.positions)
                 if key not in known:
-                    known[key] = self.generator.answer(probe.task, self.corpus.passages(selected.positions))
-                yield Answer(known[key], home in selected.positions, selected.hidden is not None)
+                    passages = self.corpus.passages(selected.positions)
+                    reply = self.generator.answer(probe.task, passages)
+                    known[key] = (reply, copied(probe.task, reply.text, passages) if self.observes else None)
+                reply, repeated = known[key]
+                done += 1
+                if self.progress is not None:
+                    self.progress(done, len(probes))
+                yield Answer(reply, home in selected.positions, selected.hidden is not None, repeated)
 
     def _scores(self, probes: Sequence[Probe]) -> Iterator[npt.NDArray[np.int32]]:
         """The scores of each probe, shape (capacity,)."""

@@ -4,19 +4,15 @@ interruption."""
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
 
 from rag_audit._internal.canonical import sha256
-from rag_audit._internal.errors import StoreError
-from rag_audit.lab.attacks.interface import Answer, Probe, Reply
-
-MAX_LINE = 1 << 22
+from rag_audit.lab.attacks import journal
+from rag_audit.lab.attacks.interface import Answer, Probe
 
 
 @dataclass(eq=False)
@@ -41,7 +37,9 @@ class StoredReplies:
 
     def __post_init__(self) -> None:
         self._lock = Lock()
-        self._known = self._load()
+        self._known = journal.load(
+            self.journal, lambda value: Answer(journal.reply_of(value), value["actual"])
+        )
 
     def ask(self, probes: Sequence[Probe]) -> list[Answer]:
         """Answer probes in their order. Probes of one document and account run one after another.
@@ -77,20 +75,8 @@ class StoredReplies:
         except BaseException:
             failed.set()
             raise
-        logs = answer.reply.log_probabilities
-        line = json.dumps(
-            {
-                "key": key,
-                "text": answer.reply.text,
-                "actual": answer.actual,
-                "logs": None if logs is None else list(logs),
-            }
-        )
         with self._lock:
-            with open(self.journal, "a", encoding="utf-8") as file:
-                file.write(line + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+            journal.append(self.journal, journal.entry_of(key, answer.reply) | {"actual": answer.actual})
             self._known[key] = answer
 
     def _key(self, probe: Probe) -> str:
@@ -103,23 +89,3 @@ class StoredReplies:
             probe.task.prompt,
         ]
         return sha256(json.dumps(what).encode()).hex()
-
-    def _load(self) -> dict[str, Answer]:
-        known: dict[str, Answer] = {}
-        if not self.journal.exists():
-            return known
-        data = self.journal.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) < len(data):
-            self.journal.write_bytes(whole)  # a line that a crash interrupted; its question is repeated
-        for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                value: dict[str, Any] = json.loads(line)
-                logs = value["logs"]
-                reply = Reply(str(value["text"]), None if logs is None else tuple(map(float, logs)))
-                known[str(value["key"])] = Answer(reply, value["actual"])
-            except (ValueError, KeyError, TypeError, RecursionError) as exc:
-                raise StoreError("a stored reply is damaged", field=f"{self.journal}, line {number}",
-                                 actual=str(exc)[:80],
-                                 hint="delete this line, and repeat the command") from exc  # fmt: skip
-        return known
