@@ -6,12 +6,14 @@ argument raises ValueError naming the field, what was expected and what was foun
 or written raises OSError.
 """
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, ClassVar, Self, final
 
 __all__ = [
     "Groth16Witness",
     "GrowingTree",
+    "IntegerEncoder",
     "PackedIndex",
     "ScanBatch",
     "ScanCoalition",
@@ -177,6 +179,27 @@ class GrowingTree:
 
     def consistency_path(self, m: int, n: int) -> list[bytes]:
         """PROOF(m, D[n]); empty for m = 0 and for m = n."""
+
+@final
+class IntegerEncoder:
+    """A BERT encoder in integer arithmetic (docs/minilm-int.md). Safe to use from several threads."""
+
+    def __new__(
+        cls, shape: Sequence[int], scales: Sequence[int], weights: bytes, exp: bytes, gelu: bytes
+    ) -> Self:
+        """From sizes (layers, width, heads, inner, vocabulary, places), scales (x, q, v, o, z, g), and weights and
+        tables as int16. A dense layer whose sums can need more than 32 bits is refused."""
+
+    def embed(
+        self, texts: Sequence[Sequence[int]], first: bool
+    ) -> list[tuple[bytes | None, tuple[int, str, int] | None]]:
+        """Of each text the int32 sum of the last layer's rows, or the first row; or, if a value leaves its range, its
+        layer, its name and the first such value."""
+
+    def trace(
+        self, tokens: Sequence[int]
+    ) -> tuple[list[tuple[int, str, bytes]], tuple[int, str, int] | None]:
+        """Layer, name and int16 values of each named value, and the value that leaves its range, if there is one."""
 
 @final
 class PackedIndex:

@@ -19,6 +19,7 @@ mod json;
 mod ledger;
 mod randomized_response_py;
 mod scan_py;
+mod transformer_py;
 
 /// The allocator overwrites freed memory, because the functions of this module compute on secrets.
 #[global_allocator]
@@ -49,6 +50,9 @@ mod _native {
 
     #[pymodule_export]
     use ledger::{ed25519_verifies, path_root, GrowingTree};
+
+    #[pymodule_export]
+    use transformer_py::IntegerEncoder;
 
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError
-from rag_audit.models.manifest import DECLARED, TableConstants, without_limits
+from rag_audit.models.manifest import DECLARED, EmbedderManifest, TableConstants, without_limits
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 
 if TYPE_CHECKING:
@@ -31,9 +31,18 @@ __all__ = [
 ]
 
 DEFAULT_EMBEDDER = "wordllama-lexical-768"
-OF_A_PLACE = ("onnx", *DECLARED)
+OF_A_PLACE = ("bert-int", "onnx", *DECLARED)
 """Embedders without fixed files: a folder or an address defines the model."""
-EMBEDDERS = (DEFAULT_EMBEDDER, "hashed-words-64", "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
+INTEGER = ("minilm-int", "bert-int")
+"""Encoders in integer arithmetic."""
+EMBEDDERS = (
+    DEFAULT_EMBEDDER,
+    "hashed-words-64",
+    "minilm-int",
+    "all-MiniLM-L6-v2",
+    "bge-small-en-v1.5",
+    *OF_A_PLACE,
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,11 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
     if name in OF_A_PLACE:
         result = get_embedder(name, folder=model)
         return PublishedConstants(result.dimension, result.score_window, None)
+    if name in INTEGER:
+        from rag_audit.retrieval.embedders.integer_bert.published import PUBLISHED_MODELS
+
+        integer = PUBLISHED_MODELS[name]
+        return PublishedConstants(integer.dimension, integer.score_window, None)
     static = _static(name)
     if static is not None:
         table = static.table
@@ -100,7 +114,7 @@ def public_artefacts(name: str) -> dict[str, str]:
 
     :raises SetupError: the embedder is unknown to this release; the publisher of an ONNX model has to give the digests
     """
-    return dict(_known(name).artefacts)
+    return dict(public_manifest_of(name)["artefacts"])
 
 
 def public_manifest(name: str) -> dict[str, Json]:
@@ -108,7 +122,19 @@ def public_manifest(name: str) -> dict[str, Json]:
 
     :raises SetupError: as `public_artefacts`
     """
-    return without_limits(_known(name).manifest_of(1, 1))
+    return without_limits(public_manifest_of(name))
+
+
+def public_manifest_of(name: str) -> EmbedderManifest:
+    """An embedder's manifest with token limits of 1.
+
+    :raises SetupError: as `public_artefacts`
+    """
+    if name in INTEGER and name not in OF_A_PLACE:
+        from rag_audit.retrieval.embedders.integer_bert.published import PUBLISHED_MODELS
+
+        return PUBLISHED_MODELS[name].manifest_of(1, 1)
+    return _known(name).manifest_of(1, 1)
 
 
 def _known(name: str) -> type[StaticEmbedder]:
@@ -149,9 +175,13 @@ def get_embedder(
     static = _static(name)
     if static is not None:
         return static(**limits)
+    place = None if folder is None else Path(folder)
+    if name in INTEGER:
+        from rag_audit.retrieval.embedders.integer_bert.embedder import integer_embedder
+
+        return integer_embedder(name, place, **limits)
     from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
 
-    place = None if folder is None else Path(folder)
     if name == GENERAL:
         model, files = model_of(place)
         return OnnxEmbedder(model, files, **limits)

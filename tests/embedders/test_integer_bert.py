@@ -1,0 +1,435 @@
+"""The integer encoder: the native core against the reference in Python integers, value by value, and refused models."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import shake_256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_audit.errors import EncodingError, RagAuditError, SetupError
+from rag_audit.lab.empirical.sets import collection
+from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, public_artefacts, published_constants
+from rag_audit.retrieval.embedders.integer_bert.embedder import IntegerBert, Rule, native_encoder
+from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files, load_scales
+from rag_audit.retrieval.embedders.integer_bert.published import ARTEFACTS, FILE_PINS, SCALES, norm_factor
+from rag_audit.retrieval.embedders.integer_bert.reference import Matrix, Reference, Rows
+from rag_audit.retrieval.embedders.integer_bert.semantics import (
+    DISTANCES,
+    IntegerModel,
+    OutOfRange,
+    Scales,
+    Shape,
+    exp_table,
+    gelu_table,
+)
+from tests.embedders import small_bert
+
+TEXTS = ["red house", "The law of the court", "A drug dose for pain and fevers", "bluish", "red " * 40]
+FOLDER = os.environ.get("RAG_AUDIT_MINILM")
+"""The folder of the published files of all-MiniLM-L6-v2."""
+
+Named = list[tuple[int, str, bytes]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_bert.write(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="module")
+def files(folder: Path) -> Files:
+    return load_files(folder, small_bert.SCALES)
+
+
+def packed(values: Rows) -> bytes:
+    flat = [value for row in values for value in row]
+    return struct.pack(f"<{len(flat)}h", *flat)
+
+
+def reference_trace(reference: Reference, tokens: Sequence[int]) -> tuple[Named, tuple[int, str, int] | None]:
+    named: Named = []
+    try:
+        reference.rows(tokens, lambda layer, part, values: named.append((layer, part, packed(values))))
+    except OutOfRange as exc:
+        return named, (exc.layer, exc.part, exc.value)
+    return named, None
+
+
+def random_model(shape: Shape, scales: Scales, seed: int = 0, shift: int = 6) -> IntegerModel:
+    """An encoder of uniform entries in -2^(15 - shift)..; gains have 2^12 more."""
+    parts = []
+    for name, rows, columns in shape.parameters():
+        stream = shake_256(f"{seed}/{name}".encode()).digest(2 * rows * columns)
+        entries = np.frombuffer(stream, "<i2") >> shift
+        gain = 1 << 12 if "gain" in name else 0
+        parts.append((entries + gain).astype("<i2").tobytes())
+    return IntegerModel(shape, scales, b"".join(parts))
+
+
+def test_all_values_equal_those_of_the_reference(files: Files) -> None:
+    reference, native = Reference(files.model), native_encoder(files.model)
+    lists = [files.tokenizer.encode(text).ids[: files.model.shape.places] for text in TEXTS]
+    lists.append([5])
+    for tokens in lists:
+        named, outside = reference_trace(reference, tokens)
+        assert len(named) == 1 + 7 * files.model.shape.layers and outside is None
+        assert native.trace(tokens) == (named, None)
+    sums = [np.frombuffer(vector or b"", "<i4").tolist() for vector, _ in native.embed(lists, False)]
+    assert sums == [reference.embed(tokens) for tokens in lists]
+    first = [np.frombuffer(vector or b"", "<i4").tolist() for vector, _ in native.embed(lists, True)]
+    assert first == [reference.rows(tokens)[0] for tokens in lists]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(layers=1, width=1 * 3, heads=1, inner=5, vocabulary=4, places=2),  # odd sizes, one head
+        Shape(layers=12, width=24, heads=12, inner=96, vocabulary=64, places=9),  # the layers of bge-small
+        Shape(layers=1, width=32, heads=2, inner=16, vocabulary=9, places=300),  # several blocks of keys
+    ],
+)
+def test_other_shapes_equal_the_reference(shape: Shape) -> None:
+    model = random_model(shape, Scales(x=7, q=8, v=8, o=8, z=7, g=7), shift=5)
+    tokens = [(7 * i * i + 3) % shape.vocabulary for i in range(shape.places)]
+    assert native_encoder(model).trace(tokens) == reference_trace(Reference(model), tokens)
+
+
+def test_the_configuration_of_bge_small_equals_the_reference() -> None:
+    shape = Shape(layers=12, width=384, heads=12, inner=1536, vocabulary=32, places=4)
+    model = random_model(shape, Scales(x=7, q=8, v=8, o=8, z=7, g=7))
+    named, outside = reference_trace(Reference(model), [3, 31, 0, 17])
+    assert outside is None and len(named) == 1 + 7 * 12
+    assert native_encoder(model).trace([3, 31, 0, 17]) == (named, outside)
+
+
+def changed(model: IntegerModel, change: Callable[[str, np.ndarray[Any, Any]], None]) -> IntegerModel:
+    """The model with changed parameters."""
+    weights, start = np.frombuffer(model.weights, "<i2").copy(), 0
+    for name, rows, columns in model.shape.parameters():
+        change(name, weights[start : start + rows * columns])
+        start += rows * columns
+    return replace(model, weights=weights.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("layer", "part", "scales"),
+    [
+        (0, "x0", {"x": 11}),
+        (1, "q", {"q": 11}),
+        (1, "v", {"v": 11}),
+        (1, "o", {"o": 11}),
+        (1, "z", {"z": 11}),
+    ],
+)
+def test_a_value_outside_its_range_is_named(files: Files, layer: int, part: str, scales: Any) -> None:
+    model = replace(random_model(small_bert.SHAPE, small_bert.SCALES, shift=3),
+                    scales=replace(Scales(x=7, q=7, v=7, o=7, z=7, g=7), **scales))  # fmt: skip
+    tokens = [2, 5, 10, 3]
+    named, outside = reference_trace(Reference(model), tokens)
+    assert outside is not None and outside[:2] == (layer, part)
+    assert not -2048 <= outside[2] <= 2047
+    assert native_encoder(model).trace(tokens) == (named, outside)
+    assert native_encoder(model).embed([tokens], False) == [(None, outside)]
+
+
+def test_equal_components_and_distant_scores_are_named(files: Files) -> None:
+    def constant(name: str, values: Any) -> None:
+        if name in ("word", "place"):
+            values[:] = 7
+
+    def distant(name: str, values: Any) -> None:
+        if name in ("1.q", "1.k"):
+            values[:] = np.eye(16, dtype=np.int16).ravel() * 32767
+
+    scales = Scales(x=7, q=4, v=4, o=7, z=7, g=7)
+    for model, expected in (
+        (changed(files.model, constant), (0, "variance")),
+        (changed(replace(random_model(small_bert.SHAPE, scales, shift=1)), distant), (1, "distance")),
+    ):
+        named, outside = reference_trace(Reference(model), [2, 5, 10, 3])
+        assert outside is not None and outside[:2] == expected
+        if expected[1] == "distance":
+            assert outside[2] >= DISTANCES
+        assert native_encoder(model).trace([2, 5, 10, 3]) == (named, outside)
+
+
+def test_the_packed_product_is_the_product() -> None:
+    rows = [[3, -(1 << 15), 0], [-1, (1 << 15) - 1, 7]]
+    assert Matrix(rows).product([-2048, 2047]) == [-2048 * 3 - 2047, 2048 * 32768 + 2047 * 32767, 2047 * 7]
+
+
+def test_the_tables_are_the_functions() -> None:
+    exp = struct.unpack(f"<{DISTANCES}h", exp_table())
+    assert list(exp) == [round(2**12 * math.exp(-u / 32)) for u in range(DISTANCES)]
+    for z_bits, g_bits in ((6, 6), (8, 8), (6, 4), (5, 8)):
+        gelu = struct.unpack("<4096h", gelu_table(z_bits, g_bits))
+        for z, entry in zip(range(-2048, 2048), gelu, strict=True):
+            t = z / 2**z_bits
+            value = t * 0.5 * math.erfc(-t / math.sqrt(2)) * 2**g_bits
+            assert abs(entry - min(value, 2047)) <= 0.5 + 1e-9
+    assert norm_factor("0.153") == 11712 and norm_factor("0.5") == 3584
+
+
+def test_the_reference_imports_neither_native_code_nor_numpy() -> None:
+    code = (
+        "import sys; import rag_audit.retrieval.embedders.integer_bert.reference;"
+        "assert 'rag_audit._native' not in sys.modules, 'native'; assert 'numpy' not in sys.modules, 'numpy'"
+    )
+    # The package's own `__init__` files import more: the two modules are executed without them.
+    code = "import sys, types, pathlib\n" + "\n".join(
+        f"m = types.ModuleType({name!r}); m.__path__ = [{str(path)!r}]; sys.modules[{name!r}] = m"
+        for name, path in (
+            ("rag_audit.retrieval", Path("rag_audit/retrieval").resolve()),
+            ("rag_audit.retrieval.embedders", Path("rag_audit/retrieval/embedders").resolve()),
+        )
+    ) + "\n" + code  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path.cwd())
+    assert done.returncode == 0, done.stderr
+
+
+def test_embedding_texts(folder: Path, files: Files) -> None:
+    embedder = get_embedder("bert-int", folder=folder)
+    assert embedder.tokenize("the red house") == [2, 11, 5, 10, 3]
+    assert (
+        embedder.embed_query("the red house").tolist()
+        == embedder.embed_documents(["the red house"])[0].tolist()
+    )
+    many = embedder.embed_documents(TEXTS * 30)
+    assert many.shape == (150, 16) and np.abs(many).max() <= 7
+    assert (many[:5] == many[-5:]).all()  # a vector does not depend on its neighbours
+    assert embedder.cut_documents(TEXTS) == 1
+    long = embedder.tokenize("red " * 40)
+    assert len(long) == 24 and long[0] == 2 and long[-1] == 3
+    assert len(get_embedder("bert-int", folder=folder, query_tokens=5).tokenize("red " * 40)) == 5
+    e = Reference(files.model).embed([2, 11, 5, 10, 3])
+    w = math.isqrt(sum(v * v for v in e) << 16)
+    expected = [(v > 0) - (v < 0) for v in e]
+    expected = [s * min(7, (2 * abs(v) * 2389 + w) // (2 * w)) for s, v in zip(expected, e, strict=True)]
+    assert embedder.embed_query("the red house").tolist() == expected
+
+
+def test_refused_texts(folder: Path) -> None:
+    embedder = get_embedder("bert-int", folder=folder)
+    for text in ("", "  \n", "\u200b"):
+        with pytest.raises(NothingToEmbed):
+            embedder.embed_query(text)
+        with pytest.raises(NothingToEmbed) as caught:
+            embedder.embed_documents(["red", text], first=4)
+        assert caught.value.field == "documents[5]"
+    assert embedder.embed_query("red " * 250_000).shape == (16,)  # 10^6 characters
+    for tokens in ([2, 20, 3], [2, -1, 3], [1] * 25):
+        with pytest.raises(EncodingError) as refused:
+            embedder.embed_tokens(tokens)
+        assert refused.value.field == "query"
+    with pytest.raises(NothingToEmbed):
+        embedder.embed_tokens([])
+
+
+def test_a_text_outside_the_ranges_is_refused_by_name(tmp_path: Path) -> None:
+    place = small_bert.write(tmp_path / "m", scales=replace(small_bert.SCALES, x=11))
+    embedder = get_embedder("bert-int", folder=place)
+    with pytest.raises(OutOfRange) as caught:
+        embedder.embed_query("red")
+    assert caught.value.field == "query" and caught.value.expected == "layer 0, x0: -2048..2047"
+    with pytest.raises(OutOfRange) as caught:
+        embedder.embed_documents(["red"], first=3)
+    assert caught.value.field == "documents[3]" and isinstance(caught.value, RagAuditError)
+
+
+def _configuration(**changes: object) -> Callable[[Path], None]:
+    def change(place: Path) -> None:
+        value = {**small_bert.configuration(), **changes}
+        (place / "config.json").write_text(json.dumps({k: v for k, v in value.items() if v is not None}))
+
+    return change
+
+
+def _tensor(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    def changed(place: Path) -> None:
+        of = small_bert.tensors()
+        of[name] = change(of[name])
+        (place / "model.safetensors").write_bytes(small_bert.safetensors(of))
+
+    return changed
+
+
+def _cut(count: int) -> Callable[[Path], None]:
+    def change(place: Path) -> None:
+        data = (place / "model.safetensors").read_bytes()
+        (place / "model.safetensors").write_bytes(data[:count])
+
+    return change
+
+
+def _without(name: str) -> Callable[[Path], None]:
+    def change(place: Path) -> None:
+        of = small_bert.tensors()
+        of[name + ".other"] = of.pop(name)
+        (place / "model.safetensors").write_bytes(small_bert.safetensors(of))
+
+    return change
+
+
+def _bfloat16(place: Path) -> None:
+    of = {name: values.astype(np.float16) for name, values in small_bert.tensors().items()}
+    (place / "model.safetensors").write_bytes(small_bert.safetensors(of, "BF16"))
+
+
+def _tokenizer(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+    def changed(place: Path) -> None:
+        value = json.loads(json.dumps(small_bert.TOKENIZER))
+        change(value)
+        (place / "tokenizer.json").write_text(json.dumps(value))
+
+    return changed
+
+
+def _module(kind: str) -> Callable[[Path], None]:
+    def change(place: Path) -> None:
+        kinds = ["Transformer", "Pooling", kind]
+        (place / "modules.json").write_text(json.dumps([{"type": f"s.models.{each}"} for each in kinds]))
+
+    return change
+
+
+QUERY = "encoder.layer.1.attention.self.query.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "message"),
+    [
+        (_configuration(model_type="roberta"), "config.json: model_type", "graph"),
+        (_configuration(model_type=None), "config.json: model_type", "graph"),
+        (_configuration(hidden_act="gelu_new"), "config.json: hidden_act", "graph"),
+        (_configuration(position_embedding_type="relative_key"), "position_embedding_type", "graph"),
+        (_configuration(layer_norm_eps=0.1), "layer_norm_eps", "graph"),
+        (_configuration(num_hidden_layers=1), "model.safetensors", "does not describe"),
+        (_configuration(num_hidden_layers=3), "model.safetensors", "lack"),
+        (_configuration(num_attention_heads=3), "heads", "divide"),
+        (_configuration(num_hidden_layers=1000), "layers", "not supported"),
+        (_configuration(hidden_size="16"), "hidden_size", "size"),
+        (_configuration(intermediate_size=31), "intermediate.dense", "shape"),
+        (_configuration(vocab_size=21), "word_embeddings", "shape"),
+        (lambda p: (p / "config.json").write_text("{"), "config.json", "JSON"),
+        (lambda p: (p / "config.json").write_text("[" * 100_000), "config.json", "JSON"),
+        (lambda p: (p / "config.json").unlink(), "config.json", "cannot be read"),
+        (_cut(0), "model.safetensors", "truncated"),
+        (_cut(7), "model.safetensors", "truncated"),
+        (_cut(500), "model.safetensors", "truncated"),
+        (_cut(-1), "model.safetensors", "outside the file"),
+        (_bfloat16, "embeddings.word_embeddings.weight", "F32"),
+        (_tensor(QUERY, lambda t: t + np.float32(8)), f"model.safetensors: {QUERY}", "16 bits"),
+        (_tensor(QUERY, lambda t: t * np.float32("nan")), QUERY, "finite"),
+        (_tensor(QUERY, lambda t: t[:, :8]), QUERY, "shape"),
+        (_tensor("embeddings.token_type_embeddings.weight", lambda t: t + np.float32(7.7)),
+         "position_embeddings", "16 bits"),
+        (_without(QUERY), "model.safetensors", "does not describe"),
+        (_tokenizer(lambda t: t["model"].update(type="BPE", merges=[])), "tokenizer.json", "unknown"),
+        (_tokenizer(lambda t: t.update(normalizer=None)), "tokenizer.json", "unknown"),
+        (_tokenizer(lambda t: t["model"]["vocab"].pop("##s")), "tokenizer.json", "vocabulary"),
+        (_tokenizer(lambda t: t["model"].pop("vocab")), "tokenizer.json", "loaded"),
+        (_module("Dense"), "modules.json", "modules"),
+        (lambda p: (p / "scales.json").write_text('{"x": 6}'), "scales.json", "well-formed"),
+        (lambda p: (p / "scales.json").write_text('{"x":6,"q":7,"v":8,"o":8,"z":6,"g":12}'), "scales.g", "range"),
+    ],
+)  # fmt: skip
+def test_refused_models(tmp_path: Path, change: Callable[[Path], object], place: str, message: str) -> None:
+    folder = small_bert.write(tmp_path / "m")
+    get_embedder("bert-int", folder=folder)
+    change(folder)
+    with pytest.raises(RagAuditError, match=message) as caught:
+        get_embedder("bert-int", folder=folder)
+    assert place in str(caught.value.field)
+
+
+def test_a_layer_whose_sums_need_more_than_32_bits_is_refused(tmp_path: Path) -> None:
+    shape = replace(small_bert.SHAPE, inner=64)
+    folder = small_bert.write(tmp_path / "m", shape)
+    of = small_bert.tensors(shape)
+    name = "encoder.layer.0.output.dense.weight"
+    of[name] = np.full_like(of[name], 7.9)
+    (folder / "model.safetensors").write_bytes(small_bert.safetensors(of))
+    with pytest.raises(SetupError, match="32 bits") as caught:
+        load_files(folder, small_bert.SCALES)
+    assert name in str(caught.value.field)
+
+    def large(parameter: str, values: Any) -> None:
+        if parameter == "1.f":
+            values[:] = 32_000
+
+    with pytest.raises(SetupError, match=r"bounds.*layer 1, f"):
+        native_encoder(changed(random_model(shape, small_bert.SCALES), large))
+
+
+def test_the_native_core_checks_its_arguments(files: Files) -> None:
+    model = files.model
+    for bad in (
+        replace(small_bert.SHAPE, heads=1, width=15), replace(small_bert.SHAPE, layers=1),
+    ):  # fmt: skip
+        object.__setattr__(model, "shape", bad)
+        with pytest.raises(SetupError):
+            native_encoder(model)
+    object.__setattr__(model, "shape", small_bert.SHAPE)
+    native = native_encoder(model)
+    for tokens in ([], [20], [1] * 25):
+        with pytest.raises(ValueError, match="tokens"):
+            native.trace(tokens)
+        with pytest.raises(ValueError, match="tokens"):
+            native.embed([[2], tokens], False)
+    with pytest.raises(EncodingError, match="length"):
+        replace(model, weights=model.weights[:-1])
+
+
+def test_minilm_int_accepts_its_published_files_only(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="not the pinned one") as caught:
+        get_embedder("minilm-int", folder=folder)
+    assert (
+        "tokenizer.json" in str(caught.value.field) and caught.value.expected == FILE_PINS["tokenizer.json"]
+    )
+    with pytest.raises(SetupError) as missing:
+        get_embedder("minilm-int")
+    assert missing.value.field == "--model"
+    with pytest.raises(RagAuditError, match="no such setting"):
+        (tmp_path / "embedder.toml").write_text('pooling = "cls"')
+        get_embedder("minilm-int", folder=tmp_path)
+    assert public_artefacts("minilm-int") == ARTEFACTS
+    assert published_constants("minilm-int").dimension == 384
+
+
+def test_the_scales_are_part_of_the_manifest(tmp_path: Path, folder: Path) -> None:
+    other = small_bert.write(tmp_path / "m", scales=replace(small_bert.SCALES, x=7))
+    first, second = (
+        get_embedder("bert-int", folder=place).manifest()["artefacts"] for place in (folder, other)
+    )
+    assert {name for name in first if first[name] != second[name]} == {"scales"}
+    third = small_bert.write(tmp_path / "n", scales=replace(small_bert.SCALES, z=7))
+    of_third = get_embedder("bert-int", folder=third).manifest()["artefacts"]
+    assert {name for name in first if first[name] != of_third[name]} == {"scales", "tables"}
+    assert load_scales(tmp_path, SCALES) == SCALES
+    assert (
+        IntegerBert("bert-int", load_files(folder, small_bert.SCALES), Rule("cls")).manifest()["pooling"]
+        == "cls"
+    )
+
+
+@pytest.mark.data
+@pytest.mark.skipif(FOLDER is None, reason="RAG_AUDIT_MINILM names no folder")
+def test_a_thousand_texts_equal_the_reference_with_the_published_weights() -> None:
+    assert FOLDER is not None
+    embedder = get_embedder("minilm-int", folder=FOLDER)
+    files = load_files(Path(FOLDER), SCALES, FILE_PINS)
+    reference, native = Reference(files.model), native_encoder(files.model)
+    for question in collection("squad").sample(1000).questions:
+        tokens = embedder.tokenize(question)
+        assert native.trace(tokens) == reference_trace(reference, tokens), question
