@@ -7,6 +7,7 @@ every other quoting line is indented or begins with a label, so no file can imit
 
 from __future__ import annotations
 
+import math
 import textwrap
 
 from rag_audit._internal.words import counted, instant
@@ -79,7 +80,7 @@ def render(report: Report | ShortReport, *, checks: bool = False, colour: bool =
 def brief(report: Report | ShortReport) -> str:
     """Returns the report in at most four lines: the outcome with its figure or reason, the checked objects, the meaning
     of the figure, and the next step."""
-    if not isinstance(report, ShortReport) and report.outcome == "PASS" and report.figures.eps != "inf":
+    if not isinstance(report, ShortReport) and report.outcome == "PASS":
         command = " ".join(report.filing.command) or "rag-audit verify"
         lines = [
             *_summary(report),
@@ -92,16 +93,26 @@ def brief(report: Report | ShortReport) -> str:
 
 
 def _summary(report: Report) -> list[str]:
-    """Returns three lines about a window that passed with a finite epsilon."""
-    figures, counts = report.figures, report.counts
+    """Returns three lines about a window that passed: the last one is about lists, or without epsilon about absence."""
+    counts = report.counts
     receipts = counted(counts.receipts_agreeing, "receipt agrees", "receipts agree")
     return [
         f"{_machine(report)}{report.remark}",
         f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
         f" {counts.records} answers are proved; {receipts} with the log",
-        f"meaning: the lists of {figures.k_max} colluding accounts change the odds of a document's presence by at most"
-        f" {factor(float(figures.eps or 'inf'))}, apart from delta",
+        f"meaning: {_meaning(report)}",
     ]
+
+
+def _meaning(report: Report) -> str:
+    figures = report.figures
+    if figures.eps is not None and math.isfinite(float(figures.eps)):
+        return (
+            f"the lists of {figures.k_max} colluding accounts change the odds of a document's presence by at most"
+            f" {factor(float(figures.eps))}, apart from delta"
+        )
+    own = next((p for p in report.protections if p.lists.eps is None), report.protections[0])
+    return f"tenant {own.tenant} has {own.lists.figure}; {own.absence.figure}"
 
 
 def _machine(report: Report) -> str:

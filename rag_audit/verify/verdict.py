@@ -7,9 +7,9 @@ the findings of its checks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import cached_property
 from typing import Literal, TypeAlias, cast
 
@@ -45,7 +45,21 @@ def decisive(figures: Figures) -> str | None:
     'hr'
     """
     tenants = figures.get("tenants", {})
-    return max(tenants, key=lambda name: Decimal(tenants[name]["eps"]), default=None)
+    return max(tenants, key=lambda name: _rank(tenants[name]["eps"]), default=None)
+
+
+def _finite(eps: str) -> float | None:
+    """An epsilon; None if it is no finite number, so that no text of a figure can prevent a verdict line."""
+    try:
+        value = float(eps)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _rank(eps: str) -> float:
+    value = _finite(eps)
+    return math.inf if value is None else value
 
 
 def epsilon_text(figures: Figures) -> str:
@@ -55,7 +69,7 @@ def epsilon_text(figures: Figures) -> str:
     'none(sampling)'
     """
     eps = figures.get("eps_audit")
-    if eps is not None and Decimal(eps).is_finite():
+    if eps is not None and _finite(eps) is not None:
         return eps
     tenant = decisive(figures)
     reason = "not-computed" if eps is None or tenant is None else figures["tenants"][tenant]["mechanism"]

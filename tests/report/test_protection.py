@@ -16,6 +16,7 @@ from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.model import Report, TenantProtection
 from rag_audit.report.protection import exclusion_tier, odds_after, odds_words, protections_of
+from rag_audit.report.text import brief
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.verify.case import Check, Status
 from tests.report.conftest import EXAMPLES, NOW, verify
@@ -190,3 +191,13 @@ def test_the_parent_of_folders_with_receipts_is_named(tmp_path: Path) -> None:
         EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[tmp_path / "empty"]
     )
     assert verdict.line.startswith("UNMET receipt.independent ")
+
+
+def test_brief_states_the_factor_of_absence_where_no_epsilon_exists() -> None:
+    first, _, meaning, following = brief(of_case("documents")).splitlines()
+    assert first.startswith("PASS eps_audit=none(sampling) exclusion_factor=3.3334 ")
+    assert first.endswith(" delta=1e-5 k_max=2 decisive=law")
+    assert meaning.startswith(
+        "meaning: tenant law has no epsilon: mechanism sampling bounds no epsilon; a missing"
+    )
+    assert "become at most 17 in 22" in meaning and following.startswith("next: ")
