@@ -38,3 +38,9 @@ def some(names: Iterable[str], maximum: int = 4) -> str:
     every = list(names)
     more = [f"{len(every) - maximum:,} more"] if len(every) > maximum else []
     return listed([*every[:maximum], *more])
+
+
+def marked(message: str) -> str:
+    """Names a sentence for the message catalogue of reports at its definition; the translation follows where it is
+    printed."""
+    return message

@@ -18,6 +18,7 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.cli.common import internal_error, lines, say, signing_key
 from rag_audit.models.windowfile import window_file
+from rag_audit.report.languages import LANGUAGES
 
 if TYPE_CHECKING:
     from rag_audit.log.signing import SigningKey
@@ -38,6 +39,7 @@ class Plan:
     :param key: the key that signs the report and a verification summary
     :param given: the paths of window and trust file, by role
     :param inputs: the paths of all files that the verdict is made from
+    :param language: of the HTML report
     """
 
     printed: str
@@ -45,6 +47,7 @@ class Plan:
     key: SigningKey | None
     given: Mapping[str, Path]
     inputs: Sequence[Path]
+    language: str = "en"
 
     def begin(self, command: Sequence[str]) -> None:
         """Replace every file by a report of an unfinished run, so that no earlier report remains if the run is stopped.
@@ -162,7 +165,7 @@ class Plan:
         from rag_audit.report import render_report
 
         places = {role: _place(path, role) for role, path in self.given.items()}
-        return render_report(report, name, key=self.key, places=places, **options)
+        return render_report(report, name, key=self.key, places=places, language=self.language, **options)
 
 
 def _faulty(report: str, exc: Exception) -> None:
@@ -197,6 +200,7 @@ class Output:
     """The options about reports.
 
     :param formats: each report's format, and `outputs` its file: the first ones, in the same order
+    :param language: of the HTML report
     :param sign: the file of the key that signs the report and a verification summary
     :param details: print every check and every figure
     :param brief: print the report in four lines
@@ -206,6 +210,7 @@ class Output:
     details: bool
     formats: tuple[str, ...]
     outputs: tuple[Path, ...]
+    language: str
     sign: Path | None
     as_json: bool
 
@@ -241,12 +246,14 @@ class Output:
             raise click.UsageError(
                 f"--sign signs the formats {', '.join(sorted(SIGNED))}: ask for one of them"
             )
+        if self.language != LANGUAGES[0] and "html" not in (*printed, *(name for name, _ in files)):
+            raise click.UsageError("--language is the language of the HTML report: give --format html")
         key_file = [] if self.sign is None else [self.sign]
         read = [*inputs, *key_file]
         distinct([path for _, path in files], read)
         key = None if self.sign is None else signing_key(self.sign)
         shown = printed[0] if printed else "text" if self.details else "summary"
-        return Plan(shown, files, key, given, read)
+        return Plan(shown, files, key, given, read, self.language)
 
 
 def distinct(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:

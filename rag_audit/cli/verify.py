@@ -34,6 +34,7 @@ from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking, one_by_one
 from rag_audit.proofs.description import described
+from rag_audit.report.languages import LANGUAGES
 from rag_audit.verify.inputs import VerifierOptions
 
 EXAMPLE = Path(__file__).parent / "example"
@@ -191,6 +192,12 @@ class Proofs:
         "outputs",
         multiple=True,
         help="the file for the report of the --format with the same number, or - for standard output",
+    ),
+    default_option(
+        "--language",
+        type=click.Choice(LANGUAGES),
+        default=LANGUAGES[0],
+        help="the language of the HTML report",
     ),
     path_option(
         "--sign",

@@ -69,6 +69,15 @@ class ProviderTrust(Model):
     vkey: str
 
 
+class ServiceTrust(Model):
+    """The verifier's own knowledge about the service, for reports. No check reads it."""
+
+    purpose: Line | None = None
+    operator: Line | None = None
+    contact: Line | None = None
+    keys_made_by: Line | None = None
+
+
 class WitnessTrust(Model):
     """A witness. Its cosignature counts towards the quorum."""
 
@@ -76,6 +85,8 @@ class WitnessTrust(Model):
     vkey: str
     independent: bool = True
     """false for a witness that the provider operates, as in a pilot; every verdict then says so"""
+    relation: Line | None = None
+    """its relation to the provider, for reports"""
 
 
 class DrandTrust(Model):
@@ -194,6 +205,7 @@ class Trust(Model):
     version: One
     quorum: Positive
     provider: ProviderTrust
+    service: ServiceTrust | None = None
     witness: Annotated[list[WitnessTrust], Field(min_length=1)]
     beacon: BeaconTrust
     verifier: list[VerifierTrust] = Field(default_factory=list)

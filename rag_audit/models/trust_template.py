@@ -76,6 +76,10 @@ def trust_template(
         return result
 
     document.add("provider", table(trust.provider.model_dump()))
+    if trust.service is not None:
+        document.add(
+            "service", table(trust.service.model_dump(exclude_none=True), "shown in reports, not checked")
+        )
     drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
     document.add("beacon", table(trust.beacon.model_dump(exclude_none=True), drawn))
     document.add("witness", tables([

@@ -20,6 +20,7 @@ def render_report(
     colour: bool = False,
     key: SigningKey | None = None,
     places: Mapping[str, str] | None = None,
+    language: str = "en",
 ) -> str:
     """A report in one format, with a line break at the end. The function loads only the modules that this format needs.
 
@@ -30,6 +31,7 @@ def render_report(
     :param key: for a verification summary, the key that signs it
     :param places: for SARIF, the paths of window and trust file by role, relative to the folder where a code host looks
         for them
+    :param language: for HTML, one of `rag_audit.report.languages.LANGUAGES`
     """
     match name:
         case "json":
@@ -39,7 +41,7 @@ def render_report(
         case "html":
             from rag_audit.report.html import page
 
-            return page.render(report)
+            return page.render(report, language)
         case "junit":
             from rag_audit.report import junit
 

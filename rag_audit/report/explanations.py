@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 
 from rag_audit._internal.errors import SetupError
+from rag_audit._internal.words import marked
 from rag_audit.report.model import CheckLine, Explanation
 from rag_audit.verify.standing import base_id
 
@@ -107,18 +108,18 @@ def decisive(checks: Sequence[CheckLine]) -> CheckLine | None:
 
 
 SENTENCES = {
-    Cause.PIN: (
+    Cause.PIN: marked(
         "The window does not match a value that the reader's trust file pins. Compare that pin with its source first:"
         " a wrong pin gives the same result. Rely on no figure of this page."
     ),
-    Cause.FILE: (
+    Cause.FILE: marked(
         "The window file differs from the ledger that the provider signed. Fetch the file a second time"
         " first, because a damaged copy gives the same result. Rely on no figure of this page."
     ),
-    Cause.WINDOW: "At least one statement of the window is false. Rely on no figure of this page.",
+    Cause.WINDOW: marked("At least one statement of the window is false. Rely on no figure of this page."),
 }
 """The meaning of a failed window, by its cause."""
-CAVEAT = (
+CAVEAT = marked(
     "The file differs from the ledger that the provider signed, and other failures may have the same cause: fetch the"
     " file a second time before you blame the provider for any failure."
 )

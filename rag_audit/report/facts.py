@@ -37,6 +37,7 @@ from rag_audit.report.model import (
     KeyReport,
     QueryCount,
     ReceiptFiles,
+    ServiceReport,
     TenantReport,
     Vouching,
     WindowReport,
@@ -224,6 +225,7 @@ def _vouching(case: Case) -> Vouching:
     in_beacon = set() if isinstance(source, DrandBeacon) else {w.vkey for w in source.witnesses}
     return Vouching(
         provider=_key(trust.provider.origin, trust.provider.vkey),
+        service=None if trust.service is None else ServiceReport(**trust.service.model_dump()),
         witnesses=[
             WitnessReport(
                 **_key(w.name, w.vkey).model_dump(),
@@ -231,6 +233,7 @@ def _vouching(case: Case) -> Vouching:
                 header=w.vkey in header,
                 end=w.vkey in end,
                 beacon=w.vkey in in_beacon,
+                relation=w.relation,
             )
             for w in trust.witness
         ],

@@ -221,6 +221,8 @@ class WitnessReport(KeyReport):
     header: bool
     end: bool
     beacon: bool
+    relation: Text | None
+    """its relation to the provider, as trust.toml states it"""
 
 
 class BeaconReport(Model):
@@ -232,10 +234,21 @@ class BeaconReport(Model):
     round: Number | None
 
 
+class ServiceReport(Model):
+    """The verifier's own knowledge about the service, from trust.toml. No check confirms it."""
+
+    purpose: Text | None
+    operator: Text | None
+    contact: Text | None
+    keys_made_by: Text | None
+
+
 class Vouching(Model):
     """The parties that vouch for the report's facts."""
 
     provider: KeyReport
+    service: ServiceReport | None
+    """null if trust.toml does not describe the service"""
     witnesses: list[WitnessReport]
     quorum: Number
     beacon: BeaconReport

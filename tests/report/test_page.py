@@ -65,7 +65,7 @@ TAGS = {
         "figcaption",
     ),
     *("svg", "desc", "path", "rect", "text", "table", "caption", "thead", "tbody", "tr", "th", "td"),
-    *("fieldset", "legend", "label", "input", "wbr"),
+    *("fieldset", "legend", "label", "input", "wbr", "nav", "details", "summary", "dfn"),
 }
 ATTRIBUTES = {
     *(
@@ -95,11 +95,19 @@ ATTRIBUTES = {
         "checked",
     ),
     "data-label",
+    "data-answer",
+    "data-checks",
 }
 SECTIONS = [
+    "person",
     "verdict",
+    "protection",
+    "parties",
+    "decision",
     "scope",
     "now",
+    "outside",
+    "figures",
     "epsilon",
     "test",
     "retrieval",
@@ -108,8 +116,9 @@ SECTIONS = [
     "vouching",
     "checks",
     "nist",
-    "outside",
+    "ai-act",
     "again",
+    "glossary",
 ]
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)></style></svg><a href='javascript:alert(3)'>&lt;"
 

@@ -25,7 +25,12 @@ pytestmark = [
     ),
 ]
 PAGES = (*OUTCOMES, "randomized-response")
-MAX_PRINTED = 7
+MAX_PRINTED = 10
+MAX_SCREENS = {1280: (800, 4), 390: (844, 9)}
+"""Height of a screen, and the maximum number of screens above the folds, by width."""
+UNFOLDED = "document.querySelectorAll('details').forEach(fold => fold.open = true)"
+ABOVE = "document.querySelector('main > details').getBoundingClientRect().top + scrollY"
+"""The height of the page above its folds."""
 BOXES = """
 [...document.querySelectorAll('header, section, footer')].map(e => {
   const r = e.getBoundingClientRect();
@@ -97,6 +102,7 @@ def test_sections_stand_in_order_inside_the_width(
     name: str, width: int, browser: Chromium, pages: dict[str, Path]
 ) -> None:
     browser.open(pages[name], width=width)
+    browser.value(UNFOLDED)
     boxes = browser.value(BOXES)
     # A page of a window that is not established has no chart of privacy.
     left_out = {"test", "retrieval"} if name in ("FAIL", "UNDECIDED", "UNPROVEN") else set()
@@ -112,6 +118,16 @@ def test_sections_stand_in_order_inside_the_width(
 
 
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", MAX_SCREENS)
+def test_what_an_officer_needs_fits_on_few_screens(
+    name: str, width: int, browser: Chromium, pages: dict[str, Path]
+) -> None:
+    browser.open(pages[name], width=width)
+    height, screens = MAX_SCREENS[width]
+    assert height < browser.value(ABOVE) <= screens * height
+
+
+@pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width, dark", [(1280, False), (1280, True), (390, False), (390, True)])
 def test_axe_finds_no_violation(
     name: str, width: int, dark: bool, browser: Chromium, pages: dict[str, Path]
@@ -121,12 +137,15 @@ def test_axe_finds_no_violation(
         pytest.skip("axe-core could not be installed from npm")
     browser.open(pages[name], width=width, dark=dark)
     assert violations(browser, source) == []
+    browser.value(UNFOLDED)
+    assert violations(browser, source) == []
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_charts_can_be_told_from_paper(dark: bool, browser: Chromium, pages: dict[str, Path]) -> None:
     """WCAG 1.4.3 for letters, 1.4.11 for what is drawn."""
     browser.open(pages["PASS"], width=1280, dark=dark)
+    browser.value(UNFOLDED)
     letters, lines, marks = browser.value(CONTRAST)
     assert letters >= 4.5 and lines >= 3 and marks >= 3
 
@@ -175,6 +194,23 @@ def _visible_rows(browser: Chromium) -> int:
     return sum(_has_box(browser, node) for node in nodes["nodeIds"])
 
 
+def _click(browser: Chromium, selector: str) -> None:
+    """Click the middle of an element, as a reader does."""
+    root = browser.call("DOM.getDocument", depth=0)["root"]["nodeId"]
+    node = browser.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+    browser.call("DOM.scrollIntoViewIfNeeded", nodeId=node)
+    x0, y0, *_, x2, y2, _, _ = browser.call("DOM.getContentQuads", nodeId=node)["quads"][0]
+    for kind in ("mousePressed", "mouseReleased"):
+        browser.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=(x0 + x2) / 2,
+            y=(y0 + y2) / 2,
+            button="left",
+            clickCount=1,
+        )
+
+
 def _has_box(browser: Chromium, node: int) -> bool:
     try:
         return browser.call("DOM.getBoxModel", nodeId=node)["model"]["height"] > 0
@@ -190,25 +226,17 @@ def test_without_scripts_every_check_shows_and_the_choice_works(
     browser.call("DOM.enable")
     browser.call("DOM.getDocument", depth=-1)
     checks = reports["FAIL"].checks
+    _click(browser, "#fold-every > summary")
+    root = browser.call("DOM.getDocument", depth=0)["root"]["nodeId"]
+    fold = browser.call("DOM.querySelector", nodeId=root, selector="#fold-every")["nodeId"]
+    assert "open" in browser.call("DOM.getAttributes", nodeId=fold)["attributes"]
     assert _visible_rows(browser) == len(checks)
     for choice, rows in (
         ("wrong", sum(c.outcome != "pass" for c in checks)),
         ("ledger", sum(c.id.startswith("ledger.") for c in checks)),
         ("all", len(checks)),
     ):
-        root = browser.call("DOM.getDocument", depth=0)["root"]["nodeId"]
-        node = browser.call("DOM.querySelector", nodeId=root, selector=f"#show-{choice}")["nodeId"]
-        browser.call("DOM.scrollIntoViewIfNeeded", nodeId=node)
-        x0, y0, *_, x2, y2, _, _ = browser.call("DOM.getContentQuads", nodeId=node)["quads"][0]
-        for kind in ("mousePressed", "mouseReleased"):
-            browser.call(
-                "Input.dispatchMouseEvent",
-                type=kind,
-                x=(x0 + x2) / 2,
-                y=(y0 + y2) / 2,
-                button="left",
-                clickCount=1,
-            )
+        _click(browser, f"#show-{choice}")
         assert _visible_rows(browser) == rows
     assert _complaints(browser) == []
 

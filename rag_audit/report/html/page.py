@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
@@ -24,7 +23,20 @@ from markupsafe import Markup
 from rag_audit._internal.printable import printable
 from rag_audit._internal.words import counted, day, instant, some
 from rag_audit.report.explanations import CAVEAT, Cause, cause_of
-from rag_audit.report.html import charts, curves, evidence, privacy, record, study, verdict, words
+from rag_audit.report.html import (
+    charts,
+    curves,
+    decision,
+    evidence,
+    overview,
+    privacy,
+    record,
+    regulation,
+    study,
+    verdict,
+    words,
+)
+from rag_audit.report.language import Language, language_of
 from rag_audit.report.model import Report, ShortReport
 
 _BETWEEN_TAGS = re.compile(r"(?:\A|(?<=>))\s*\n\s*(?=<|\Z)")
@@ -44,68 +56,86 @@ class Compact(Extension):
             yield token
 
 
-def render(report: Report | ShortReport) -> str:
+def render(report: Report | ShortReport, language: str = "en") -> str:
     """The page of a report, or of a run without a whole report.
+
+    :param language: one of `rag_audit.report.languages.LANGUAGES`
+    :raises SetupError: this installation lacks the catalogue of the language
 
     The page's policy allows only its own style sheet: no script, no image, no font, no connection, no form.
     """
     if isinstance(report, ShortReport):
         name, title = "short.html.j2", report.line
     else:
-        name, title = (
-            "report.html.j2",
-            f"{report.outcome}: window {report.window.window} of {report.window.origin}",
-        )
+        name = "report.html.j2"
+        title = f"{report.outcome}: {report.window.window}, {report.window.origin}"
     style = _file("style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    page = environment().get_template(name)
+    page = environment(language).get_template(name)
     return f"<!doctype html>\n{page.render(report=report, title=title, policy=policy, style=Markup(style))}\n"
 
 
 @cache
-def environment() -> Environment:
-    """The environment that compiles the templates, with the functions that they may call."""
+def environment(code: str = "en") -> Environment:
+    """The environment that compiles the templates, with the functions that they may call.
+
+    :param code: the language of the pages
+    :raises SetupError: this installation lacks the catalogue of the language
+    """
+    language = language_of(code)
     result = Environment(
         loader=PackageLoader("rag_audit.report"),
-        extensions=[Compact],
+        extensions=["jinja2.ext.i18n", Compact],
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=escaped,
+        finalize=partial(finalized, language),
     )
+    result.policies["ext.i18n.trimmed"] = True
+    result.install_gettext_callables(language.translated, language.translated_plural, newstyle=True)  # type: ignore[attr-defined]
     result.filters |= {
         "clip": words.clip,
         "sentence": words.sentence,
         "number": charts.number,
         "breakable": breakable,
         "nowrap": nowrap,
+        "name": name_of,
+        "quoted": language.quoted,
+        "sentence_case": sentence_case,
     }
     result.globals |= {
         "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of,
         "counted": counted, "some": some, "day": day, "instant": instant, "words": words, "curves": curves,
         "study": study, "charts": charts, "verdict": verdict, "privacy": privacy, "record": record,
-        "evidence": evidence,
+        "evidence": evidence, "language": language, "overview": overview, "decision": decision,
+        "regulation": regulation,
     }  # fmt: skip
     return result
 
 
-def escaped(value: str | int | Undefined | None) -> Markup | Undefined:
-    """A value as markup: a text is escaped, a number gets separated thousands, and None becomes empty."""
-    if isinstance(value, Markup | Undefined):
-        return value
-    if value is None:
-        return Markup()
-    return Markup(html.escape(printable(value if isinstance(value, str) else f"{value:,}")))
+def finalized(language: Language, value: str | int | Undefined | None) -> Markup | Undefined:
+    """A value that a template prints, as markup in a language; an undefined name stays an error."""
+    return value if isinstance(value, Undefined) else language.shown(value)
 
 
 def breakable(name: str) -> Markup:
     """A name with points in it, which a narrow column may break after each."""
-    return Markup("<wbr>").join(escaped(part) for part in re.split(r"(?<=\.)", name))
+    return Markup("<wbr>").join(printable(part) for part in re.split(r"(?<=\.)", name))
 
 
 def nowrap(text: str) -> Markup:
     """A text that stays on one line."""
     return Markup('<span class="nowrap">{}</span>').format(text)
+
+
+def name_of(text: str) -> Markup:
+    """The name of a service, which may break anywhere."""
+    return Markup('<span class="name">{}</span>').format(printable(text))
+
+
+def sentence_case(text: Markup) -> Markup:
+    """Markup that begins with a capital."""
+    return text[:1].upper() + text[1:]
 
 
 def _file(name: str) -> str:

@@ -5,41 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rag_audit._internal.words import counted, some
+from markupsafe import Markup
+
+from rag_audit._internal.words import counted, marked, some
 from rag_audit.mechanisms.descriptions import ALL, Description
 from rag_audit.report.explanations import SENTENCES, Cause, cause_of, evidence
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import protections
+from rag_audit.report.language import Language
 from rag_audit.report.model import CheckLine, Report, ShortReport
 
 OUTCOMES = {
     "PASS": (
         "pass",
-        "Every check passed, and the window meets every requirement of the reader's trust file.",
+        marked("Every check passed, and the window meets every requirement of the reader's trust file."),
     ),
-    "PASS-SAMPLED": ("pass", "Every check passed, on a random sample of the answers."),
+    "PASS-SAMPLED": ("pass", marked("Every check passed, on a random sample of the answers.")),
     "PASS-INTEGRITY": (
         "pass",
-        "Every check passed. The checks show that answers are correct. They do not show that documents are private.",
+        marked(
+            "Every check passed. The checks show that answers are correct. They do not show that documents are private."
+        ),
     ),
     "PASS-INTEGRITY-SAMPLED": (
         "pass",
-        "Every check passed, on a random sample of the answers. The checks show that answers are correct. They do not"
-        " show that documents are private.",
+        marked(
+            "Every check passed, on a random sample of the answers. The checks show that answers are correct. They do"
+            " not show that documents are private."
+        ),
     ),
     "FAIL": ("fail", SENTENCES[Cause.WINDOW]),
     "UNDECIDED": (
         "undecided",
-        "The verifier could not judge the files. This result does not support the provider.",
+        marked("The verifier could not judge the files. This result does not support the provider."),
     ),
     "UNPROVEN": (
         "unproven",
-        "No check found a false statement, and the evidence for this window's figures is incomplete. The window has no"
-        " privacy figure.",
+        marked(
+            "No check found a false statement, and the evidence for this window's figures is incomplete. The window has"
+            " no privacy figure."
+        ),
     ),
     "UNMET": (
         "unmet",
-        "The window's statements are true, and the window does not meet every requirement of the reader's trust file.",
+        marked(
+            "The window's statements are true, and the window does not meet every requirement of the reader's trust"
+            " file."
+        ),
     ),
 }
 """By outcome: its colour, and its meaning in a sentence."""
@@ -78,18 +90,33 @@ def decided(report: Report) -> Decided:
     return Decided(shown, len(wrong) - MAX_SHOWN)
 
 
-def check_lines(check: CheckLine, explained: bool) -> list[tuple[str, str]]:
-    """The lines about a check that did not pass."""
+def status(say: Language, outcome: str) -> Markup:
+    """The result of a check."""
+    return {
+        "pass": say.text("pass"),
+        "fail": say.text("fail"),
+        "undecided": say.text("undecided"),
+        "unproven": say.text("unproven"),
+        "unmet": say.text("unmet"),
+    }[outcome]
+
+
+def check_lines(say: Language, check: CheckLine, explained: bool) -> list[tuple[Markup, str]]:
+    """The lines about a check that did not pass: the name of a line, and the text of the report."""
     e = check.explanation if explained else None
-    lines = [("read by the verifier", check.actual), ("expected", check.expected), ("place", check.at)]
+    lines: list[tuple[Markup, str | None]] = [
+        (say.text("read by the verifier"), check.actual),
+        (say.text("expected"), check.expected),
+        (say.text("place"), check.at),
+    ]
     if e is not None:
         lines = [
-            ("passes if", e.means),
-            ("consequence", e.failed),
+            (say.text("passes if"), e.means),
+            (say.text("consequence"), e.failed),
             *lines,
-            ("honest causes", "; or ".join(e.honest_causes)),
-            ("next step", e.ask),
-            ("more", e.section),
+            (say.text("honest causes"), "; or ".join(e.honest_causes)),
+            (say.text("next step"), e.ask),
+            (say.text("more"), e.section),
         ]
     return [(name, text) for name, text in lines if text]
 

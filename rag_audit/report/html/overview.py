@@ -1,0 +1,535 @@
+"""The first part of the page: what the window means for a record in the index, which rules the provider followed, who
+is protected from whom, and which parties vouch for it.
+
+Each sentence comes from typed values of the report and from the message catalogue. A value that depends on checks is
+null in the report unless all of these checks passed, and its sentence then says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from markupsafe import Markup
+
+from rag_audit._internal.words import instant
+from rag_audit.mechanisms import named
+from rag_audit.report.claims import SENTENCES
+from rag_audit.report.explanations import Cause, cause_of
+from rag_audit.report.html import words
+from rag_audit.report.language import Language
+from rag_audit.report.model import (
+    AbsenceLine,
+    Exposure,
+    IsolationLine,
+    ListsLine,
+    Odds,
+    PresenceLine,
+    ProtectionLine,
+    Report,
+    TenantProtection,
+    TenantReport,
+    WitnessReport,
+)
+
+MAX_GROUPS = 3
+"""Maximum groups of tenants with equal protection that the page describes; the report in JSON has all tenants."""
+MAX_WITNESSES = 8
+Answer: TypeAlias = Literal["yes", "drawn", "no", "open"]
+
+
+class Group(NamedTuple):
+    """Tenants with equal protection, and the first of them."""
+
+    tenants: list[str]
+    realised: list[int]
+    """the number of documents that the log returned at most, for each tenant with an established number"""
+    first: TenantReport
+    protection: TenantProtection
+
+
+class Row(NamedTuple):
+    """A row of the table of protection: the adversary, what it sees, the line of the report, its figure in words."""
+
+    id: str
+    adversary: Markup
+    sees: Markup
+    line: ProtectionLine
+    figure: Markup
+
+
+class Rule(NamedTuple):
+    """A rule, whether the provider followed it, and the checks that decide this."""
+
+    words: Markup
+    answer: Answer
+    checks: list[str]
+
+
+def groups(report: Report) -> list[Group]:
+    """The tenants with equal protection, in the order of the report. The number of documents that the log returned may
+    differ, because it depends on the questions."""
+    found: dict[object, Group] = {}
+    for tenant, protection in zip(report.tenants, report.protections, strict=False):
+        figures = {name: line.model_dump(exclude={"figure": True, "exposure": {"realised"}})
+                   for name, line in protection.lines.items()}  # fmt: skip
+        key = (tenant.mechanism, tenant.longest, tenant.documents is None, repr(figures))
+        group = found.setdefault(key, Group([], [], tenant, protection))
+        group.tenants.append(words.clip(tenant.tenant, 60))
+        if protection.presence.exposure is not None:
+            group.realised.append(protection.presence.exposure.realised)
+    return [*found.values()]
+
+
+def names(say: Language, group: Group, maximum: int = 4) -> Markup:
+    """The tenants of a group, at most four of them by name."""
+    more = len(group.tenants) - maximum
+    if more <= 0:
+        return say.listed(group.tenants)
+    rest = say.plural("%(count)s more", "%(count)s more", more)
+    return say.listed([*group.tenants[:maximum], rest])
+
+
+def person(say: Language, group: Group) -> Markup:
+    """What the window means for a person whose record is in the index of these tenants, in one sentence."""
+    p = group.protection
+    if p.presence.strength == "not-established":
+        return say.text(
+            "This verification established nothing about your record, because a check did not pass or evidence is"
+            " missing."
+        )
+    parts = [_receives(say, group), _others(say, p.isolation), _missing(say, p.absence, group.first)]
+    return Markup("; ").join(part for part in parts if part) + Markup(".")
+
+
+def _receives(say: Language, group: Group) -> Markup:
+    """Who can retrieve the record, and with which probability."""
+    tenant, keep = group.first, group.protection.presence.keep
+    best = tenant.longest
+    if not named(tenant.mechanism).protects:
+        return say.text(
+            "every account of the tenant whose question matches your record receives it, in 100 of 100 cases in which"
+            " the record is among the %(best)s best matches",
+            best=best,
+        )
+    if keep is None:
+        return say.text(
+            "an account of the tenant whose question matches your record can receive it; random noise selects the"
+            " %(best)s passages of an answer, so no fixed probability applies",
+            best=best,
+        )
+    size = _longer(say) if tenant.documents is None else Markup()
+    exposed = group.protection.presence.exposure
+    flips = (
+        Markup()
+        if exposed is None or exposed.by_chance is None
+        else say.text(", and rarely by a random flip")
+    )
+    return say.text(
+        "an account of the tenant whose question matches your record receives it with a probability of %(share)s in"
+        " 100%(size)s if it is among the %(best)s best matches%(flips)s",
+        share=say.number(f"{100 * float(keep):.3g}"),
+        size=size,
+        best=best,
+        flips=flips,
+    )
+
+
+def _longer(say: Language) -> Markup:
+    return say.text(" (for a record in one position of the index; more for a longer record)")
+
+
+def _others(say: Language, line: IsolationLine) -> Markup:
+    """What accounts of other tenants receive."""
+    if line.strength == "not-established" or not line.other_tenants:
+        return Markup()
+    if line.proved:
+        return say.text("accounts of other tenants cannot receive it (proved)")
+    return say.text("accounts of other tenants did not receive it in the answers that were drawn and proved")
+
+
+def _missing(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
+    """What a missing result implies."""
+    if line.strength == "not-established":
+        return Markup()
+    if line.exclusion_factor is not None:
+        return say.text(
+            "a missing result is no proof of absence: it raises the odds that your record is absent by a factor of at"
+            " most %(factor)s (%(odds)s)",
+            factor=say.number(line.exclusion_factor),
+            odds=odds(say, line.odds),
+        )
+    if named(tenant.mechanism).protects:
+        return say.text("no figure limits what a missing result reveals to an account that reads the answers")
+    return say.text("a missing result shows that your record is absent, or that other passages match better")
+
+
+def odds(say: Language, value: Odds | None) -> Markup:
+    """The most that an even chance becomes."""
+    if value is None:
+        return say.text("odds of 1 in 2 can become certainty")
+    return say.text("odds of 1 in 2 become at most %(likely)s in %(of)s", likely=value.likely, of=value.of)
+
+
+def level(say: Language, strength: str) -> Markup:
+    """The name of a strength."""
+    return {
+        "strong": say.text("strong"),
+        "moderate": say.text("moderate"),
+        "weak": say.text("weak"),
+        "none": say.text("none"),
+        "not-established": say.text("not established"),
+    }[strength]
+
+
+def rows(say: Language, group: Group) -> list[Row]:
+    """One row for each adversary. No row depends on another row."""
+    p = group.protection
+    return [
+        Row("isolation", say.text("accounts of other tenants"), say.text("no data of this index"), p.isolation,
+            _isolation(say, p.isolation)),
+        Row("lists", say.text("observers of lists"), say.text("which positions are selected, without texts"), p.lists,
+            _lists(say, p.lists, group.first)),
+        Row("presence", say.text("accounts that ask for the document"), say.text("its text, if it is returned"),
+            p.presence, _presence(say, p.presence)),
+        Row("absence", say.text("accounts that never received the document"), say.text("that it is missing"), p.absence,
+            _absence(say, p.absence, group.first)),
+    ]  # fmt: skip
+
+
+def _open(say: Language) -> Markup:
+    return say.text("a check that this figure depends on did not pass")
+
+
+def _isolation(say: Language, line: IsolationLine) -> Markup:
+    if line.strength == "not-established":
+        return _open(say)
+    if line.proved:
+        return say.text("each answer is proved to come from the index of its account's own tenant")
+    return say.text("each drawn answer is proved to come from the index of its account's own tenant")
+
+
+def _accounts(say: Language, accounts: int | None) -> Markup:
+    if accounts is None:
+        return say.text("any number of accounts")
+    return say.plural("%(count)s account", "%(count)s accounts", accounts)
+
+
+def _document(say: Language, positions: int | None) -> Markup:
+    if (positions or 1) == 1:
+        return say.text("a document of one position")
+    return say.text("a document of at most %(positions)s positions", positions=positions)
+
+
+def _lists(say: Language, line: ListsLine, tenant: TenantReport) -> Markup:
+    if line.strength == "not-established":
+        return _open(say)
+    if line.eps is None:
+        if named(tenant.mechanism).protects:
+            return say.text("no epsilon limits what the lists reveal")
+        return say.text("no limit: answers are exact")
+    delta = Markup()
+    probability = 0.0 if line.delta is None else float(line.delta)
+    if 1e-15 < probability < 1:
+        inverse = math.floor(1 / probability * (1 + 1e-9))
+        delta = say.text(", except with a probability of 1 in %(inverse)s", inverse=inverse)
+    elif probability != 0:
+        delta = say.text(", except with probability %(delta)s", delta=say.number(str(line.delta)))
+    return say.text(
+        "%(odds)s that %(document)s is present%(delta)s, for the lists of %(accounts)s (epsilon %(eps)s)",
+        odds=odds(say, line.odds),
+        document=_document(say, line.positions),
+        delta=delta,
+        accounts=_accounts(say, line.accounts),
+        eps=say.number(line.eps),
+    )
+
+
+def _presence(say: Language, line: PresenceLine) -> Markup:
+    if line.strength == "not-established":
+        return _open(say)
+    match line.keep:
+        case None:
+            return say.text(
+                "no protection of presence: a returned document is read; retrieval is the purpose"
+            )
+        case share:
+            return say.text(
+                "no protection of presence: a matching document is returned in %(share)s of 100 cases and then read;"
+                " retrieval is the purpose",
+                share=say.number(f"{100 * float(share):.3g}"),
+            )
+
+
+def _absence(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
+    if line.strength == "not-established":
+        return _open(say)
+    if line.exclusion_factor is None:
+        if named(tenant.mechanism).protects:
+            return say.text("no figure limits what a missing result reveals")
+        return say.text("no limit: answers are exact, so a missing result shows absence")
+    return say.text(
+        "%(odds)s that %(document)s is absent, for %(accounts)s (factor %(factor)s)",
+        odds=odds(say, line.odds),
+        document=_document(say, line.positions),
+        accounts=_accounts(say, line.accounts),
+        factor=say.number(line.exclusion_factor),
+    )
+
+
+def exposure(say: Language, value: Exposure, realised: list[int]) -> Markup:
+    """The number of documents that a coalition can read, next to exact retrieval, chance and the log."""
+    limit = say.plural(
+        "%(count)s account together can read at most %(limit)s of at most %(documents)s documents; with exact retrieval"
+        " it would be %(exact)s.",
+        "%(count)s accounts together can read at most %(limit)s of at most %(documents)s documents; with exact"
+        " retrieval it would be %(exact)s.",
+        value.accounts,
+        limit=value.limit,
+        documents=value.documents,
+        exact=value.exact,
+    )
+    chance = (
+        say.text("Blind chance returns none of them: the mechanism has no random flips.")
+        if value.by_chance is None
+        else say.text(
+            "Blind chance returns at most %(chance)s of them on average.",
+            chance=say.number(f"{float(value.by_chance):,.0f}"),
+        )
+    )
+    log = say.text("All questions in the log returned at most %(realised)s.", realised=max(realised))
+    return Markup(" ").join([limit, chance, log])
+
+
+def good(say: Language, group: Group) -> Markup:
+    """Which rows of a group's table protect, in one sentence for each kind. The rows are named and never merged."""
+    table = rows(say, group)
+    if all(row.line.strength == "not-established" for row in table):
+        return say.text("This cannot be said: no row has an established figure.")
+    strong = [row.adversary for row in table if row.line.strength in ("strong", "moderate")]
+    weak = [row.adversary for row in table if row.line.strength in ("weak", "none")]
+    parts = []
+    if strong:
+        parts.append(
+            say.text("The protection is strong or moderate against %(whom)s.", whom=say.listed(strong))
+        )
+    if weak:
+        parts.append(
+            say.text(
+                "The protection is weak or absent against %(whom)s: rely on contracts and access rights there.",
+                whom=say.listed(weak),
+            )
+        )
+    return Markup(" ").join(parts)
+
+
+def rules(say: Language, report: Report) -> list[Rule]:
+    """The rules of the window, each with the checks that decide it. A rule that the window cannot break is left out."""
+    sampled = report.figures.mode == "sampled"
+    named_rules = {
+        "answers-drawn" if sampled else "answers": say.text(
+            "Each answer follows the published rule, from the index that was fixed before the period began."
+        ),
+        "randomness": say.text("The provider could not choose the randomness."),
+        "ledger": say.text(
+            "The public record, the ledger, was not rewritten, and enough witnesses confirm this."
+        ),
+        "chain": say.text("The window follows the previous one, and no window in between was left out."),
+        "coalition": say.text(
+            "No more accounts than the policy covers repeated a question almost word for word."
+        ),
+        "receipts-independent": say.text("Receipts of independent accounts agree with the ledger."),
+    }
+    return [
+        Rule(text, answer, [*SENTENCES[name].checks])
+        for name, text in named_rules.items()
+        if (answer := _followed(report, name)) is not None
+    ]
+
+
+def _followed(report: Report, name: str) -> Answer | None:
+    """Whether the provider followed a rule, or None if the window contains no part that the rule is about.
+
+    A copy of the file that is damaged, or a wrong pin of the reader, shows no breach of a rule. The checks of the
+    ledger's end are evidence for every rule, so their failure alone leaves the other rules open.
+    """
+    if report.shows(name):
+        return "drawn" if name == "answers-drawn" else "yes"
+    mine = [check for check in report.checks if check.base in SENTENCES[name].checks]
+    common = () if name == "ledger" else SENTENCES["provider"].checks
+    false = any(check.outcome == "fail" and check.base not in common for check in mine)
+    if false and cause_of(report.checks) is Cause.WINDOW:
+        return "no"
+    if report.claims and all(check.outcome == "pass" for check in mine) and _absent(report, name):
+        return None
+    return "open"
+
+
+def _absent(report: Report, name: str) -> bool:
+    """Whether the window lacks the subject of a rule."""
+    if name == "randomness":
+        return not any(named(t.mechanism).protects for t in report.tenants)
+    if name == "receipts-independent":
+        return not report.counts.receipts_independent
+    if name == "coalition":
+        return report.figures.coalition != "checked"
+    return False
+
+
+def answer(say: Language, value: Answer) -> Markup:
+    """An answer to the question whether a rule was followed."""
+    return {
+        "yes": say.text("yes"),
+        "drawn": say.text("yes, for the drawn answers"),
+        "no": say.text("no"),
+        "open": say.text("not established"),
+    }[value]
+
+
+def followed(report: Report) -> Answer:
+    """Whether the provider followed the rules of the window."""
+    if report.outcome == "FAIL" and cause_of(report.checks) is Cause.WINDOW:
+        return "no"
+    if report.outcome in ("FAIL", "UNDECIDED", "UNPROVEN"):
+        return "open"
+    return "drawn" if report.figures.mode == "sampled" else "yes"
+
+
+def required(say: Language, report: Report) -> Markup:
+    """Whether the window meets the requirements of the trust file."""
+    unmet = sum(r.outcome == "unmet" for r in report.requirements)
+    if report.outcome.startswith("PASS"):
+        return say.text("The window meets every requirement of the trust file.")
+    if unmet:
+        return say.plural(
+            "The window does not meet %(count)s requirement of the trust file.",
+            "The window does not meet %(count)s requirements of the trust file.",
+            unmet,
+        )
+    return say.text("Whether the window meets the requirements of the trust file is not established.")
+
+
+def one_party(report: Report) -> bool:
+    """Whether the provider is every party that vouches for the window: it operates all witnesses, as the trust file
+    states or as equal keys show."""
+    v = report.vouching
+    own = {v.provider.fingerprint} - {None}
+    return bool(v.witnesses) and all(not w.independent or w.fingerprint in own for w in v.witnesses)
+
+
+def relation(say: Language, witness: WitnessReport) -> Markup:
+    """A witness's relation to the provider, as the trust file states it."""
+    if witness.relation is not None:
+        stated = say.shown(words.clip(witness.relation, 120))
+        return stated if witness.independent else say.text("%(relation)s, not independent", relation=stated)
+    if not witness.independent:
+        return say.text("operated by the provider, not independent")
+    return say.text("relation to the provider not stated")
+
+
+def strip(say: Language, report: Report) -> Iterator[tuple[str, Markup, Markup, Markup]]:
+    """The facts about service and parties: id, name, value, source. An unknown value says that it is not stated."""
+    v, c, filing = report.vouching, report.counts, report.filing
+    stated, service = say.text("stated by the trust file"), v.service
+    published = say.text("published in the window")
+    unstated = say.text("not stated")
+
+    def told(name: str) -> tuple[Markup, Markup]:
+        value = None if service is None else getattr(service, name)
+        return (unstated, Markup()) if value is None else (say.shown(words.clip(value, 160)), stated)
+
+    yield "service", say.text("Service"), say.shown(words.clip(report.window.origin, 120)), stated
+    yield "purpose", say.text("Purpose"), *told("purpose")
+    yield "operator", say.text("Operator"), *told("operator")
+    yield "contact", say.text("Contact"), *told("contact")
+    dated = {event.kind for event in report.timeline.events}
+    known = (
+        say.text("signed by the provider") if {"opens", "closes"} <= dated else say.text("not established")
+    )
+    yield (
+        "period",
+        say.text("Period"),
+        say.text(
+            "%(start)s to %(end)s",
+            start=instant(report.window.opens_at),
+            end=instant(report.window.closes_at),
+        ),
+        known,
+    )
+    yield "size", say.text("Index"), _size(say, report), published
+    answers = say.plural("%(count)s answer", "%(count)s answers", c.records)
+    longest = max((t.longest for t in report.tenants), default=report.window.top_k)
+    yield (
+        "answers",
+        say.text("Answers"),
+        say.text(
+            "%(answers)s of up to %(longest)s passages, to %(asking)s of %(accounts)s accounts",
+            answers=answers,
+            longest=longest,
+            asking=c.accounts_asking,
+            accounts=c.accounts,
+        ),
+        published,
+    )
+    signed = report.signature
+    yield (
+        "verifier",
+        say.text("Verifier"),
+        unstated if signed is None else say.shown(words.clip(signed.name, 120)),
+        say.text("this report is not signed") if signed is None else say.text("signed this report"),
+    )
+    trust = next((file for file in filing.inputs if file.role == "trust"), None)
+    digest = None if trust is None else trust.sha256
+    yield (
+        "trust",
+        say.text("Trust file"),
+        say.shown("trust.toml" if trust is None else words.clip(trust.name, 80)),
+        say.text("not read from a file") if digest is None else Markup("<code>{}</code>").format(digest),
+    )
+    for witness in v.witnesses[:MAX_WITNESSES]:
+        acts = [
+            act
+            for act, done in (
+                (say.text("confirmed the beginning"), witness.header),
+                (say.text("confirmed the end"), witness.end),
+                (say.text("contributed randomness"), witness.beacon),
+            )
+            if done
+        ]
+        yield (
+            "witness",
+            say.text("Witness"),
+            say.text(
+                "%(name)s: %(relation)s",
+                name=words.clip(witness.name, 80),
+                relation=relation(say, witness),
+            ),
+            say.listed(acts) if acts else say.text("no signature counts"),
+        )
+    if len(v.witnesses) > MAX_WITNESSES:
+        more = len(v.witnesses) - MAX_WITNESSES
+        yield "witness", say.text("Witness"), say.plural("%(count)s more", "%(count)s more", more), Markup()
+    who, source = told("keys_made_by")
+    made = {
+        "unsafe": say.text("one party made the keys of the proofs"),
+        "ceremony": say.text("several parties made the keys of the proofs"),
+        "transparent": say.text("the proofs need no keys"),
+    }.get(report.figures.setup, say.text("not established"))
+    needed = report.figures.setup != "transparent"
+    yield "setup", say.text("Keys of proofs"), made, who if needed and source else Markup()
+
+
+def _size(say: Language, report: Report) -> Markup:
+    """The published sizes of the tenants' indices."""
+    positions = sum(t.capacity for t in report.tenants)
+    rows_known = [t.documents for t in report.tenants if t.documents is not None]
+    tenants = say.plural("%(count)s tenant", "%(count)s tenants", len(report.tenants))
+    if len(rows_known) == len(report.tenants) and rows_known:
+        return say.text(
+            "%(tenants)s with room for %(rows)s documents in %(positions)s positions",
+            tenants=tenants,
+            rows=sum(t.rows for t in rows_known),
+            positions=positions,
+        )
+    return say.text("%(tenants)s with room for %(positions)s positions", tenants=tenants, positions=positions)
