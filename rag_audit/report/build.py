@@ -32,6 +32,7 @@ from rag_audit.verify.case import Check, Status
 from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.inputs import Inputs, printable_name
 from rag_audit.verify.standing import base_id
+from rag_audit.verify.verdict import decisive
 
 _PAST = ("header-quorum", "beacon", "opens", "first-query", "last-query", "trailer", "final-quorum")
 """The checks of events that precede a verification."""
@@ -222,6 +223,7 @@ def _figures(verdict: ReportedVerdict) -> model.Figures:
         name="eps_if_conforming" if sampled else "eps_audit",
         eps=eps,
         by=f.get("eps_audit_by"),
+        decisive=decisive(verdict.figures) if established else None,
         delta=f["delta"],
         k_max=f["k_max"],
         n=f["n"],

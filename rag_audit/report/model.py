@@ -454,6 +454,8 @@ class Figures(Model):
     """epsilon over all outcomes and tenants for k_max accounts; null where no check could compute it"""
     by: Text | None
     """the bound that gives it"""
+    decisive: Text | None
+    """the tenant with the largest epsilon, or the first tenant without a finite one; null without a figure"""
     delta: Real
     k_max: Number
     n: Number

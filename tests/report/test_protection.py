@@ -201,3 +201,9 @@ def test_brief_states_the_factor_of_absence_where_no_epsilon_exists() -> None:
         "meaning: tenant law has no epsilon: mechanism sampling bounds no epsilon; a missing"
     )
     assert "become at most 17 in 22" in meaning and following.startswith("next: ")
+
+
+def test_the_decisive_tenant_is_named_where_figures_are(reports: dict[str, Report]) -> None:
+    assert reports["PASS"].figures.decisive == "law" and " decisive=law " in reports["PASS"].line
+    assert reports["FAIL"].figures.decisive is None and "decisive=" not in reports["FAIL"].line
+    assert of_case("documents").figures.decisive == "law"  # sampling: no epsilon, next to noise with 12.39
