@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from hashlib import shake_256
+from hashlib import sha256, shake_256
 from pathlib import Path
 from typing import Any
 
@@ -433,3 +433,32 @@ def test_a_thousand_texts_equal_the_reference_with_the_published_weights() -> No
     for question in collection("squad").sample(1000).questions:
         tokens = embedder.tokenize(question)
         assert native.trace(tokens) == reference_trace(reference, tokens), question
+
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors/v1/minilm-int.json").read_text())
+
+
+def _check_vectors(files: Files, vectors: Any, embedder: Any) -> None:
+    assert (files.model.digest(), files.model.tables_digest()) == (vectors["integers"], vectors["tables"])
+    assert (files.weights, files.tokenizer_digest) == (vectors["weights"], vectors["tokenizer"])
+    native = native_encoder(files.model)
+    for case in vectors["cases"]:
+        assert embedder.tokenize(case["text"]) == case["tokens"]
+        named, outside = native.trace(case["tokens"])
+        digests = {f"{layer}.{part}": sha256(values).hexdigest() for layer, part, values in named}
+        assert outside is None and digests == case["sha256"]
+        ((sums, _),) = native.embed([case["tokens"]], False)
+        assert np.frombuffer(sums or b"", "<i4").tolist() == case["sums"]
+        assert embedder.embed_query(case["text"]).tolist() == case["vector"]
+
+
+def test_the_vectors_of_the_small_model(folder: Path, files: Files) -> None:
+    _check_vectors(files, VECTORS["small"], get_embedder("bert-int", folder=folder))
+
+
+@pytest.mark.data
+@pytest.mark.skipif(FOLDER is None, reason="RAG_AUDIT_MINILM names no folder")
+def test_the_vectors_of_the_published_weights() -> None:
+    assert FOLDER is not None
+    files = load_files(Path(FOLDER), SCALES, FILE_PINS)
+    _check_vectors(files, VECTORS["all-MiniLM-L6-v2"], get_embedder("minilm-int", folder=FOLDER))
