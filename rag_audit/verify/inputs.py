@@ -255,7 +255,8 @@ def _refuse_parent(path: Path) -> None:
             field=printable_name(path) or str(path),
             expected="a folder with the receipts of one window",
             actual=f"receipts in {named}{more}",
-            hint=f"give --receipts the subfolder of the window, for example {path / below[0]}",
+            hint="give --receipts the subfolder of the window, for example"
+            f" {printable_name(path / below[0])}",  # a report has only last names
         )
 
 

@@ -185,7 +185,7 @@ def test_the_parent_of_folders_with_receipts_is_named(tmp_path: Path) -> None:
             EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[tmp_path / "receipts"]
         )
     assert caught.value.actual == "receipts in w-1"
-    assert str(caught.value.hint).endswith("receipts/w-1")
+    assert str(caught.value.hint).endswith(" w-1") and str(tmp_path) not in str(caught.value.hint)
     (tmp_path / "empty" / "w-1").mkdir(parents=True)
     verdict = verify_window(
         EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[tmp_path / "empty"]
