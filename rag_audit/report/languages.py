@@ -1,4 +1,4 @@
 """The languages of the HTML report, for commands and for the page."""
 
-LANGUAGES = ("en",)
+LANGUAGES = ("en", "de")
 """The first is the language of the catalogue's ids."""

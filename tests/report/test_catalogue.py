@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gettext
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from rag_audit._internal.errors import SetupError
+from rag_audit.cli import main
 from rag_audit.report.html.page import render
 from rag_audit.report.language import Language, _Untranslated, language_of
 from rag_audit.report.languages import LANGUAGES
 from rag_audit.report.model import Report
+from tests.report.conftest import OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
@@ -82,6 +86,33 @@ def test_a_missing_or_damaged_catalogue_is_a_named_error(
     (tmp_path / "locale/yy.mo").write_bytes(b"not a catalogue")
     with pytest.raises(SetupError, match="damaged"):
         language_of("yy")
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_a_german_page_has_the_elements_of_the_english_one(name: str, reports: dict[str, Report]) -> None:
+    """What no catalogue has, which is the report's own text, is marked as English."""
+    english, german = (render(reports[name], code) for code in LANGUAGES)
+    assert '<html lang="de">' in german and "Wenn Ihr Datensatz in diesem Index ist" in german
+    for pattern in ('id="[^"]*"', 'data-answer="[^"]*"', "<section"):
+        assert re.findall(pattern, english) == re.findall(pattern, german)
+    above = german.partition('<details id="fold-claims"')[0]
+    unmarked = re.sub(r'<span lang="en">.*?</span>', "", above)
+    for words in (" the ", " and ", " not "):
+        assert words not in re.sub("<style>.*?</style>|<[^>]*>", "", unmarked), words
+    assert german.count('<div lang="en">') == 5
+
+
+def test_the_command_writes_a_german_page(tmp_path: Path) -> None:
+    page = tmp_path / "bericht.html"
+    done = CliRunner().invoke(
+        main, ["verify", "--example", "--format", "html", "--language", "de", "--output", str(page)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "Drei Fragen an den Anbieter" in page.read_text(encoding="utf-8")
+    alone = CliRunner().invoke(main, ["verify", "--example", "--language", "de"])
+    assert alone.exit_code == 2 and "--format html" in alone.output
+    unknown = CliRunner().invoke(main, ["verify", "--example", "--format", "html", "--language", "xx"])
+    assert unknown.exit_code == 2 and "xx" in unknown.output
 
 
 def test_english_marks_no_text(reports: dict[str, Report]) -> None:

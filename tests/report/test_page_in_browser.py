@@ -24,7 +24,7 @@ pytestmark = [
         reason="no Chromium to look at pages with: apt-get install chromium, or name one in RAG_AUDIT_CHROMIUM",
     ),
 ]
-PAGES = (*OUTCOMES, "randomized-response")
+PAGES = (*OUTCOMES, "randomized-response", "German")
 MAX_PRINTED = 10
 MAX_SCREENS = {1280: (800, 4), 390: (844, 9)}
 """Height of a screen, and the maximum number of screens above the folds, by width."""
@@ -79,6 +79,8 @@ def pages(reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory) 
     for name, report in {**reports, "randomized-response": _listing(reports["PASS"])}.items():
         result[name] = folder / f"{name}.html"
         result[name].write_text(render(report), encoding="utf-8")
+    result["German"] = folder / "German.html"
+    result["German"].write_text(render(reports["PASS"], "de"), encoding="utf-8")
     return result
 
 
@@ -174,7 +176,12 @@ def test_a_page_prints_on_few_sheets(
     assert 2 <= len(printed) <= MAX_PRINTED
     assert {(round(p.get_width()), round(p.get_height())) for p in printed} == {(595, 842)}
     text = " ".join(p.get_textpage().get_text_range() for p in printed)
-    assert "Verdict" in text and "How to repeat the verification" in text and "Show" not in text.split()
+    verdict, again = (
+        ("Urteil", "So wiederholen Sie die Prüfung")
+        if name == "German"
+        else ("Verdict", "How to repeat the verification")
+    )
+    assert verdict in text and again in text and "Show" not in text.split()
 
 
 def test_light_and_dark_are_two_pictures(browser: Chromium, pages: dict[str, Path]) -> None:
