@@ -21,6 +21,8 @@ __all__ = [
     "ScanIndex",
     "ScanListBatch",
     "ScanParameters",
+    "ScanPooledBatch",
+    "ScanPooledListing",
     "ScanRandomizedResponse",
     "ScanTable",
     "bls_signed_in_g1",
@@ -66,7 +68,11 @@ __all__ = [
     "scan_limits",
     "scan_list_prove",
     "scan_list_verify",
+    "scan_listed_empty",
+    "scan_listed_rows",
     "scan_max_batch",
+    "scan_pooled_protocol",
+    "scan_pooled_prove",
     "scan_protocol",
     "scan_prove",
     "scan_prove_noise",
@@ -523,6 +529,67 @@ class ScanListBatch:
         """Whether everything that was added and not refused is proved."""
 
     def search(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
+        """The indices of the records that do not verify, with the reason, whatever was added before."""
+
+    def retained(self) -> int:
+        """Points and scalars that stay in memory between chunks."""
+
+@final
+class ScanPooledListing:
+    """What policy and window of a tenant with pooled listing fix; immutable."""
+
+    def __new__(
+        cls,
+        window: bytes,
+        row: bytes,
+        kept: bytes,
+        numbers: tuple[int, int, int],
+        answer: tuple[int, int],
+        scores: tuple[int, int, int],
+    ) -> Self:
+        """Digest of the window, commitments to the row of each position and to the bit of each row. `numbers`: rows,
+        maximum positions of a row, bound of chance. `answer`: minimum relevant score, places. `scores`: score window
+        and lattice."""
+
+def scan_pooled_protocol() -> bytes:
+    """The digest that names the protocol of pooled listing."""
+
+def scan_pooled_prove(
+    index: ScanIndex,
+    pooled_listing: ScanPooledListing,
+    record_elements: bytes,
+    table: tuple[bytes, bytes, bytes, bytes, bytes],
+    listed: tuple[bytes, bytes, bytes, bytes],
+    answer: tuple[bytes, tuple[bytes, bytes], tuple[bytes, bytes]],
+    key: bytes,
+    low_memory: bool,
+) -> tuple[bytes, bytes]:
+    """Proof of a record, and the commitments to the listed rows after it. `table`: seed, row of each position (int32),
+    key of the table, bits of its rows and their blindings. `listed`: commitments, bits and blindings before the record,
+    and blindings after it, which must be used for nothing else. `answer`: scores int32; query int8 and its salt; places
+    int32, the number of positions for an empty one, and the salt of htopk. `key`: the index's."""
+
+def scan_listed_rows(capacity: int, listed: bytes, blindings: bytes) -> bytes:
+    """Commitments to the listed rows of a document table, one byte 0 or 1 a row, under one blinding a point."""
+
+def scan_listed_empty(capacity: int, rows: int) -> bytes:
+    """The commitments that a tenant's first record starts from: no listed row, under the blinding 1 in every point."""
+
+@final
+class ScanPooledBatch:
+    """Records of one tenant with pooled listing; as `ScanBatch`."""
+
+    CHUNK: ClassVar[int]
+    def __new__(cls, index: ScanIndex, pooled_listing: ScanPooledListing) -> Self:
+        """An empty batch."""
+
+    def add(self, records: list[tuple[bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
+        """Add (record, listed rows before, listed rows after, proof); the indices of those that are no proof at all."""
+
+    def holds(self) -> bool:
+        """Whether everything that was added and not refused is proved."""
+
+    def search(self, records: list[tuple[bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
         """The indices of the records that do not verify, with the reason, whatever was added before."""
 
     def retained(self) -> int:

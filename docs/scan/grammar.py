@@ -335,7 +335,7 @@ def _pooled(sizes: tuple[int, int, int, int, int], count: int = 1) -> Read:
         _rows(capacity),
         of_rows,
         of_rows,
-        [pooled_listing.Requested(Seed(0, 0, 0), 0, 0)] * count,
+        [pooled_listing.Requested(Seed(0, 0, 0), 0, 0, of_rows)] * count,
     )
     return lambda reader: pooled_listing.read(pooled, reader)
 

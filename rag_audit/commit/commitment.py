@@ -104,6 +104,17 @@ class WindowSecrets:
         }  # fmt: skip
         return hmac.new(self.document_key, b"/held\0" + jcs(named), hashlib.sha256).digest()
 
+    def listed_rows_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
+        """The 32 secret bytes behind the commitment to a tenant's listed rows after a record, as
+        `disclosed_set_secret`.
+
+        :param before: the commitment in the tenant's preceding record; None before its first
+        """
+        named: Json = {
+            "tenant": slot.tenant, "account": slot.account, "i": slot.i, "hq": hq, "before": before,
+        }  # fmt: skip
+        return hmac.new(self.document_key, b"/listed\0" + jcs(named), hashlib.sha256).digest()
+
     def with_new_seed(self) -> WindowSecrets:
         """The same secrets with another seed, drawn from the operating system."""
         return replace(self, s0=random_element(), s1=random_element())

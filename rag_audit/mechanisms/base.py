@@ -215,6 +215,8 @@ class Mechanism(ABC):
     """whether an answer omits the text of a position of score 0, or of an unsampled position"""
     remembers: ClassVar[bool] = False
     """whether an answer depends on the account's earlier answers: each record commits to its account's disclosed set"""
+    pools: ClassVar[bool] = False
+    """whether all accounts of the tenant share one set of listed rows: each record commits to the set after it"""
     own_fields: ClassVar[tuple[str, ...]] = ()
     """fields of a tenant's part of a policy that are null for every other mechanism"""
     own_columns: ClassVar[tuple[str, ...]] = ()

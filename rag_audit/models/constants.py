@@ -27,9 +27,12 @@ class Constants:
     :param query_tokens: the number of a query's tokens that are embedded
     :param table: the constants of the embedder's table; None if it has none, and A1 cannot be proved
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
-    :param flip_probability: for a tenant with randomized response, Q over 2^40
-    :param threshold: for a tenant with randomized response, the minimum raw score of a relevant position
+    :param flip_probability: for a tenant with randomized response or pooled listing, Q over 2^40
+    :param threshold: for such a tenant, the minimum raw score of a relevant position
     :param by_document: for a tenant with a sample, whether all positions of a document share one bit
+    :param pools: whether all accounts of the tenant share one set of listed rows
+    :param rows: the number of rows of the document table; None without a table
+    :param positions_per_document: the maximum number of positions of a row; None without a table
     """
 
     capacity: int
@@ -45,6 +48,9 @@ class Constants:
     flip_probability: int | None = None
     threshold: int | None = None
     by_document: bool = False
+    pools: bool = False
+    rows: int | None = None
+    positions_per_document: int | None = None
 
     @classmethod
     def of(
@@ -65,6 +71,11 @@ class Constants:
             flip_probability=mechanism.flip_probability,
             threshold=mechanism.threshold,
             by_document=mechanism.table is not None,
+            pools=mechanism.pools,
+            rows=None if mechanism.table is None else mechanism.table.rows,
+            positions_per_document=None
+            if mechanism.table is None
+            else mechanism.table.positions_per_document,
         )
 
     @property
@@ -75,4 +86,4 @@ class Constants:
     @property
     def uses_randomized_response(self) -> bool:
         """Whether lists are made by randomised response; K is then the longest list."""
-        return self.flip_probability is not None
+        return self.flip_probability is not None and not self.pools

@@ -33,7 +33,12 @@ from rag_audit.proofs.statements.private import (
     TablePrivate,
 )
 from rag_audit.proofs.statements.retrieve import RecordPublic
-from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
+from rag_audit.proofs.statements.tenant import (
+    ColumnCommitment,
+    SlotPublic,
+    TableCommitment,
+    TenantPublic,
+)
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -192,6 +197,37 @@ class Backend(ProofSystem, Protocol):
 
         :param disclosed: one byte 0 or 1 for each position
         :param secret: 32 secret bytes for only this record, since salt or blindings follow from them
+        """
+
+    def commit_listed(self, constants: Constants, listed: bytes, secret: bytes) -> str:
+        """The commitment to the listed rows of a tenant with pooled listing, for a record, 64 hexadecimal digits.
+
+        :param listed: one byte 0 or 1 for each row of the document table
+        :param secret: 32 secret bytes for only this record, from which the blindings follow
+        :raises EncodingError: there is another number of rows, or a byte is no bit
+        :raises PolicyError: the system does not prove pooled listing
+        """
+
+    def nothing_listed(self, constants: Constants) -> str:
+        """The commitment to no listed row, which every party can compute, 64 hexadecimal digits.
+
+        :raises PolicyError: the system does not prove pooled listing
+        """
+
+    def table_commitment(
+        self,
+        constants: Constants,
+        sample: ColumnCommitment,
+        table: ColumnCommitment,
+        carried: ColumnCommitment,
+    ) -> TableCommitment:
+        """The commitment to a sample by document with the columns that records of pooled listing use, from a provider's
+        stored commitments.
+
+        :param sample: `CommittedTable.commitment`
+        :param table: the result of `commit_document_table`
+        :param carried: `CommittedTable.carried`
+        :raises PolicyError: the system does not prove pooled listing
         """
 
     def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:

@@ -118,8 +118,8 @@ def _pooled_listing() -> KnownAnswers:
     index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
     lists = ([int(x, 16) for x in doc[name]] for name in ("c_seed", "beacon", "slot", "cq", "htopk"))
     records = [
-        pooled_listing.Requested(Seed(c_seed, beacon, slot), cq, htopk)
-        for c_seed, beacon, slot, cq, htopk in zip(*lists, strict=True)
+        pooled_listing.Requested(Seed(c_seed, beacon, slot), cq, htopk, [after])
+        for c_seed, beacon, slot, cq, htopk, after in zip(*lists, rows(doc["after_points"]), strict=True)
     ]
     sizes = (doc[name] for name in ("rows", "positions_per_row", "bound", "threshold"))
     window = ScoreWindow(doc["lo"], doc["hi"], doc["lattice"])
@@ -127,7 +127,7 @@ def _pooled_listing() -> KnownAnswers:
     requested = pooled_listing.PooledListing(
         bytes.fromhex(doc["context"]), index, *sizes, window, doc["listed"], *given, records
     )
-    return KnownAnswers(pooled_listing.RUN, requested, lambda s, r: pooled_listing.read(s, r)[0], doc)
+    return KnownAnswers(pooled_listing.RUN, requested, pooled_listing.read, doc)
 
 
 def _listing() -> KnownAnswers:

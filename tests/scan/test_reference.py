@@ -170,6 +170,7 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
         ("pooled listing", {"kept": []}),
         ("pooled listing", {"before": []}),
         ("pooled listing", {"records": []}),
+        ("pooled listing", {"records": [Requested(Seed(1, 2, 3), 4, 5, [])]}),
         ("listing", {"threshold": 49 * 3 + 1}),
         ("listing", {"maximum": 0}),
         ("listing", {"before": []}),

@@ -6,10 +6,12 @@ use pyo3::pybacked::PyBackedBytes;
 use ragaudit_scan_prover::answer::{self, Item};
 use ragaudit_scan_prover::batch::{Failures, CHUNK};
 use ragaudit_scan_prover::index::IndexCommitment;
+use ragaudit_scan_prover::pooled_listing_records;
 use ragaudit_scan_prover::randomized_response_records::{self, Rows};
 use ragaudit_scan_prover::{embed, Error, Result};
 
 use crate::guard;
+use crate::pooled_listing_py::{pooled_records, PooledRecord, ScanPooledListing};
 use crate::randomized_response_py::ScanRandomizedResponse;
 use crate::scan_py::{
     answered, embed_statement, record, Answered, ScanIndex, ScanParameters, ScanTable,
@@ -18,6 +20,7 @@ use crate::scan_py::{
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanBatch>()?;
     m.add_class::<ScanListBatch>()?;
+    m.add_class::<ScanPooledBatch>()?;
     m.add_class::<ScanEmbedBatch>()
 }
 
@@ -135,6 +138,24 @@ batch!(
     Self {
         of: (),
         batch: randomized_response_records::Batch::new(Arc::clone(&index.0), randomized_response.0.clone()),
+    }
+);
+
+/// The same for records of one tenant with pooled listing.
+#[pyclass]
+struct ScanPooledBatch {
+    of: (),
+    batch: pooled_listing_records::Batch,
+}
+
+batch!(
+    ScanPooledBatch,
+    PooledRecord,
+    pooled_records,
+    (index: &ScanIndex, pooled_listing: &ScanPooledListing),
+    Self {
+        of: (),
+        batch: pooled_listing_records::Batch::new(Arc::clone(&index.0), pooled_listing.0.clone()),
     }
 );
 

@@ -17,6 +17,7 @@ mod document_table_py;
 mod groth16;
 mod json;
 mod ledger;
+mod pooled_listing_py;
 mod randomized_response_py;
 mod scan_py;
 mod transformer_py;
@@ -59,6 +60,7 @@ mod _native {
         scan_py::register(m)?;
         document_table_py::register(m)?;
         randomized_response_py::register(m)?;
+        pooled_listing_py::register(m)?;
         batch_py::register(m)
     }
 }

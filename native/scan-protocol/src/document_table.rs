@@ -9,7 +9,7 @@ use ark_ff::Field;
 use crate::bernoulli::Bernoulli;
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
-use crate::drawn::{self, Distribution, Drawing};
+use crate::drawn::{self, Distribution, Drawing, Target};
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
@@ -363,7 +363,7 @@ pub fn document_table_protocol<C: Channel>(
 
     let slots = [statement.slot];
     let coins = (&statement.coins, statement.blocks());
-    let drawing = Drawing::send(session, coins, &slots, [rows, 0], draws)?;
+    let drawing = Drawing::send(session, coins, &slots, (Target::Own(rows), 0), draws)?;
     let bit = Bound::Unsigned(1);
     let bounds = Columns {
         sample: (statement.capacity, bit),

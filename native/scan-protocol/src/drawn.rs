@@ -222,13 +222,14 @@ impl<T> Columns<T> {
         }
     }
 
-    /// The columns of several slots, in order: slot by slot, then the multiplicities of their common tables.
-    pub fn for_batch(slots: Vec<Self>) -> Vec<T> {
+    /// The columns of several slots, in order: slot by slot, then the multiplicities of their common tables. Without the drawn
+    /// columns if they are given.
+    pub fn for_batch(slots: Vec<Self>, given: bool) -> Vec<T> {
         let (mut all, mut tables) = (Vec::new(), Vec::new());
         for slot in slots {
             let mut own = slot.in_order();
             tables = own.split_off(own.len() - TABLES);
-            all.extend(own);
+            all.extend(own.into_iter().skip(usize::from(given)));
         }
         all.extend(tables);
         all
@@ -236,11 +237,15 @@ impl<T> Columns<T> {
 }
 
 impl<T: Copy> Columns<T> {
-    /// The inverse of [`Self::batch_size`].
-    pub fn apart(mut all: Vec<T>, count: usize, drawn: usize) -> Vec<Self> {
+    /// The inverse of [`Self::for_batch`], with the drawn columns that are given.
+    pub fn apart(mut all: Vec<T>, count: usize, drawn: usize, given: &[T]) -> Vec<Self> {
         let tables = all.split_off(all.len() - TABLES);
         let own = all.chunks(all.len() / count);
-        own.map(|own| Self::named(&mut own.iter().chain(&tables).copied(), drawn))
+        own.enumerate()
+            .map(|(k, own)| {
+                let own = given.get(k).into_iter().chain(own).chain(&tables);
+                Self::named(&mut own.copied(), drawn)
+            })
             .collect()
     }
 }
@@ -287,7 +292,7 @@ pub fn drawn_protocol<C: Channel, D: Distribution>(
         session,
         (distribution, blocks),
         slots,
-        [statement.capacity, 0],
+        (Target::Own(statement.capacity), 0),
         secret,
     )?;
     lookups(session, drawing.segments())?;
@@ -303,6 +308,14 @@ pub fn drawn_protocol<C: Channel, D: Distribution>(
     Ok(columns)
 }
 
+/// The column of each slot that the draws determine.
+pub enum Target<'a> {
+    /// The run commits to it, with this number of entries.
+    Own(usize),
+    /// Each slot's is in the statement.
+    Given(&'a [ColumnId]),
+}
+
 /// The draws of slots within a run: their committed columns, and the keys of their streams. What a slot's `column` has to do
 /// with the draws is for the run to claim.
 pub struct Drawing<'s, D> {
@@ -313,17 +326,20 @@ pub struct Drawing<'s, D> {
 }
 
 impl<'s, D: Distribution> Drawing<'s, D> {
-    /// Commits to the columns, each slot's `column` with this number of entries, and sends the keys. The run looks `other_limbs`
-    /// more limbs up in the range table.
+    /// Commits to the columns, and sends the keys. The run looks `other_limbs` more limbs up in the range table.
     pub fn send<C: Channel>(
         session: &mut Session<C>,
         (distribution, blocks): (&'s D, Blocks),
         slots: &[Slot],
-        [entries, other_limbs]: [usize; 2],
+        (target, other_limbs): (Target, usize),
         secret: Option<Private>,
     ) -> Result<Self> {
         let (draws, count) = (blocks.draws(), slots.len());
         let drawn = distribution.bounds();
+        let (entries, given) = match target {
+            Target::Own(entries) => (entries, &[][..]),
+            Target::Given(given) => (0, given),
+        };
         let bounds = Columns {
             column: (entries, distribution.bound()),
             drawn: drawn.iter().map(|bound| (draws, *bound)).collect(),
@@ -331,14 +347,14 @@ impl<'s, D: Distribution> Drawing<'s, D> {
             table: (1 << TABLE_VARIABLES, Bound::up_to(count * draws)),
         };
         let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
-        let bounds = Columns::for_batch(vec![bounds; count]);
+        let bounds = Columns::for_batch(vec![bounds; count], !given.is_empty());
         let ids = session.commit_bounded(D::LABELS.columns, &bounds, columns)?;
         let keys = send_keys(session, keys.as_deref(), slots)?;
         Ok(Self {
             distribution,
             blocks,
             keys,
-            slots: Columns::apart(ids, count, drawn.len()),
+            slots: Columns::apart(ids, count, drawn.len(), given),
         })
     }
 

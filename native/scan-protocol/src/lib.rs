@@ -33,6 +33,7 @@ pub mod nibbles;
 pub mod noise;
 pub mod numbers;
 pub mod pooled_listing;
+pub mod pooled_listing_records;
 pub mod poseidon;
 pub mod prepared;
 pub mod protocol;

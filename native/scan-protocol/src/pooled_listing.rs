@@ -12,7 +12,7 @@ use crate::bernoulli::Bernoulli;
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
 use crate::document_table::{check_commitments, one, segment, within, MAX_ROWS};
-use crate::drawn::{self, Distribution, Drawing};
+use crate::drawn::{self, Distribution, Drawing, Target};
 use crate::engine::Engine;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
@@ -48,13 +48,28 @@ pub const UPDATE_VARIABLES: usize = 4;
 const _: () =
     assert!(TAG_ROWS >= crate::query::statement::TAG_SELECT + crate::batch_size::MAX_BATCH as u64);
 
+/// The constants that determine the positions of values in a proof.
+pub(crate) fn rules() -> [u64; 7] {
+    [
+        TAG_REACHED,
+        TAG_RELEVANT,
+        TAG_UPDATE,
+        TAG_ROWS,
+        UPDATE_VARIABLES as u64,
+        EMPTY as u64,
+        MAX_ROWS as u64,
+    ]
+}
+
 /// The public values of one record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Record {
     /// The slot of the record's chance.
     pub slot: Slot,
     pub cq: Fr,
     pub htopk: Fr,
+    /// The commitments to the listed rows after the record.
+    pub after: Vec<G1Affine>,
 }
 
 /// The statement of a proof. The verifier rebuilds every value and reads none from a file.
@@ -99,6 +114,11 @@ impl<'a> PooledListingStatement<'a> {
             return Err(Error::invalid("threshold", expected, self.threshold));
         }
         check_commitments(layout, self.columns())?;
+        let after = self.records.iter().map(|r| &r.after[..]);
+        check_commitments(
+            layout,
+            after.map(|points| ("listed after", self.rows, points)),
+        )?;
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
 
@@ -154,6 +174,8 @@ impl<'a> PooledListingStatement<'a> {
             record.slot.absorb(&mut t);
             t.scalar("cq", &record.cq);
             t.scalar("htopk", &record.htopk);
+            let after = record.after.iter();
+            after.for_each(|point| t.point("listed after", point));
         }
         t
     }
@@ -235,7 +257,9 @@ pub struct Private<'a> {
     pub scores: Vec<Arc<Opening>>,
     /// The openings of the columns in the statement, in order.
     pub openings: [Arc<Opening>; 3],
-    /// The drawn column of a record has the rows that are listed after it.
+    /// The openings of the listed rows after each record.
+    pub after: Vec<Arc<Opening>>,
+    /// Without the drawn columns, which are the listed rows after each record.
     pub draws: drawn::Private,
     /// The values of the other columns, in order.
     pub columns: Vec<Vec<i64>>,
@@ -272,26 +296,24 @@ pub fn nothing_listed<E: Engine>(layout: Layout, rows: usize) -> Column {
     }
 }
 
-/// Reads a proof. Returns the listed rows after each record, and the equation that must hold over the index points.
+/// Reads a proof. Returns the equation that must hold over the index points.
 pub fn check<'p, V: Verifies<'p>>(
     statement: &PooledListingStatement,
     proof: &'p [u8],
-) -> Result<(Vec<Column>, Equation)> {
+) -> Result<Equation> {
     statement.check()?;
     let rows = statement.index.layout.row_variables;
     let mut session: Session<V> = Session::verifier(statement.transcript(), rows, proof);
-    let (after, link) = pooled_listing_protocol(&mut session, statement, None)?;
-    Ok((after, session.close(Some(link))?.into()))
+    let link = pooled_listing_protocol(&mut session, statement, None)?;
+    Ok(session.close(Some(link))?.into())
 }
 
-/// Verifies a proof. Returns the listed rows after each record.
+/// Verifies a proof.
 pub fn verify<'p, V: Verifies<'p>>(
     statement: &PooledListingStatement,
     proof: &'p [u8],
-) -> Result<Vec<Column>> {
-    let (after, equation) = check::<V>(statement, proof)?;
-    equation.verify::<V::Engine>(&statement.index.points)?;
-    Ok(after)
+) -> Result<()> {
+    check::<V>(statement, proof)?.verify::<V::Engine>(&statement.index.points)
 }
 
 /// The columns of the statement.
@@ -306,7 +328,7 @@ pub fn pooled_listing_protocol<'a, C: Channel>(
     session: &mut Session<C>,
     statement: &PooledListingStatement<'a>,
     mut secret: Option<Private<'a>>,
-) -> Result<(Vec<Column>, IndexLink<'a>)> {
+) -> Result<IndexLink<'a>> {
     let window = statement.check()?;
     let answers = statement.answers();
     let (count, dimension) = (statement.records.len(), statement.index.dimension);
@@ -321,6 +343,7 @@ pub fn pooled_listing_protocol<'a, C: Channel>(
     }
 
     let (scores, given) = add_given(session, statement, secret.as_ref());
+    let after = add_after(session, statement, secret.as_ref());
     let slots: Vec<Slot> = statement.records.iter().map(|r| r.slot).collect();
     let draws = secret.as_mut().map(|s| {
         std::mem::replace(
@@ -335,7 +358,7 @@ pub fn pooled_listing_protocol<'a, C: Channel>(
         session,
         (&statement.chance, statement.blocks()),
         &slots,
-        [statement.rows, range_lookups(&answers)],
+        (Target::Given(&after), range_lookups(&answers)),
         draws,
     )?;
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
@@ -379,8 +402,8 @@ pub fn pooled_listing_protocol<'a, C: Channel>(
         ));
         // The set that the record before leaves is the one that this record starts from.
         let sets = match record {
-            0 => [given.before, drawing.slots[0].column],
-            _ => [record - 1, record].map(|k| drawing.slots[k].column),
+            0 => [given.before, after[0]],
+            _ => [after[record - 1], after[record]],
         };
         let chance = drawing.slots[record].drawn[Bernoulli::VALUE];
         segments.extend(of_rows(
@@ -398,13 +421,8 @@ pub fn pooled_listing_protocol<'a, C: Channel>(
 
     drawing.compare(session)?;
     select(session, &answers, &columns, &lists)?;
-    let after = drawing
-        .slots
-        .iter()
-        .map(|slot| session.columns[slot.column.0].clone());
-    let after = after.collect();
     drawing.prove_words(session, calls)?;
-    let link = IndexLink {
+    Ok(IndexLink {
         index: statement.index,
         queries,
         secret: secret.map(|s| IndexLinkSecret {
@@ -414,8 +432,7 @@ pub fn pooled_listing_protocol<'a, C: Channel>(
         }),
         claims,
         scores: columns.scores,
-    };
-    Ok((after, link))
+    })
 }
 
 /// Adds the columns with earlier commitments, and the scores, which have none.
@@ -444,6 +461,22 @@ fn add_given<C: Channel>(
         })
     });
     (scores, Given { row, kept, before })
+}
+
+/// Adds the listed rows after each record.
+fn add_after<C: Channel>(
+    session: &mut Session<C>,
+    statement: &PooledListingStatement,
+    secret: Option<&Private>,
+) -> Vec<ColumnId> {
+    let add = |(k, record): (usize, &Record)| {
+        session.add_column(Column {
+            variables: log2_ceil(statement.rows),
+            rows: record.after.clone(),
+            opening: secret.map(|s| Arc::clone(&s.after[k])),
+        })
+    };
+    statement.records.iter().enumerate().map(add).collect()
 }
 
 /// The lookups of limbs of distances and orders in the range table.

@@ -6,8 +6,8 @@
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch_size, bernoulli, coalition, document_table, drawn, embed, group, index, lookup, poseidon,
-    query, randomized_response,
+    batch_size, bernoulli, coalition, document_table, drawn, embed, group, index, lookup,
+    pooled_listing, poseidon, query, randomized_response,
 };
 
 /// The version in the path of the vectors with this protocol's trace and proofs.
@@ -16,6 +16,10 @@ pub const VERSION: u64 = 1;
 /// SHA-256 of `vectors/v1/scan/trace.json`: the labels and lengths of every kind of run, at several sizes. A test reproduces
 /// that file.
 pub const TRACE: &str = "1c0b1dacd5e54dc798e94c8f6a5e31d7fa234bb5e5cd8648e162e6ba9da11287";
+
+/// SHA-256 of `vectors/v1/scan/pooled-listing.json`: the labels and lengths of the runs of pooled listing, and a proof. A test
+/// reproduces that file.
+pub const POOLED_TRACE: &str = "66441c74bd59fe49e7a113bd574519432ab914e4447e9727dda954632014ed8d";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
 pub fn limits() -> [(&'static str, u64); 13] {
@@ -77,6 +81,20 @@ pub fn name() -> [u8; 32] {
     name_of(VERSION, &rules(), TRACE)
 }
 
+/// The digest that names the protocol of pooled listing: of the name of the other protocols, whose parts it uses, and of
+/// everything of its own.
+pub fn pooled_name() -> [u8; 32] {
+    pooled_name_of(&name(), &pooled_listing::rules(), POOLED_TRACE)
+}
+
+fn pooled_name_of(name: &[u8; 32], rules: &[u64], trace: &str) -> [u8; 32] {
+    let mut hash = Sha256::new().chain_update(b"rag-audit/scan/pooled-protocol");
+    hash.update(name);
+    hash.update((rules.len() as u64).to_be_bytes());
+    rules.iter().for_each(|v| hash.update(v.to_be_bytes()));
+    hash.chain_update(trace).finalize().into()
+}
+
 fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
     let mut hash = Sha256::new().chain_update(b"rag-audit/scan/protocol");
     hash.update(version.to_be_bytes());
@@ -93,6 +111,19 @@ fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_pooled_name_depends_on_name_rules_and_trace() {
+        let rules = pooled_listing::rules();
+        let base = pooled_name();
+        assert_ne!(base, pooled_name_of(&[0; 32], &rules, POOLED_TRACE));
+        assert_ne!(base, pooled_name_of(&name(), &rules, &POOLED_TRACE[1..]));
+        for value in 0..rules.len() {
+            let mut other = rules;
+            other[value] += 1;
+            assert_ne!(base, pooled_name_of(&name(), &other, POOLED_TRACE));
+        }
+    }
 
     #[test]
     fn the_name_depends_on_version_rules_and_trace() {

@@ -97,6 +97,26 @@ pub fn open_table(
     })
 }
 
+/// Only the row of each position of [`commit`]: the column that records of pooled listing open.
+///
+/// # Errors
+/// As [`commit`], and if the commitment is another one than these points.
+pub fn open_row(
+    layout: Layout,
+    points: &[G1Affine],
+    row: Vec<i64>,
+    rows: usize,
+    key: &TableKey,
+) -> Result<Column> {
+    let row = row_column(layout, row, rows)?;
+    let column = commit_columns(layout, std::iter::once(row), key, 0).remove(0);
+    let other = "the key and the rows of the positions are not those of the committed table";
+    match column.rows == points {
+        true => Ok(column),
+        false => Err(Error::Unsatisfied(other.to_owned())),
+    }
+}
+
 /// The table before of a statement, from the names with their key, and coins and numbers of positions with the blindings that
 /// the proof before yielded.
 ///
@@ -147,7 +167,7 @@ pub fn open_previous(
     })
 }
 
-fn check_rows(layout: Layout, rows: usize) -> Result<()> {
+pub(crate) fn check_rows(layout: Layout, rows: usize) -> Result<()> {
     let largest = MAX_ROWS.min(layout.capacity);
     if (1..=largest).contains(&rows) {
         return Ok(());
@@ -356,7 +376,7 @@ impl Witness {
     ) -> Private {
         let draws = drawn_statement(statement);
         Private {
-            draws: drawn::private(&draws, std::slice::from_ref(seed), vec![self.draws]),
+            draws: drawn::private(&draws, std::slice::from_ref(seed), vec![self.draws], false),
             openings,
             columns: self.columns.in_order(),
         }

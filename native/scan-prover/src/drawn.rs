@@ -171,7 +171,7 @@ pub(crate) fn prove_draws<P: Proves, D: Draw>(
     let row_variables = statement.shape()?.row_variables;
     let mut session: Session<P> = Session::prover(statement.transcript(), row_variables, &witness)?;
     session.low_memory = low_memory;
-    let private = private(statement, seeds, draws);
+    let private = private(statement, seeds, draws, false);
     let ids = drawn_protocol(&mut session, statement, Some(private))?;
     let columns = ids.into_iter().map(|id| session.columns[id.0].clone());
     let columns = columns.collect();
@@ -179,18 +179,19 @@ pub(crate) fn prove_draws<P: Proves, D: Draw>(
     Ok(DrawnProof { proof, columns })
 }
 
-/// The private values in the protocol's form.
+/// The private values in the protocol's form, without the drawn columns if they are given.
 pub(crate) fn private<D: Distribution>(
     statement: &DrawnStatement<D>,
     seeds: &[Seed],
     draws: Vec<Draws>,
+    given: bool,
 ) -> Private {
     let mut columns: Vec<_> = draws.into_iter().map(Draws::into_columns).collect();
     add_up(&mut columns, |c| &mut c.stream.range);
     add_up(&mut columns, |c| &mut c.table);
     let keys = seeds.iter().zip(&statement.slots);
     Private {
-        columns: Columns::for_batch(columns),
+        columns: Columns::for_batch(columns, given),
         keys: keys
             .map(|(seed, of)| seed.keys(of.beacon, of.slot))
             .collect(),

@@ -20,6 +20,7 @@ pub mod mle;
 mod msm;
 pub mod noise;
 pub mod pooled_listing;
+pub mod pooled_listing_records;
 pub mod poseidon;
 pub mod prover;
 pub mod query;

@@ -11,16 +11,17 @@ use zeroize::Zeroizing;
 
 use crate::bernoulli::BernoulliStatement;
 use crate::channel::Proves;
-use crate::claims::{Column, Opening};
+use crate::claims::{Bound, Column, Opening};
+use crate::document_table::check_rows;
 use crate::drawn::{self, Draws};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
-use crate::group::{encode_scalar, Fr};
+use crate::group::{encode_scalar, Fr, G1Affine};
 use crate::hidden_query::{count_components, count_scores};
 use crate::index::{IndexKey, Layout};
-use crate::numbers::from_small;
-use crate::prover::columns::{add_counts, count};
+use crate::numbers::{from_small, log2_ceil};
+use crate::prover::columns::{self, add_counts, count};
 use crate::prover::fractional_sumcheck::RUN;
 use crate::prover::Prover;
 use crate::query::inputs::{key, Witness as AnswerWitness};
@@ -52,10 +53,55 @@ impl Given<'_> {
     }
 }
 
-/// A proof, with the listed rows after each record.
-pub struct PooledListingProof {
-    pub proof: Vec<u8>,
-    pub after: Vec<Column>,
+/// The listed rows as a column under these blindings, which have no other use. The steps do not depend on the rows.
+///
+/// # Errors
+/// A number of rows beyond its limits, another number of blindings than rows of commitments, and a value that is no bit.
+pub fn listed_column(layout: Layout, listed: Vec<i64>, blindings: Vec<Fr>) -> Result<Column> {
+    check_rows(layout, listed.len())?;
+    if !Bound::Unsigned(1).holds(&listed) {
+        return Err(Error::invalid("listed rows", "bits", "another value"));
+    }
+    column(layout, listed, blindings)
+}
+
+/// [`listed_column`] for a column of bits of the rows whose commitment is known.
+///
+/// # Errors
+/// As [`listed_column`], and if the commitment is another one than these points.
+pub fn open_listed(
+    layout: Layout,
+    what: &str,
+    points: &[G1Affine],
+    bits: Vec<i64>,
+    blindings: Vec<Fr>,
+) -> Result<Column> {
+    let column = listed_column(layout, bits, blindings)?;
+    if column.rows == points {
+        return Ok(column);
+    }
+    let reason = format!("the {what} and their blindings are not those of the commitment");
+    Err(Error::Unsatisfied(reason))
+}
+
+fn column(layout: Layout, values: Vec<i64>, blindings: Vec<Fr>) -> Result<Column> {
+    let length = 1 << layout.row_variables;
+    let expected = values.len().div_ceil(length);
+    if blindings.len() != expected {
+        let expected = format!("{expected} of them");
+        return Err(Error::invalid("blindings", expected, blindings.len()));
+    }
+    let opening = Opening { values, blindings };
+    let secret = columns::Secret {
+        values: &opening.values,
+        blindings: &opening.blindings,
+        bound: Bound::ANY,
+    };
+    Ok(Column {
+        variables: log2_ceil(opening.values.len()),
+        rows: columns::commit(&[secret], length).remove(0),
+        opening: Some(Arc::new(opening)),
+    })
 }
 
 /// The private columns of one record.
@@ -222,6 +268,17 @@ impl Witness {
         Ok(Self(records))
     }
 
+    /// The listed rows after each record, under their blindings.
+    fn after(&self, layout: Layout, blindings: &[Vec<Fr>]) -> Result<Vec<Column>> {
+        if blindings.len() != self.0.len() {
+            let expected = format!("those of {} records", self.0.len());
+            return Err(Error::invalid("blindings", expected, blindings.len()));
+        }
+        let records = self.0.iter().zip(blindings);
+        let columns = records.map(|(r, of)| column(layout, r.after().to_vec(), of.clone()));
+        columns.collect()
+    }
+
     /// The columns with the multiplicities of the tables, and the lookups of limbs in the range table.
     fn columns(
         &self,
@@ -282,18 +339,52 @@ pub struct Inputs<'a> {
     pub requests: &'a [Answer],
     pub seeds: &'a [Seed],
     pub given: Given<'a>,
+    /// The blindings of the listed rows after each record.
+    pub after: &'a [Vec<Fr>],
     pub key: &'a IndexKey,
 }
 
 /// Proves records that act one after another; with `low_memory` the same proof in more time.
 ///
 /// # Errors
-/// Another number of requests or seeds than records, and a request whose list is not the one that follows.
+/// Another number of requests or seeds than records, a request whose list is not the one that follows, and a record whose
+/// commitment is not to the listed rows that follow.
 pub fn prove(
     statement: &PooledListingStatement,
     inputs: Inputs,
     low_memory: bool,
-) -> Result<PooledListingProof> {
+) -> Result<Vec<u8>> {
+    let witness = honest(statement, inputs)?;
+    let after = witness.after(statement.index.layout, inputs.after)?;
+    for (number, (record, column)) in statement.records.iter().zip(after).enumerate() {
+        if record.after != column.rows {
+            return Err(Error::Unsatisfied(format!(
+                "request {number}: the commitment is not to the rows that are listed after it"
+            )));
+        }
+    }
+    prove_witness::<Prover>(statement, inputs, witness, low_memory.then_some(RUN))
+}
+
+/// [`prove`] with the commitments that follow, which it puts into the records of the statement.
+///
+/// # Errors
+/// Another number of requests or seeds than records, and a request whose list is not the one that follows.
+pub fn commit_and_prove(
+    statement: &mut PooledListingStatement,
+    inputs: Inputs,
+    low_memory: bool,
+) -> Result<Vec<u8>> {
+    let witness = honest(statement, inputs)?;
+    let after = witness.after(statement.index.layout, inputs.after)?;
+    for (record, column) in statement.records.iter_mut().zip(after) {
+        record.after = column.rows;
+    }
+    prove_witness::<Prover>(statement, inputs, witness, low_memory.then_some(RUN))
+}
+
+/// The private columns, if the lists are those that follow.
+fn honest(statement: &PooledListingStatement, inputs: Inputs) -> Result<Witness> {
     let witness = witness(statement, inputs)?;
     for (number, (record, request)) in witness.0.iter().zip(inputs.requests).enumerate() {
         if record.shown != request.positions {
@@ -302,14 +393,21 @@ pub fn prove(
             )));
         }
     }
-    prove_witness::<Prover>(statement, inputs, witness, low_memory.then_some(RUN))
+    Ok(witness)
 }
 
-/// The list of each record as htopk says it: K positions, best first, or the capacity for a place without a text. The positions
-/// of the requests have no influence.
-pub fn answers(statement: &PooledListingStatement, inputs: Inputs) -> Result<Vec<Vec<i64>>> {
+/// The list of each record as htopk says it: K positions, best first, or the capacity for a place without a text. With the
+/// listed rows after it. The positions of the requests, htopk and the commitments of the records have no influence.
+pub fn answers(
+    statement: &PooledListingStatement,
+    inputs: Inputs,
+) -> Result<Vec<(Vec<i64>, Column)>> {
     let witness = witness(statement, inputs)?;
-    Ok(witness.0.into_iter().map(|record| record.shown).collect())
+    let after = witness.after(statement.index.layout, inputs.after)?;
+    let records = witness.0.into_iter().zip(after);
+    Ok(records
+        .map(|(record, after)| (record.shown, after))
+        .collect())
 }
 
 /// The private columns under the seeds.
@@ -350,7 +448,7 @@ pub(crate) fn prove_witness<P: Proves>(
     inputs: Inputs,
     witness: Witness,
     low_memory: Option<usize>,
-) -> Result<PooledListingProof> {
+) -> Result<Vec<u8>> {
     let mut seed = Zeroizing::new(Vec::new());
     for (request, slot) in inputs.requests.iter().zip(inputs.seeds) {
         seed.extend(request.query.iter().map(|v| *v as u8));
@@ -364,9 +462,8 @@ pub(crate) fn prove_witness<P: Proves>(
     session.low_memory = low_memory;
     let blinding = |place| inputs.key.blinding(place);
     let private = private(statement, inputs, witness, &blinding)?;
-    let (after, link) = pooled_listing_protocol(&mut session, statement, Some(private))?;
-    let proof = session.close(Some(link))?.into();
-    Ok(PooledListingProof { proof, after })
+    let link = pooled_listing_protocol(&mut session, statement, Some(private))?;
+    Ok(session.close(Some(link))?.into())
 }
 
 /// The private values in the protocol's form.
@@ -377,6 +474,9 @@ fn private<'a>(
     index: ragaudit_scan_protocol::prover::Blindings<'a>,
 ) -> Result<Private<'a>> {
     let openings = inputs.given.openings()?;
+    let after = witness.after(statement.index.layout, inputs.after)?;
+    let after = after.into_iter().filter_map(|column| column.opening);
+    let after = after.collect();
     let [_, kept, before] = openings.each_ref().map(|o| &o.values[..]);
     let (columns, range) = witness.columns(statement, inputs.requests, [kept, before]);
     let key_limbs = statement.answers().key_limbs();
@@ -386,7 +486,7 @@ fn private<'a>(
         places.extend(&record.places);
     }
     let draws = witness.0.into_iter().map(|record| record.draws).collect();
-    let mut draws = drawn::private(&drawn_statement(statement), inputs.seeds, draws);
+    let mut draws = drawn::private(&drawn_statement(statement), inputs.seeds, draws, true);
     let tables = draws.columns.len() - TABLES;
     add_counts(&mut draws.columns[tables], &range);
     let scores = |request: &Answer| {
@@ -399,6 +499,7 @@ fn private<'a>(
         hidden_queries: inputs.requests.iter().map(Answer::hidden_query).collect(),
         scores: inputs.requests.iter().map(scores).collect(),
         openings,
+        after,
         draws,
         columns: columns.in_order(),
         listed,
@@ -422,12 +523,12 @@ fn first(statement: &PooledListingStatement, scored: &[i64]) -> impl Iterator<It
 }
 
 /// See [`ragaudit_scan_protocol::pooled_listing::check`].
-pub fn check(statement: &PooledListingStatement, proof: &[u8]) -> Result<(Vec<Column>, Equation)> {
+pub fn check(statement: &PooledListingStatement, proof: &[u8]) -> Result<Equation> {
     ragaudit_scan_protocol::pooled_listing::check::<Verifier>(statement, proof)
 }
 
 /// See [`ragaudit_scan_protocol::pooled_listing::verify`].
-pub fn verify(statement: &PooledListingStatement, proof: &[u8]) -> Result<Vec<Column>> {
+pub fn verify(statement: &PooledListingStatement, proof: &[u8]) -> Result<()> {
     ragaudit_scan_protocol::pooled_listing::verify::<Verifier>(statement, proof)
 }
 

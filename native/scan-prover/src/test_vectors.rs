@@ -16,11 +16,11 @@ use crate::group::{
 };
 use crate::index::IndexCommitment;
 use crate::malicious::{run, Log, MaliciousProver, Told, Without, REPEATED};
-use crate::protocol::{TRACE, VERSION};
+use crate::protocol::{POOLED_TRACE, TRACE, VERSION};
 use crate::session::Column;
 use crate::{
-    answer, bernoulli, coalition, document_table, drawn, embed, noise, pooled_listing, query,
-    randomized_response, randomized_response_records,
+    answer, bernoulli, coalition, document_table, drawn, embed, noise, pooled_listing,
+    pooled_listing_records, query, randomized_response, randomized_response_records,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -133,6 +133,18 @@ fn batch_of_sampled_answers() {
     (case.parameters.sample, case.parameters.gains) = (sample, Vec::new());
     let item = Item::single(case.record, [&[], &[2; 90]]);
     batch_of(case.index, case.parameters, item);
+}
+
+fn batch_of_pooled_listings() {
+    let case = pooled_listing::tests::known_answer();
+    let mut batch: pooled_listing_records::Batch<Told> =
+        pooled_listing_records::Batch::new(case.shared_index(), case.constants());
+    let rows = pooled_listing_records::Rows {
+        before: &[1; 32],
+        after: &[2; 32],
+    };
+    let records = [0, 1].map(|k| (case.record(k), rows, &[3u8; 90][..]));
+    assert_eq!(batch.add(&records).len(), 2);
 }
 
 fn batch_of_embeddings() {
@@ -394,8 +406,8 @@ fn document_tables_are_the_published_ones() {
     published("document-table", &[("table", object(&fields, " "))]);
 }
 
-/// Proofs of pooled listing, which the protocol's name does not cover.
-const POOLED_LISTINGS: [Run; 4] = [
+/// Proofs of pooled listing, whose protocol has a name of its own.
+const POOLED_LISTINGS: [Run; 5] = [
     (
         "pooled listing",
         "3 positions of 2, 2 rows of at most 2, 2 listed",
@@ -416,6 +428,11 @@ const POOLED_LISTINGS: [Run; 4] = [
         "300,000 positions of 70, 40,000 rows of at most 50, 10 listed",
         || pooled_listing::tests::simulate([300_000, 70, 40_000, 50, 10, 1]),
     ),
+    (
+        "pooled batch",
+        "2 records, parts of 32, 32 and 90 bytes",
+        batch_of_pooled_listings,
+    ),
 ];
 
 #[test]
@@ -423,9 +440,9 @@ fn pooled_listings_are_the_published_ones() {
     let case = pooled_listing::tests::known_answer();
     let (made, states) = fixed(|| case.made(false));
     let (again, _) = fixed(|| case.made(true));
-    assert!(made.proof == again.proof, "in low memory another proof");
+    assert!(made == again, "in low memory another proof");
     let s = case.statement();
-    pooled_listing::verify(&s, &made.proof).unwrap();
+    pooled_listing::verify(&s, &made).unwrap();
     let values = |column: &Column| small(&column.opening.as_ref().unwrap().values);
     let points = |points: &[G1Affine]| base64_text(&encode_points(points));
     let of_policy = [
@@ -460,11 +477,19 @@ fn pooled_listings_are_the_published_ones() {
         ("cq", of_records(&|r| r.cq)),
         ("htopk", of_records(&|r| r.htopk)),
         ("places", list(&case.requests, |r| small(&r.positions))),
+        ("after", list(&case.after, values)),
+        (
+            "after_points",
+            points(
+                &case
+                    .after
+                    .iter()
+                    .flat_map(|c| c.rows.clone())
+                    .collect::<Vec<_>>(),
+            ),
+        ),
     ];
-    let of_proof = [
-        ("after", list(&made.after, values)),
-        ("proof", base64_text(&made.proof)),
-    ];
+    let of_proof = [("proof", base64_text(&made))];
     let fields = [&of_policy[..], &given, &records, &of_proof, &states].concat();
     published(
         "pooled-listing",
@@ -477,14 +502,16 @@ fn pooled_listings_are_the_published_ones() {
 }
 
 #[test]
-fn the_protocol_s_name_is_made_of_the_published_trace() {
-    let file = format!("../../vectors/v{VERSION}/scan/trace.json");
-    let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
-    assert_eq!(
-        hex(&Sha256::digest(&bytes)),
-        TRACE,
-        "protocol.rs has the digest of another trace.json"
-    );
+fn the_protocol_s_names_are_made_of_the_published_traces() {
+    for (name, digest) in [("trace", TRACE), ("pooled-listing", POOLED_TRACE)] {
+        let file = format!("../../vectors/v{VERSION}/scan/{name}.json");
+        let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        assert_eq!(
+            hex(&Sha256::digest(&bytes)),
+            digest,
+            "protocol.rs has the digest of another {name}.json"
+        );
+    }
 }
 
 #[test]

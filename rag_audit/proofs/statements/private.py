@@ -35,6 +35,8 @@ class RecordPrivate:
     :param sample: for a tenant with a sample, one byte 0 or 1 for each position, and the opening of their commitment
     :param randomized_response: the further inputs of a tenant with randomized response, for which `noise_proof` is the
         proof of the slot's Bernoulli bits; None for other tenants
+    :param pooled_listing: the further inputs of a tenant with pooled listing, which has no noise, no noise proof and no
+        `sample`, and whose `positions` have the number of positions for each empty place; None for other tenants
     """
 
     s0: int = field(repr=False)
@@ -53,6 +55,7 @@ class RecordPrivate:
     low_memory: bool = False
     sample: tuple[bytes, bytes] | None = field(repr=False, default=None)
     randomized_response: RandomizedResponsePrivate | None = field(repr=False, default=None)
+    pooled_listing: PooledListingPrivate | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,29 @@ class RandomizedResponsePrivate:
     """
 
     disclosed: bytes = field(repr=False)
+    before: bytes | None = field(repr=False)
+    after: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PooledListingPrivate:
+    """The additional private inputs for a record of a tenant with pooled listing, which `repr` omits.
+
+    :param table_key: `TablePrivate.key` of the tenant's document table
+    :param row_of_position: `TablePrivate.row_of_position`
+    :param kept: the bit of each row of the table, one byte 0 or 1, shape (rows,)
+    :param carried_opening: `CommittedTable.carried_opening`
+    :param listed: the tenant's listed rows before the record, one byte 0 or 1, shape (rows,)
+    :param before: the secret of their commitment (`Backend.commit_listed`), which is that of the tenant's preceding
+        record; None before the tenant's first record
+    :param after: the secret of the commitment to the listed rows after the record
+    """
+
+    table_key: bytes = field(repr=False)
+    row_of_position: bytes = field(repr=False)
+    kept: bytes = field(repr=False)
+    carried_opening: bytes = field(repr=False)
+    listed: bytes = field(repr=False)
     before: bytes | None = field(repr=False)
     after: bytes = field(repr=False)
 

@@ -74,6 +74,32 @@ class DisclosedBits:
 
 
 @dataclass(frozen=True)
+class PooledStatement(SampledStatement):
+    """`SampledStatement` of a record with pooled listing. Its `htopk` has the number of positions in the place of each
+    position without a score above 0.
+
+    :param before: the ledger's commitment to the tenant's listed rows before the record, 64 hexadecimal digits; None
+        before the first record of the window, when no row is listed
+    :param after: the commitment to the tenant's listed rows after the record
+    """
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
+class ListedRows:
+    """The ledger's commitments to a tenant's listed rows before and after one record, 64 hexadecimal digits each.
+
+    :param before: the commitment in the tenant's preceding record, of any account; None before its first record, when
+        no row is listed
+    """
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
 class RecordPublic(SlotPublic):
     """The public values of one record, the source of every statement about it.
 
@@ -83,6 +109,7 @@ class RecordPublic(SlotPublic):
     :param htopk: the record's commitment to the listed positions
     :param disclosed_set: with randomized response, the commitments to the account's disclosed set before and after the
         record
+    :param listed_rows: with pooled listing, the commitments to the tenant's listed rows before and after the record
     """
 
     ctx: int
@@ -90,12 +117,14 @@ class RecordPublic(SlotPublic):
     cq: int
     htopk: int
     disclosed_set: DisclosedBits | None = None
+    listed_rows: ListedRows | None = None
 
     def retrieve(self, c_idx: int) -> Statement:
         """The statement of claims A2 to A4.
 
         :param c_idx: the tenant's index commitment as the proof system's field element
-        :raises SchemaError: the tenant has a sample, and the commitment to it is missing
+        :raises SchemaError: the tenant has a sample, and the commitment to it is missing; or with pooled listing, the
+            commitments to the listed rows are
         """
         values = (self.ctx, self.c_seed, self.beacon, self.slot, c_idx, self.cq, self.htopk)
         if not self.tenant.constants.sampled:
@@ -104,6 +133,10 @@ class RecordPublic(SlotPublic):
             raise SchemaError("the ledger does not name the sampled positions", field="sample",
                               expected=f"an entry for {self.tenant.tenant}")  # fmt: skip
         c_kept = int(self.tenant.sample.digest, 16)
+        if self.tenant.constants.pools:
+            if self.listed_rows is None:
+                raise SchemaError("the record does not say the tenant's listed rows", field="listed_rows")
+            return PooledStatement(*values, c_kept, self.listed_rows.before, self.listed_rows.after)
         if self.disclosed_set is None:
             return SampledStatement(*values, c_kept)
         return ListedStatement(*values, c_kept, self.disclosed_set.before, self.disclosed_set.after)

@@ -41,6 +41,20 @@ class ColumnCommitment:
 
 
 @dataclass(frozen=True)
+class TableCommitment(ColumnCommitment):
+    """The commitment to a sample by document, with the columns of the table that records of pooled listing use.
+
+    :param row: commitments to the row of each position
+    :param kept: commitments to the bit of each row of the table
+    :param carried: the digest of the table with its bits in the ledger, 64 hexadecimal digits
+    """
+
+    row: bytes = b""
+    kept: bytes = b""
+    carried: str = ""
+
+
+@dataclass(frozen=True)
 class TenantPublic:
     """The published values of one tenant that its proofs use.
 

@@ -141,7 +141,7 @@ pub(crate) fn same_work<D: Tested>() {
         let rows = base.rows().unwrap();
         let mut session: Session<Prover> = Session::prover(base.transcript(), rows, b"").unwrap();
         count::take();
-        let private = private(&base, &[seed()], vec![draws]);
+        let private = private(&base, &[seed()], vec![draws], false);
         drawn_protocol(&mut session, &base, Some(private)).unwrap();
         count::take()
     };

@@ -1,7 +1,6 @@
 use super::*;
 use crate::bernoulli::Bernoulli;
 use crate::channel::Channel;
-use crate::claims::Bound;
 use crate::document_table::MAX_ROWS;
 use crate::drawn::Slot;
 use crate::fixtures::{components, list_hash, scores, vector_hash};
@@ -11,8 +10,6 @@ use crate::kit::{all_are_needed, forgets_nothing, only_for, shape, simulated, Ch
 use crate::malicious::{caught_by, MaliciousProver, REPEATED};
 use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::mutations::refused;
-use crate::numbers::log2_ceil;
-use crate::prover::columns;
 use crate::transcript::{Oracle, Transcript};
 use crate::words::seed_commitment;
 use ragaudit_field_simd::noise::bernoulli_bits;
@@ -37,7 +34,7 @@ impl Protocol for PooledListingStatement<'_> {
     }
 
     fn run<'a, C: Channel>(&'a self, mut session: Session<'a, C>) -> Result<C::Closed> {
-        let (_, link) = pooled_listing_protocol(&mut session, self, None)?;
+        let link = pooled_listing_protocol(&mut session, self, None)?;
         session.close(Some(link))
     }
 }
@@ -54,6 +51,9 @@ pub(crate) struct Case {
     records: Vec<Record>,
     pub(crate) requests: Vec<Answer>,
     seeds: Vec<Seed>,
+    /// The listed rows after each record, and their blindings.
+    pub(crate) after: Vec<Column>,
+    blindings: Vec<Vec<Fr>>,
 }
 
 /// The three records of the published proof.
@@ -63,20 +63,13 @@ pub(crate) fn known_answer() -> Case {
 
 /// A column of any values in the rows of a layout, under blindings that follow from a number.
 fn column(layout: Layout, values: Vec<i64>, number: u64) -> Column {
-    let length = 1 << layout.row_variables;
-    let rows = values.len().div_ceil(length) as u64;
-    let blindings = (0..rows).map(|k| Fr::from(10_000 * number + k)).collect();
-    let opening = Opening { values, blindings };
-    let secret = columns::Secret {
-        values: &opening.values,
-        blindings: &opening.blindings,
-        bound: Bound::ANY,
-    };
-    Column {
-        variables: log2_ceil(opening.values.len()),
-        rows: columns::commit(&[secret], length).remove(0),
-        opening: Some(Arc::new(opening)),
-    }
+    let blindings = blindings(layout, values.len(), number);
+    super::column(layout, values, blindings).unwrap()
+}
+
+fn blindings(layout: Layout, entries: usize, number: u64) -> Vec<Fr> {
+    let rows = entries.div_ceil(1 << layout.row_variables) as u64;
+    (0..rows).map(|k| Fr::from(10_000 * number + k)).collect()
 }
 
 /// The slot, the seed and the question of the ledger's record `number`.
@@ -106,6 +99,8 @@ impl Case {
             records: Vec::new(),
             requests: Vec::new(),
             seeds: Vec::new(),
+            after: Vec::new(),
+            blindings: Vec::new(),
         };
         for number in first..first + count {
             let query = components(70 + number, dimension);
@@ -129,7 +124,10 @@ impl Case {
             slot,
             cq: vector_hash(query_salt, &query),
             htopk: Fr::ZERO,
+            after: nothing_listed(self.index.layout, self.rows).rows,
         });
+        let own = blindings(self.index.layout, self.rows, 50 + number);
+        self.blindings.push(own);
         self.requests.push(Answer {
             query,
             query_salt,
@@ -140,12 +138,15 @@ impl Case {
         self.seeds.push(seed);
     }
 
-    /// Puts the answers that follow into the requests and their hashes.
+    /// Puts the answers that follow into the requests and their hashes, and the sets that follow into the records.
     fn answer(&mut self) {
-        let lists = answers(&self.statement(), self.inputs()).unwrap();
-        for (k, list) in lists.into_iter().enumerate() {
+        let results = answers(&self.statement(), self.inputs()).unwrap();
+        self.after.clear();
+        for (k, (list, after)) in results.into_iter().enumerate() {
             self.records[k].htopk = list_hash(self.requests[k].list_salt, &list);
             self.requests[k].positions = list;
+            self.records[k].after.clone_from(&after.rows);
+            self.after.push(after);
         }
     }
 
@@ -163,7 +164,7 @@ impl Case {
     }
 
     /// The first records of a tenant.
-    fn several() -> Self {
+    pub(crate) fn several() -> Self {
         let mut case = Self::small([0, 3], vec![0; 9]);
         case.before = nothing_listed(case.index.layout, 9);
         case
@@ -188,7 +189,11 @@ impl Case {
         }
     }
 
-    fn inputs(&self) -> Inputs<'_> {
+    pub(crate) fn shared_index(&self) -> Arc<IndexCommitment> {
+        Arc::new(self.index.clone())
+    }
+
+    pub(crate) fn inputs(&self) -> Inputs<'_> {
         Inputs {
             requests: &self.requests,
             seeds: &self.seeds,
@@ -197,6 +202,7 @@ impl Case {
                 kept: &self.kept,
                 before: &self.before,
             },
+            after: &self.blindings,
             key: &self.key,
         }
     }
@@ -206,18 +212,18 @@ impl Case {
     }
 
     /// The proof of a prover without checks.
-    fn prove(&self, witness: Witness, low_memory: Option<usize>) -> PooledListingProof {
+    fn prove(&self, witness: Witness, low_memory: Option<usize>) -> Vec<u8> {
         let statement = self.statement();
         prove_witness::<MaliciousProver>(&statement, self.inputs(), witness, low_memory).unwrap()
     }
 
     /// In low memory or not.
-    pub(crate) fn made(&self, low_memory: bool) -> PooledListingProof {
+    pub(crate) fn made(&self, low_memory: bool) -> Vec<u8> {
         self.prove(self.witness(), low_memory.then_some(RUN))
     }
 
     fn proved(&self) -> Vec<u8> {
-        self.made(false).proof
+        self.made(false)
     }
 
     fn accepted(&self, proof: &[u8]) -> bool {
@@ -264,12 +270,14 @@ fn proofs_verify_and_sets_grow_in_order() {
     let cases = [Case::single(), Case::several()];
     for case in cases {
         let statement = case.statement();
-        let made = super::prove(&statement, case.inputs(), false).unwrap();
-        let after = verify(&statement, &made.proof).unwrap();
+        let proof = super::prove(&statement, case.inputs(), false).unwrap();
+        verify(&statement, &proof).unwrap();
         let (sets, answers) = expected(&case);
-        for ((column, own), set) in after.iter().zip(&made.after).zip(&sets) {
-            assert_eq!(column.rows, own.rows);
-            assert_eq!(opened(own), set);
+        let own: Vec<&[i64]> = case.after.iter().map(opened).collect();
+        assert_eq!(own, sets);
+        for (k, set) in sets.into_iter().enumerate() {
+            let again = listed_column(case.index.layout, set, case.blindings[k].clone());
+            assert_eq!(again.unwrap().rows, statement.records[k].after);
         }
         let shown: Vec<Vec<i64>> = case.requests.iter().map(|r| r.positions.clone()).collect();
         assert_eq!(shown, answers);
@@ -277,7 +285,8 @@ fn proofs_verify_and_sets_grow_in_order() {
 }
 
 impl Case {
-    /// Whether the proof of these columns gets through. htopk says what the changed lists say.
+    /// Whether the proof of these columns gets through. htopk says what the changed lists say, and the records have the
+    /// commitments to the changed sets.
     fn forged(&self, false_value: impl Fn(&mut Witness)) -> bool {
         let mut witness = self.witness();
         false_value(&mut witness);
@@ -286,8 +295,12 @@ impl Case {
         for ((record, request), own) in lists.zip(&witness.0) {
             record.htopk = list_hash(request.list_salt, &own.shown);
         }
+        let after = witness.after(self.index.layout, &self.blindings).unwrap();
+        for (record, column) in statement.records.iter_mut().zip(after) {
+            record.after = column.rows;
+        }
         let made = prove_witness::<MaliciousProver>(&statement, self.inputs(), witness, None);
-        crate::kit::verify(&statement, &made.unwrap().proof).is_ok()
+        crate::kit::verify(&statement, &made.unwrap()).is_ok()
     }
 
     /// Gives positions and answer of a record what follows from its set.
@@ -441,16 +454,17 @@ fn sets_grow_in_the_order_of_the_ledger() {
         next
     };
     let first = single(0, &case.before);
-    let made = super::prove(&first.statement(), first.inputs(), false).unwrap();
-    let second = single(1, &made.after[0]);
-    let next = super::prove(&second.statement(), second.inputs(), false).unwrap();
-    assert_eq!(opened(&next.after[0]), honest.0[1].after());
+    let second = single(1, &first.after[0]);
+    // The second record is proved before the first.
+    let proof = super::prove(&second.statement(), second.inputs(), false).unwrap();
+    assert!(first.accepted(&super::prove(&first.statement(), first.inputs(), false).unwrap()));
+    assert_eq!(opened(&second.after[0]), honest.0[1].after());
     assert_eq!(second.requests[0].positions, case.requests[1].positions);
-    assert!(second.accepted(&next.proof));
+    assert!(second.accepted(&proof));
     // A skipped record, a fork and a cleared set are other statements: the proof does not suit this one.
     for other in [
         &first.before,
-        &next.after[0],
+        &second.after[0],
         &column(first.index.layout, vec![0; 9], 9),
     ] {
         let other = single(1, other);
@@ -458,11 +472,33 @@ fn sets_grow_in_the_order_of_the_ledger() {
         assert!(other.accepted(&proof));
         assert!(!second.accepted(&proof));
         // The prover states the true set, and opens the other one.
-        let mut lying = single(1, &made.after[0]);
+        let mut lying = single(1, &first.after[0]);
         lying.before.opening.clone_from(&other.before.opening);
         lying.answer();
         assert!(!lying.accepted(&lying.proved()));
     }
+    // The record states another set after it than the one that follows, and opens the one that follows.
+    for stated in [
+        &first.after[0],
+        &first.before,
+        &column(first.index.layout, vec![1; 9], 9),
+    ] {
+        let mut lying = single(1, &first.after[0]);
+        lying.records[0].after.clone_from(&stated.rows);
+        assert!(!lying.accepted(&lying.proved()));
+        let refused = super::prove(&lying.statement(), lying.inputs(), false).err();
+        let reason = "request 0: the commitment is not to the rows that are listed after it";
+        assert!(refused.unwrap().to_string().ends_with(reason));
+    }
+    // The right set under other blindings is another commitment.
+    assert!(!second.accepted(&{
+        let mut other = single(1, &first.after[0]);
+        other.blindings[0][0] += Fr::ONE;
+        other.answer();
+        let proof = other.proved();
+        assert!(other.accepted(&proof));
+        proof
+    }));
 }
 
 #[test]
@@ -646,14 +682,17 @@ fn parameters_end_where_the_errors_do() {
     refused("bound", &|s| s.chance.bound = 1 << 40);
     refused("lattice", &|s| s.lattice = 3);
     refused("records together", &|s| s.records.clear());
-    refused("records together", &|s| s.records = vec![s.records[0]; 65]);
+    refused("records together", &|s| {
+        s.records = vec![s.records[0].clone(); 65]
+    });
     let two: &[G1Affine] = &h;
-    for label in ["row", "kept", "listed before"] {
+    for label in ["row", "kept", "listed before", "listed after"] {
         for points in [&two[..0], two] {
             let mut other = case.statement();
             match label {
                 "row" => other.row = points,
                 "kept" => other.kept = points,
+                "listed after" => other.records[0].after = points.to_vec(),
                 _ => other.before = points,
             }
             let reason = check(&other, &[]).err().map(|e| e.to_string());
@@ -702,6 +741,9 @@ fn a_proof_is_for_its_statement_only() {
         Box::new(|s| s.kept = &h),
         Box::new(|s| s.before = &h),
         Box::new(|s| s.before = &other.before.rows),
+        Box::new(|s| s.records[0].after = h.to_vec()),
+        Box::new(|s| s.records[2].after = h.to_vec()),
+        Box::new(|s| s.records[2].after = s.records[1].after.clone()),
         Box::new(|s| s.threshold += 1),
         Box::new(|s| s.threshold -= 1),
         Box::new(|s| s.listed -= 1),
@@ -767,7 +809,7 @@ fn large() -> Case {
 fn low_memory_gives_the_same_proof() {
     REPEATED.set(true);
     let case = large();
-    let proof = |low: Option<usize>| case.prove(case.witness(), low).proof;
+    let proof = |low: Option<usize>| case.prove(case.witness(), low);
     let stored = proof(None);
     assert!(case.accepted(&stored));
     assert!(stored == proof(Some(RUN)));
@@ -807,6 +849,7 @@ fn with_sizes(sizes: [usize; 6], work: impl FnOnce(&PooledListingStatement)) {
         },
         cq: Fr::from(11u8),
         htopk: Fr::from(12u8),
+        after: of_rows.clone(),
     };
     work(&PooledListingStatement {
         context: [7; 32],

@@ -26,7 +26,12 @@ from rag_audit.proofs.interface import Pins, Setup
 from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordProofs
 from rag_audit.proofs.records import Records
 from rag_audit.proofs.statements.private import TablePrivate
-from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
+from rag_audit.proofs.statements.tenant import (
+    ColumnCommitment,
+    SlotPublic,
+    TableCommitment,
+    TenantPublic,
+)
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native_secrets import disclosed_commitment
 
@@ -126,6 +131,24 @@ class Groth16:
 
     def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:
         """See `Backend.commit_document_table`: Groth16 has no tables."""
+        raise no_tables()
+
+    def commit_listed(self, constants: Constants, listed: bytes, secret: bytes) -> str:
+        """See `Backend.commit_listed`: pooled listing needs a table, and Groth16 has none."""
+        raise no_tables()
+
+    def nothing_listed(self, constants: Constants) -> str:
+        """See `Backend.nothing_listed`, as `commit_listed`."""
+        raise no_tables()
+
+    def table_commitment(
+        self,
+        constants: Constants,
+        sample: ColumnCommitment,
+        table: ColumnCommitment,
+        carried: ColumnCommitment,
+    ) -> TableCommitment:
+        """See `Backend.table_commitment`, as `commit_listed`."""
         raise no_tables()
 
     def column(self, name: str) -> ColumnProofs:

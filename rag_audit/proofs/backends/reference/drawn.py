@@ -220,14 +220,21 @@ class Drawing:
     calls: Sequence[Call]
 
     @classmethod
-    def sent(cls, session: Session, of: Noise | BernoulliBits, entries: int) -> Drawing:
-        """The columns, each slot's own column with this number of entries, and the keys."""
+    def sent(
+        cls, session: Session, of: Noise | BernoulliBits, entries: int, given: Sequence[Column] = ()
+    ) -> Drawing:
+        """The columns, and the keys.
+
+        :param entries: the number of entries of each slot's own column, if it is sent
+        :param given: the slots' own columns, if the statement has them
+        """
         blocks, upper = sizes(of.capacity * len(of.gains))
-        looked, each = of.LOOKED, [entries, *[DRAWS * blocks] * (of.LOOKED + 4), *upper]
+        own_column = [] if given else [entries]
+        looked, each = of.LOOKED, [*own_column, *[DRAWS * blocks] * (of.LOOKED + 4), *upper]
         *own, in_ranges, in_table = session.commit(of.COLUMNS, each * len(of.seeds) + [RANGE, TABLE_ROWS])
-        slots = []
+        slots: list[Drawn] = []
         for i in range(0, len(own), len(each)):
-            column, *rest = own[i : i + len(each)]
+            column, *rest = [*given[len(slots) : len(slots) + 1], *own[i : i + len(each)]]
             t, d, above = rest[looked : looked + 2], rest[looked + 2 : looked + 4], rest[looked + 4 :]
             words = Words(blocks, [(rest[0], 1), *limbs(t, 8)], above)
             slots.append(Drawn(column, rest[:looked], t, d, words))

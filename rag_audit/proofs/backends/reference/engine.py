@@ -15,11 +15,12 @@ from rag_audit.proofs.backends.reference import (
     document_table,
     drawn,
     embed,
+    pooled_listing,
     query,
     randomized_response,
 )
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
-from rag_audit.proofs.backends.reference.group import Point, encode
+from rag_audit.proofs.backends.reference.group import Point, decode, encode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
@@ -76,6 +77,13 @@ def _digest(*parts: bytes) -> bytes:
 
 def _values(statement: bytes) -> list[int]:
     return [int.from_bytes(statement[i : i + 32], "big") for i in range(0, len(statement), 32)]
+
+
+def _points(data: bytes) -> list[Point]:
+    """Points in any number; a statement refuses a number that does not fit."""
+    if len(data) % 32:
+        raise EncodingError("not a list of points", expected="32 bytes each", actual=len(data))
+    return [decode(data[i : i + 32]) for i in range(0, len(data), 32)]
 
 
 def _rows(data: bytes, capacity: int) -> list[Point]:
@@ -153,6 +161,29 @@ def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
             context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk
         )
         return _all_hold([session, randomized_response.read(claim, _read(randomized_response.RUN, proof))])
+
+    return Batch(check)
+
+
+def pooled(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes]]:
+    """Records of a tenant with pooled listing: public values, the commitments to the listed rows before and after,
+    proof."""
+    key.check()
+    own = key.pooled
+    assert own is not None  # as for every tenant with pooled listing
+    index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
+    row, kept = _points(own.row), _points(own.kept)
+
+    def check(record: tuple[bytes, bytes, bytes, bytes]) -> bool:
+        statement, before, after, proof = record
+        c_seed, beacon, slot, _, cq, htopk = _values(statement)
+        context = _digest(b"rag-audit/scan/v1/pooled", key.window, statement[: 4 * 32])
+        requested = pooled_listing.Requested(Seed(c_seed, beacon, slot), cq, htopk, _points(after))
+        claim = pooled_listing.PooledListing(
+            context, index, own.rows, own.positions_per_document, own.flip_probability, own.threshold, window,
+            key.listed, row, kept, _points(before), [requested],
+        )  # fmt: skip
+        return pooled_listing.read(claim, _read(pooled_listing.RUN, proof)).holds()
 
     return Batch(check)
 
@@ -241,6 +272,7 @@ class Reference:
 
     records = staticmethod(records)
     lists = staticmethod(lists)
+    pooled = staticmethod(pooled)
     embeddings = staticmethod(embeddings)
     sample_rows = staticmethod(sample_rows)
     document_columns = staticmethod(document_columns)

@@ -39,11 +39,12 @@ PLACE = 3
 
 @dataclass(frozen=True)
 class Requested:
-    """One record: the slot of its chance, and what it publishes."""
+    """One record: the slot of its chance, and what it publishes, commitments to the listed rows after it among it."""
 
     seed: Seed
     cq: int
     htopk: int
+    after: Sequence[Point]
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ class PooledListing:
         )
         bits = row_bits(n)
         each = {label: len(points) == (entries - 1 >> bits) + 1 for label, entries, points in self.columns()}
-        limits.require(**each)
+        after = {len(record.after) == (self.rows - 1 >> bits) + 1 for record in self.records}
+        limits.require(**each, after=after == {True})
 
     def columns(self) -> list[tuple[str, int, Sequence[Point]]]:
         """Label, entries and commitments."""
@@ -145,10 +147,11 @@ def _statement(reader: Reader, claim: PooledListing, chance: Chance) -> None:
     for record in claim.records:
         record.seed.absorb(said)
         said.scalars(("cq", record.cq), ("htopk", record.htopk))
+        said.points("listed after", record.after)
 
 
-def read(claim: PooledListing, reader: Reader) -> tuple[Session, list[Column]]:
-    """The whole run: its claims, and the column of listed rows after each record."""
+def read(claim: PooledListing, reader: Reader) -> Session:
+    """The whole run: its claims."""
     index, count = claim.index, len(claim.records)
     seeds = [record.seed for record in claim.records]
     chance = Chance(claim.context, seeds[0], claim.rows, claim.bound, seeds)
@@ -156,7 +159,8 @@ def read(claim: PooledListing, reader: Reader) -> tuple[Session, list[Column]]:
     session = Session(reader, row_bits(index.capacity))
     link = IndexLink.read(session, index, count)
     row, kept, before = (session.column(points, entries) for _, entries, points in claim.columns())
-    draws = Drawing.sent(session, chance, claim.rows)
+    after = [session.column(record.after, claim.rows) for record in claim.records]
+    draws = Drawing.sent(session, chance, claim.rows, after)
     records, own, tables = _columns(session, claim, link)
     shown = _places(session, claim, records)
     calls: list[Call] = []
@@ -178,7 +182,7 @@ def read(claim: PooledListing, reader: Reader) -> tuple[Session, list[Column]]:
     selection(session, index.capacity, records, [of.sample for of in own])
     draws.prove_words(session, calls)
     close(session, link)
-    return session, [slot.column for slot in draws.slots]
+    return session
 
 
 def _columns(

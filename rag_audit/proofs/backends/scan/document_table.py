@@ -24,7 +24,7 @@ from rag_audit.proofs.statements.private import (
     PreviousTablePrivate,
     TablePrivate,
 )
-from rag_audit.proofs.statements.tenant import ColumnCommitment
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TableCommitment
 from rag_audit.relation.field import to_bytes
 
 TABLE = "document-table"
@@ -149,12 +149,12 @@ class DocumentTableJob:
         }
         if self.previous is not None:
             value["previous"] = base64.b64encode(self.previous).decode()
-        sample = columns[0]
+        carried = _carried(self.table, columns, capacity, rows)
         return CommittedTable(
-            ColumnCommitment(column_digest(self.name, sample, capacity), sample),
+            _sample(column_digest(self.name, columns[0], capacity), self.table, columns, carried),
             value,
             blindings[0],
-            _carried(self.table, columns, capacity, rows),
+            carried,
             b"".join(blindings[1:]),
         )
 
@@ -194,7 +194,7 @@ def open_table(
             "the proof is of another commitment", field=proof.field, expected=digest, actual=actual
         )
     carried = _carried(table, columns, capacity, rows)
-    return OpenedTable(ColumnCommitment(digest, columns[0]), None, carried)
+    return OpenedTable(_sample(digest, table, columns, carried), None, carried)
 
 
 def _numbers(column: DocumentTablePublic) -> TableNumbers:
@@ -221,6 +221,36 @@ def _before(before: PreviousTablePrivate) -> tuple[bytes, bytes, bytes, bytes, b
     elements, named = _names(before.names)
     carried = bytes(bool(row) for row in before.carried)
     return elements, named, before.key, before.bits, before.positions, before.opening, carried
+
+
+def _sample(
+    digest: str, table: bytes, columns: Sequence[bytes], carried: ColumnCommitment
+) -> TableCommitment:
+    sample, kept, _ = columns
+    return TableCommitment(digest, sample, table[: len(sample)], kept, carried.digest)
+
+
+def table_commitment(
+    capacity: int, rows: int, sample: ColumnCommitment, table: ColumnCommitment, carried: ColumnCommitment
+) -> TableCommitment:
+    """See `Backend.table_commitment`. A provider's store has the points of each commitment.
+
+    :raises WitnessError: the points of a commitment do not have its digest
+    """
+    for name, kind, of in (("table", TABLE, table), ("carried", CARRIED, carried)):
+        if (actual := points_digest(kind, of.points, capacity, rows)) != of.digest:
+            raise WitnessError(
+                "the points of the document table do not have its digest",
+                field=name,
+                expected=of.digest,
+                actual=actual,
+            )
+    of_names = table.points[len(sample.points) :]
+    of_rows = (len(carried.points) - len(of_names)) // 2
+    kept = carried.points[len(of_names) : len(of_names) + of_rows]
+    return TableCommitment(
+        sample.digest, sample.points, table.points[: len(sample.points)], kept, carried.digest
+    )
 
 
 def _carried(table: bytes, columns: Sequence[bytes], capacity: int, rows: int) -> ColumnCommitment:

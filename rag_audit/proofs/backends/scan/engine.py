@@ -30,6 +30,10 @@ class Engine(Protocol):
         """Records of a tenant with randomized response: public values, the proof of the Bernoulli bits, the
         commitments to the disclosed set before and after, proof."""
 
+    def pooled(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes]]:
+        """Records of a tenant with pooled listing: public values, the commitments to the listed rows before and after,
+        proof."""
+
     def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
         """Proofs of A1: public values, proof."""
 
@@ -75,6 +79,10 @@ class Native:
     def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
         """See `Engine.lists`."""
         return _native.ScanListBatch(key.index, key.randomized_response)
+
+    def pooled(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes]]:
+        """See `Engine.pooled`."""
+        return _native.ScanPooledBatch(key.index, key.pooled_listing)
 
     def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
         """See `Engine.embeddings`."""

@@ -38,6 +38,11 @@ BERNOULLI_PROTOCOL = _protocol("kept")
 """The digest of the argument that the sampled positions are the Bernoulli bits of the seed."""
 DOCUMENT_TABLE_PROTOCOL = _protocol("kept", "document table")
 """The digest of the argument that the sampled positions follow documents."""
+POOLED_LISTING_PROTOCOL = digest_hex(
+    {"system": "scan", "version": VERSION, "argument": _native.scan_pooled_protocol().hex(),
+     "claims": ["A2", "A3", "A4", "pooled listing"]}
+)  # fmt: skip
+"""The digest of the argument for records of tenants with pooled listing, which has rules of its own."""
 RANDOMIZED_RESPONSE_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
 """The digest of the argument for records of tenants with randomized response."""
 COALITION_PROTOCOL = _protocol("coalition")
@@ -49,6 +54,26 @@ _MOST_EMBEDDED = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm
 """The limits of `native/scan-protocol/src/embed/statement.rs`, under which every value is far below r."""
 MAX_LISTED = 1024
 """The largest K."""
+
+
+@dataclass(frozen=True)
+class PooledKey:
+    """The further constants of a tenant with pooled listing.
+
+    :param row: commitments to the row of each position, 32 bytes a point
+    :param kept: commitments to the bit of each row of the document table
+    :param rows: the number of rows D
+    :param positions_per_document: the maximum number of positions of a row
+    :param flip_probability: Q over 2^40
+    :param threshold: the minimum raw score of a relevant position
+    """
+
+    row: bytes
+    kept: bytes
+    rows: int
+    positions_per_document: int
+    flip_probability: int
+    threshold: int
 
 
 @dataclass(frozen=True)
@@ -68,6 +93,7 @@ class ScanKey:
         positions
     :param flip_probability: for a tenant with randomized response, Q over 2^40; `hi` is then the threshold, and
         `listed` the longest list
+    :param pooled: the further constants of a tenant with pooled listing, for which `flip_probability` is None
     """
 
     points: bytes
@@ -81,6 +107,7 @@ class ScanKey:
     lattice: int
     sample: bytes | None = None
     flip_probability: int | None = None
+    pooled: PooledKey | None = None
 
     @cached_property
     def index(self) -> _native.ScanIndex:
@@ -160,6 +187,29 @@ class ScanKey:
             ) from exc
 
     @cached_property
+    def pooled_listing(self) -> _native.ScanPooledListing:
+        """The constants of a tenant with pooled listing in native form.
+
+        :raises EncodingError: a constant is out of range, or a commitment is no point
+        """
+        self.check()
+        assert self.pooled is not None  # as for every tenant with pooled listing
+        own = self.pooled
+        try:
+            return _native.ScanPooledListing(
+                self.window,
+                own.row,
+                own.kept,
+                (own.rows, own.positions_per_document, own.flip_probability),
+                (own.threshold, self.listed),
+                (self.lo, self.hi, self.lattice),
+            )
+        except (ValueError, OverflowError) as exc:
+            raise EncodingError(
+                "the policy's constants are refused", field="pooled_listing", actual=str(exc)
+            ) from exc
+
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 over capacity, dimension and points, the tenant's C_idx in the window header.
 
@@ -177,7 +227,7 @@ class ScanKey:
         return {
             k: v
             for k, v in self.__dict__.items()
-            if k not in ("index", "parameters", "randomized_response", "digest")
+            if k not in ("index", "parameters", "randomized_response", "pooled_listing", "digest")
         }
 
 

@@ -58,6 +58,13 @@ def table_proof_bytes(capacity: int, rows: int, drawn: int, *, low_memory: bool 
     return table_bytes(capacity, rows) + _FIXED + lookups
 
 
+def pooled_proof_bytes(capacity: int, rows: int, *, low_memory: bool = False) -> int:
+    """The bytes that the proof of a record with pooled listing takes in addition to its job: those of a query proof,
+    and of the draws of the rows."""
+    draws = _PER_DRAW[low_memory] * _padded(rows)
+    return query_proof_bytes(capacity, low_memory=low_memory) + _TABLED * (capacity + rows) + draws
+
+
 def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
     """The bytes that a query proof takes in addition to its job."""
     return _FIXED + _tables(capacity) + _PER_POSITION[low_memory] * _padded(capacity)

@@ -10,18 +10,26 @@ from typing import ClassVar, TypeAlias
 from rag_audit import _native
 from rag_audit._internal.canonical import Json, jcs, sha256
 from rag_audit._internal.errors import SchemaError, WitnessError
+from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob, prove_noise
 from rag_audit.proofs.backends.scan.engine import Engine
-from rag_audit.proofs.backends.scan.key import PROTOCOL, RANDOMIZED_RESPONSE_PROTOCOL, RECORD, ScanKey
+from rag_audit.proofs.backends.scan.key import (
+    POOLED_LISTING_PROTOCOL,
+    PROTOCOL,
+    RANDOMIZED_RESPONSE_PROTOCOL,
+    RECORD,
+    PooledKey,
+    ScanKey,
+)
 from rag_audit.proofs.backends.scan.records import Form, NativeChecker, ScanProofs
 from rag_audit.proofs.backends.scan.verify import check_index
 from rag_audit.proofs.chunks import NativeBatch, narrowed
 from rag_audit.proofs.records import Group, Reader
 from rag_audit.proofs.statements.private import NoiseProof, RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic, Statement
-from rag_audit.proofs.statements.tenant import PublicValues, TenantPublic
+from rag_audit.proofs.statements.tenant import PublicValues, TableCommitment, TenantPublic
 from rag_audit.relation.field import digest_to_field, to_bytes
 
 FORM = Form(PROTOCOL, ("noise_proof", "proof"), RECORD)
@@ -230,7 +238,11 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
         raise SchemaError("the ledger names no commitment to the sampled positions", field="sample",
                           expected=f"an entry for {tenant.tenant}")  # fmt: skip
     protocol = protocol_for(c)
-    named: Json = {"header": tenant.header, "protocol": protocol, "tenant": tenant.tenant}
+    named: dict[str, Json] = {"header": tenant.header, "protocol": protocol, "tenant": tenant.tenant}
+    pooled = None
+    if c.pools:
+        pooled = pooled_key(tenant)
+        named |= {"sample": tenant.columns[SAMPLE].digest, "carried": _table(tenant).carried}
     window = sha256(b"rag-audit/scan/window/v1" + jcs(named))
     sample = tenant.sample.points if c.sampled and tenant.sample is not None else None
     return ScanKey(
@@ -244,10 +256,33 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
         c.hi,
         c.lattice,
         sample,
-        c.flip_probability,
+        c.flip_probability if c.uses_randomized_response else None,
+        pooled,
     )
+
+
+def _table(tenant: TenantPublic) -> TableCommitment:
+    sample = tenant.sample
+    if not isinstance(sample, TableCommitment):
+        raise SchemaError("the columns of the tenant's document table are missing", field="sample",
+                          expected=f"an entry for {tenant.tenant}")  # fmt: skip
+    return sample
+
+
+def pooled_key(tenant: TenantPublic) -> PooledKey:
+    """The further constants of a tenant with pooled listing.
+
+    :raises SchemaError: the columns of its document table, or a constant, are missing
+    """
+    c, table = tenant.constants, _table(tenant)
+    if None in (c.rows, c.positions_per_document, c.flip_probability, c.threshold):
+        raise SchemaError("the tenant has no pooled listing", field="mechanism", actual=tenant.tenant)
+    assert c.rows and c.positions_per_document and c.flip_probability and c.threshold
+    return PooledKey(table.row, table.kept, c.rows, c.positions_per_document, c.flip_probability, c.threshold)
 
 
 def protocol_for(c: Constants) -> str:
     """The digest that names the argument of records under a tenant's constants."""
+    if c.pools:
+        return POOLED_LISTING_PROTOCOL
     return RANDOMIZED_RESPONSE_PROTOCOL if c.uses_randomized_response else PROTOCOL

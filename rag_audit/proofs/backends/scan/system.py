@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rag_audit._internal.errors import PolicyError
+from rag_audit._internal.errors import EncodingError, PolicyError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.scan import coalition, memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.document_table import commit_table
+from rag_audit.proofs.backends.scan.document_table import commit_table, table_commitment
 from rag_audit.proofs.backends.scan.embed import TABLE_ARTEFACT, EmbedProofs, embed_argument
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.key import MAX_LISTED, index_digest
+from rag_audit.proofs.backends.scan.pooled_listing import PooledProofs, commit_listed, nothing_listed
 from rag_audit.proofs.backends.scan.randomized_response import ListProofs, disclosed_digest, disclosed_rows
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.retrieve import RetrieveProofs, max_batch, protocol_for, retrieve_key
@@ -25,7 +26,12 @@ from rag_audit.proofs.interface import Pins, Setup
 from rag_audit.proofs.proving import CoalitionProofs, ColumnProofs, IndexCommitment, RecordProofs
 from rag_audit.proofs.records import Records
 from rag_audit.proofs.statements.private import TablePrivate
-from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
+from rag_audit.proofs.statements.tenant import (
+    ColumnCommitment,
+    SlotPublic,
+    TableCommitment,
+    TenantPublic,
+)
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
 
@@ -115,12 +121,35 @@ class Scan:
             return Records(EmbedProofs(tenant))
         if tenant.constants.uses_randomized_response:
             return Records(ListProofs(tenant))
+        if tenant.constants.pools:
+            return Records(PooledProofs(tenant))
         return Records(RetrieveProofs(tenant, self.batch(name, tenant.constants, places)))
 
     def commit_disclosed(self, constants: Constants, disclosed: bytes, secret: bytes) -> str:
         """See `Backend.hold`."""
         rows, _ = disclosed_rows(constants.capacity, disclosed, secret)
         return disclosed_digest(constants.capacity, rows)
+
+    def commit_listed(self, constants: Constants, listed: bytes, secret: bytes) -> str:
+        """See `Backend.commit_listed`."""
+        if len(listed) != constants.rows:
+            raise EncodingError("the listed rows have another number", field="listed",
+                                expected=constants.rows, actual=len(listed))  # fmt: skip
+        return commit_listed(constants.capacity, listed, secret)
+
+    def nothing_listed(self, constants: Constants) -> str:
+        """See `Backend.nothing_listed`."""
+        return nothing_listed(constants.capacity, constants.rows or 0)
+
+    def table_commitment(
+        self,
+        constants: Constants,
+        sample: ColumnCommitment,
+        table: ColumnCommitment,
+        carried: ColumnCommitment,
+    ) -> TableCommitment:
+        """See `Backend.table_commitment`."""
+        return table_commitment(constants.capacity, constants.rows or 0, sample, table, carried)
 
     def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:
         """See `Backend.commit_document_table`."""
