@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TypedDict
 
+import numpy as np
+
 from rag_audit._internal.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit._internal.errors import RagAuditError, RequestRefused, SchemaError
 from rag_audit.attest import query as steps
 from rag_audit.attest.columns import DisclosedSets, SampleStore
 from rag_audit.attest.context import Context
+from rag_audit.attest.listed_rows import ListedRowSets
 from rag_audit.attest.noise_proofs import NoiseProofStore
 from rag_audit.attest.proving import Prover
 from rag_audit.attest.query import Query, Retained
@@ -28,6 +31,8 @@ from rag_audit.models.requests import Answer, Refusal
 from rag_audit.relation.native import hash_lists
 from rag_audit.retrieval.noise_pool import NoisePool
 from rag_audit.retrieval.query import commit_all
+from rag_audit.retrieval.serving import Asked
+from rag_audit.retrieval.serving.pooled_listing import PooledListingServing
 
 
 class Named(TypedDict):
@@ -70,6 +75,7 @@ class Answers:
         self._prover = prover
         self._samples = samples
         self._disclosed = DisclosedSets(context)
+        self._listed = ListedRowSets(context, samples)
         self._head: tuple[int, Note] | None = None
         self.release = Release()
 
@@ -152,7 +158,7 @@ class Answers:
         with ExitStack() as claims:
             commit_all([query.question for query in queries])
             _each(queries, self._open, lambda query: self._claim(query, claims), self._draw)
-            self._select(queries)
+            self._select(queries, claims)
             _each(queries, self._draft, self._prove, self._seal, lambda query: self._delay(query, arrived))
             # No value computed from a slot leaves the process before its append is durable.
             _each(queries, self._append, self._appended, self._finish)
@@ -184,15 +190,24 @@ class Answers:
         if self._context.serving(query.tenant).draws:
             query.drawn = self._pool.get(query.slot, follow=False)
 
-    def _select(self, queries: Sequence[Query]) -> None:
-        """Select and commit to the positions of every query; the queries of a tenant share passes over its index."""
+    def _select(self, queries: Sequence[Query], claims: ExitStack) -> None:
+        """Select and commit to the positions of every query; the queries of a tenant share passes over its index.
+
+        With pooled listing, the batch takes its tenant's turn until its records are durable, since each query starts
+        from the set of listed rows that the query before it produced.
+        """
         requested = defaultdict[str, list[Query]](list)
         for query in queries:
             if query.outcome is None:
                 requested[query.tenant].append(query)
         context, result = self._context, list[Query]()
-        for name, own in requested.items():
+        for name, own in sorted(
+            requested.items()
+        ):  # in one order, so that no two batches wait for each other
             selected: Sequence[list[int] | Exception]
+            if context.mechanism(name).pools:
+                result += self._select_in_order(name, own, claims)
+                continue
             try:
                 selected = steps.select_positions(
                     own,
@@ -214,12 +229,46 @@ class Answers:
         for query, htopk in zip(result, hash_lists(lists), strict=True):
             query.htopk = htopk
 
+    def _select_in_order(self, tenant: str, queries: Sequence[Query], claims: ExitStack) -> list[Query]:
+        """Select the positions of queries of one tenant with pooled listing, one by one.
+
+        :returns: the queries that have an answer
+        """
+        context, result = self._context, list[Query]()
+        claims.enter_context(self._listed.turn(tenant))
+        try:
+            serving = context.serving(tenant)
+            assert isinstance(serving, PooledListingServing)
+            before, listed = self._listed.start(tenant)
+            asked = [Asked(steps.vector_of(query.question), query.drawn) for query in queries]
+            index, rows = context.tenant(tenant).index, self._samples.rows(tenant)
+            for query, answer in zip(queries, serving.in_order(index, asked, rows, listed), strict=True):
+                if isinstance(answer, Exception):
+                    query.outcome = answer
+                    continue
+                query.positions = tuple(p for p in answer.places if p is not None)
+                query.listed = tuple(int(row) for row in np.flatnonzero(answer.listed & ~listed))
+                listed = answer.listed
+                after = self._listed.commit(query.slot, query.request.hq, before, listed)
+                query.chain = before, after
+                before = after
+                result.append(query)
+        except Exception as exc:
+            for query in queries:
+                if query.chain is None and query.outcome is None:
+                    query.outcome = exc
+        return result
+
     def _draft(self, query: Query) -> None:
         """Make the record, except its place and time."""
         self._find_documents(query)
+        if query.chain is not None:
+            after: str | None = query.chain[1]
+        else:
+            after = self._disclosed.after(query.slot, query.request.hq, query.positions)
         query.record = steps.query_record(
             query.request, query.question, query.documents, window=self._context.header.window,
-            htopk=query.htopk, disclosed_set=self._disclosed.after(query.slot, query.request.hq, query.positions),
+            htopk=query.htopk, disclosed_set=after,
         )  # fmt: skip
 
     def _prove(self, query: Query) -> None:
@@ -230,7 +279,7 @@ class Answers:
 
     def _seal(self, query: Query) -> None:
         """Encrypt the data for a later proof or a repeated answer."""
-        context, retained = self._context, Retained.of(query.question, query.positions)
+        context, retained = self._context, Retained.of(query.question, query.positions, query.listed)
         query.sealed = steps.seal_retained(
             retained, context.secrets.retention_key, context.sealed_under(query.drafted)
         )
@@ -246,7 +295,10 @@ class Answers:
         """Pass the record to the ledger's writer, which commits all waiting records in one transaction."""
         draft = query.drafted
         query.appending = self._context.state.begin(
-            draft, slot=(draft.account, draft.i), private=query.sealed
+            draft,
+            slot=(draft.account, draft.i),
+            private=query.sealed,
+            preceding=None if query.chain is None else query.chain[0],
         )
 
     def _appended(self, query: Query) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+import numpy as np
+
 from rag_audit._internal.canonical import Json, digest_hex, jcs, read_bytes, read_json, sha256
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file
 from rag_audit._internal.errors import StoreError, WindowStateError, WitnessError
@@ -35,8 +37,9 @@ from rag_audit.proofs.statements.private import (
     DocumentTablePrivate,
     RandomizedResponsePrivate,
 )
-from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TableCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
+from rag_audit.retrieval.serving.pooled_listing import TableRows
 from rag_audit.retrieval.serving.randomized_response import DisclosedBits
 
 MAX_COLUMN_BYTES = 1 << 26
@@ -54,6 +57,8 @@ class SampleStore:
         self._locks: dict[tuple[str, str], threading.Lock] = {}
         self._bits: dict[str, dict[str, Int8Array]] = {}
         self._opened: dict[tuple[str, str], CommittedColumn] = {}
+        self._proved: dict[str, WindowTable] = {}
+        self._tables: dict[str, TableCommitment] = {}
 
     def _names(self, tenant: str) -> tuple[str, ...]:
         return self._context.mechanism(tenant).columns
@@ -95,7 +100,45 @@ class SampleStore:
         :raises StoreError: the commitment that the ledger names is lost
         """
         columns = {name: self._column(tenant, name).commitment for name in self._names(tenant)}
+        if self._context.mechanism(tenant).pools:
+            columns[SAMPLE] = self._with_table(tenant, columns[SAMPLE])
         return replace(self._context.public(tenant), columns=columns)
+
+    def _with_table(self, tenant: str, sample: ColumnCommitment) -> TableCommitment:
+        """The commitment to a sample by document with the columns that records of pooled listing use."""
+        with self._lock:
+            known = self._tables.get(tenant)
+        if known is None:
+            system, table = self._context.system(tenant), self.proved_table(tenant)
+            assert table.proved is not None
+            constants = self._context.public(tenant).constants
+            known = system.table_commitment(constants, sample, table.commit(system), table.proved[0])
+            with self._lock:
+                self._tables[tenant] = known
+        return known
+
+    def proved_table(self, tenant: str) -> WindowTable:
+        """The tenant's document table with its bits and the columns that its proof yields, once the ledger names the
+        sample.
+
+        :raises StoreError: the table is missing, was altered, or has no bits
+        """
+        with self._lock:
+            known = self._proved.get(tenant)
+        if known is None:
+            known = load_table(self._context.layout.folder, tenant)
+            if known.proved is None:
+                raise StoreError("the document table has no bits although its sample is proved",
+                                 field=str(self._context.layout.table(tenant)))  # fmt: skip
+            with self._lock:
+                self._proved[tenant] = known
+        return known
+
+    def rows(self, tenant: str) -> TableRows:
+        """The document table of a tenant with pooled listing, as answers use it."""
+        table = self.proved_table(tenant)
+        kept = np.array([bool(row.sampled) for row in table.table.rows], np.int8)
+        return TableRows(table.row_of_position.astype(np.int64), kept)
 
     def opening(self, tenant: str) -> tuple[bytes, bytes] | None:
         """The sample's part in a record's proof: one byte for each position, and the opening of the sample's
@@ -148,10 +191,8 @@ class SampleStore:
         document table."""
         if self._table(tenant) is None:
             return None
-        proved = load_table(self._context.layout.folder, tenant).proved
-        if proved is None:
-            raise StoreError("the document table has no bits although its sample is proved",
-                             field=str(self._context.layout.table(tenant)))  # fmt: skip
+        proved = self.proved_table(tenant).proved
+        assert proved is not None
         return proved[0].digest
 
     def _prove(self, tenant: str, name: str, *, low_memory: bool) -> CommittedColumn:

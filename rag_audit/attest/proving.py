@@ -13,6 +13,7 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError, WindowStateError
 from rag_audit.attest.columns import DisclosedSets, SampleStore
 from rag_audit.attest.context import Context
+from rag_audit.attest.listed_rows import ListedRowSets
 from rag_audit.attest.noise_proofs import NoiseProofStore
 from rag_audit.attest.publishing import Publisher
 from rag_audit.attest.query import record_private
@@ -45,6 +46,7 @@ class Prover:
         self._noise_proofs = noise_proofs
         self._samples = samples
         self._disclosed = DisclosedSets(context)
+        self._listed = ListedRowSets(context, samples)
 
     def prove(
         self,
@@ -245,26 +247,29 @@ class Prover:
 
     def _private(self, record: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> RecordPrivate:
         context, slot = self._context, SlotKey(record.tenant, record.account, record.i)
+        mechanism = context.mechanism(record.tenant)
         return record_private(
             query,
-            positions,
+            mechanism.padded(positions),
             tenant=context.commitment.tenants[record.tenant],
             window_secrets=context.secrets,
             noise=lambda: context.drawn(slot),
             noise_proof=lambda: self._noise_proofs.get(slot),
             low_memory=self.low_memory,
-            sample=self._samples.opening(record.tenant),
+            sample=None if mechanism.pools else self._samples.opening(record.tenant),
             randomized_response=self._disclosed.private(slot, record.hq),
+            pooled_listing=self._listed.private(record),
         )
 
     def _public(self, record: QueryRecord) -> RecordPublic:
-        context = self._context
+        context, state = self._context, self._context.state
+        pools = context.mechanism(record.tenant).pools
         return record_public(
             record,
             self._samples.public(record.tenant),
             header=context.header,
             beacon=context.beacon(record.account),
-            before=context.state.by_slot.get((record.account, record.i - 1)),
+            before=state.preceding(record) if pools else state.by_slot.get((record.account, record.i - 1)),
         )
 
     def _slot_proof_job(self, slot: SlotKey) -> Job[NoiseProof] | None:

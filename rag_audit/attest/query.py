@@ -30,7 +30,12 @@ from rag_audit.models.records import (
     verifies,
 )
 from rag_audit.models.requests import Answer, AnsweredDocument, Refusal, SignedRequest, answered
-from rag_audit.proofs.statements.private import NoiseProof, RandomizedResponsePrivate, RecordPrivate
+from rag_audit.proofs.statements.private import (
+    NoiseProof,
+    PooledListingPrivate,
+    RandomizedResponsePrivate,
+    RecordPrivate,
+)
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder, NothingToEmbed
 from rag_audit.retrieval.engine import Drawn, Int8Array
@@ -55,6 +60,10 @@ class Query:
     positions: tuple[int, ...] = field(default=(), repr=False)
     withheld: frozenset[int] = field(default=frozenset(), repr=False)
     """the positions that the answer returns without a text"""
+    listed: tuple[int, ...] | None = field(default=None, repr=False)
+    """with pooled listing, the rows that the query lists for the first time; else None"""
+    chain: tuple[str | None, str] | None = None
+    """with pooled listing, the commitments to the tenant's listed rows before and after the query; else None"""
     htopk: int = 0
     """the commitment to the positions"""
     documents: Sequence[DocumentOpening] = field(default=(), repr=False)
@@ -234,8 +243,8 @@ def query_record(
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
     :param htopk: the commitment to the listed positions (`Mechanism.list_elements`)
-    :param disclosed_set: the commitment to the account's disclosed set after the record; None for mechanisms without
-        disclosed sets
+    :param disclosed_set: the commitment to the account's disclosed set, or to the tenant's listed rows, after the
+        record; None for mechanisms without either
     """
     return QueryRecord(
         type="query",
@@ -267,6 +276,7 @@ def record_private(
     low_memory: bool,
     sample: tuple[bytes, bytes] | None = None,
     randomized_response: RandomizedResponsePrivate | None = None,
+    pooled_listing: PooledListingPrivate | None = None,
 ) -> RecordPrivate:
     """The private inputs of a record's proofs, which `record_public` complements."""
     salts = query.salts
@@ -287,6 +297,7 @@ def record_private(
         low_memory=low_memory,
         sample=sample,
         randomized_response=randomized_response,
+        pooled_listing=pooled_listing,
     )
 
 
@@ -296,18 +307,22 @@ class Retained:
     date.
 
     :param vector: the question's vector, for an embedder that might later return another vector
+    :param listed: with pooled listing, the rows that the record listed for the first time; else None
     """
 
     query: str = field(repr=False)
     salt: str = field(repr=False)
     positions: tuple[int, ...] = field(repr=False)
     vector: bytes | None = field(default=None, repr=False)
+    listed: tuple[int, ...] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, query: OpenedQuery, positions: Sequence[int]) -> Retained:
+    def of(
+        cls, query: OpenedQuery, positions: Sequence[int], listed: tuple[int, ...] | None = None
+    ) -> Retained:
         """The retained data of a question and its listed positions."""
         vector = None if re_executable(query.embedder.name) else query.vector.tobytes()
-        return cls(query.text, query.salt.hex(), tuple(positions), vector)
+        return cls(query.text, query.salt.hex(), tuple(positions), vector, listed)
 
     def opened(self, embedder: Embedder) -> OpenedQuery:
         """The question, for a proof or a repeated answer."""
@@ -321,6 +336,7 @@ class _RetainedJson(TypedDict):
     salt: str
     positions: list[int]
     vector: NotRequired[str]
+    listed: NotRequired[list[int]]
 
 
 def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
@@ -332,6 +348,8 @@ def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
     }
     if retained.vector is not None:
         value["vector"] = retained.vector.hex()
+    if retained.listed is not None:
+        value["listed"] = list(retained.listed)
     return seal(jcs(cast("dict[str, Json]", value)), key, associated)
 
 
@@ -344,7 +362,8 @@ def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
     # `seal_retained` wrote the plaintext under the same key.
     value = cast(_RetainedJson, parse_json(plain, source="retained query"))
     vector = bytes.fromhex(value["vector"]) if "vector" in value else None
-    return Retained(value["query"], value["salt"], tuple(value["positions"]), vector)
+    listed = tuple(value["listed"]) if "listed" in value else None
+    return Retained(value["query"], value["salt"], tuple(value["positions"]), vector, listed)
 
 
 def open_retained(blob: bytes | None, key: bytes, header_digest: str, record: QueryRecord) -> Retained:

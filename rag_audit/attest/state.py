@@ -137,11 +137,17 @@ class LedgerState:
         self.beacons: dict[int, bytes] = {}
         self.columns: dict[tuple[str, str], ColumnEntry] = {}
         self.by_slot: dict[tuple[str, int], QueryRecord] = {}
+        self.of_tenant: defaultdict[str, list[QueryRecord]] = defaultdict(list)
+        """the query records of each tenant, in ledger order"""
+        self._places: dict[int, int] = {}
+        """the number of a record among those of its tenant, from 0, by `seq`"""
         self.next: defaultdict[str, int] = defaultdict(lambda: 1)
         self.trailer = False
         self.changed = threading.Condition()
         self._in_flight: set[tuple[str, str | int]] = set()
         self._built: dict[int, tuple[Entry, bytes]] = {}
+        self._pooled: dict[str, list[tuple[int, str | None]]] = {}
+        """by tenant, index and commitment of the latest records whose entries were made; only the writer uses it"""
         self._last_ts = 0
         for raw in store.entries():
             self._apply(parse_entry(parse_json(raw, source="ledger"), field="ledger"), leaf_hash(raw))
@@ -157,6 +163,19 @@ class LedgerState:
     def records(self) -> list[QueryRecord]:
         """The query records, in ledger order."""
         return list(self.by_slot.values())
+
+    def place(self, record: QueryRecord) -> int:
+        """The number of records of a record's tenant before it in the ledger. A draft follows every record."""
+        own = self.of_tenant[record.tenant]
+        if self.by_slot.get((record.account, record.i)) is None:
+            return len(own)
+        return self._places[record.seq]
+
+    def preceding(self, record: QueryRecord) -> QueryRecord | None:
+        """The record of the same tenant, of any account, that precedes a record in the ledger; None before the
+        tenant's first."""
+        place = self.place(record)
+        return self.of_tenant[record.tenant][place - 1] if place else None
 
     def beacon(self, account: str) -> bytes | None:
         """The beacon value that the account's slots use, or None before it is drawn."""
@@ -256,7 +275,12 @@ class LedgerState:
         return self.begin(draft)()
 
     def begin(
-        self, draft: Entry, *, slot: tuple[str, int] | None = None, private: bytes | None = None
+        self,
+        draft: Entry,
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+        preceding: str | None = None,
     ) -> Appending:
         """Begin to `append` an entry. If a caller begins several entries before it waits for the first, one transaction
         commits them.
@@ -264,8 +288,11 @@ class LedgerState:
         :param slot: account and i of a query record; if another record has the same slot, `Appending` raises
             `RequestRefused`
         :param private: bytes that the store saves with the entry
+        :param preceding: for a record of a tenant with pooled listing, the commitment to the listed rows that the
+            record starts from; if the ledger's latest record of the tenant has another commitment, `Appending` raises
+            `RequestRefused`
         """
-        future = self._put(draft, slot=slot, private=private)
+        future = self._put(draft, slot=slot, private=private, preceding=preceding)
 
         def appended() -> Entry:
             try:
@@ -291,12 +318,19 @@ class LedgerState:
         return done
 
     def _put(
-        self, draft: Entry, *, slot: tuple[str, int] | None = None, private: bytes | None = None
+        self,
+        draft: Entry,
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+        preceding: str | None = None,
     ) -> Future[AppendResult]:
         """Pass an entry to the store. The store's writer determines its place in the ledger's order."""
 
         def place(seq: int) -> bytes:
             entry = self._placed(draft, seq)
+            if isinstance(entry, QueryRecord) and self.policy.mechanism_of(entry.tenant).pools:
+                self._chain(entry, preceding)
             body = entry.canonical()
             self._built[seq] = entry, leaf_hash(body)
             return body
@@ -312,6 +346,26 @@ class LedgerState:
         if isinstance(draft, WindowTrailer):
             return draft.model_copy(update={"seq": seq, "ts": self.timestamp()})
         return draft.model_copy(update={"seq": seq})
+
+    def _chain(self, record: QueryRecord, preceding: str | None) -> None:
+        """Check, in the writer's thread, that a record starts from the set of listed rows that the ledger ends with.
+
+        A request of the same batch may have failed after its successor was selected. Its successor must then not enter
+        the ledger, because the verifier would find a fork.
+        """
+        pooled = self._pooled.setdefault(record.tenant, [])
+        if not pooled:
+            pooled += [(r.seq, r.disclosed_set) for r in self.of_tenant[record.tenant][-1:]]
+        while pooled and pooled[-1][0] >= record.seq:  # its entry was made, and not inserted
+            pooled.pop()
+        if preceding != (pooled[-1][1] if pooled else None):
+            raise RequestRefused(
+                "unavailable",
+                "an earlier request of the tenant failed; repeat the request",
+                field="disclosed_set",
+            )
+        del pooled[:-1]
+        pooled.append((record.seq, record.disclosed_set))
 
     def timestamp(self) -> int:
         """The time of a new entry, never before the last entry; the store calls this in ledger order."""
@@ -362,6 +416,8 @@ class LedgerState:
             self.trailer = True
         elif isinstance(entry, QueryRecord):
             self.by_slot[(entry.account, entry.i)] = entry
+            self._places[entry.seq] = len(self.of_tenant[entry.tenant])
+            self.of_tenant[entry.tenant].append(entry)
             self.next[entry.account] = entry.i + 1
         if isinstance(entry, Enrolment | QueryRecord):
             self._last_ts = max(self._last_ts, entry.ts)

@@ -48,7 +48,7 @@ from rag_audit.commit.draft import (
 )
 from rag_audit.mechanisms import Mechanism, defaults
 from rag_audit.mechanisms.base import TableShape
-from rag_audit.mechanisms.descriptions import randomized_response
+from rag_audit.mechanisms.descriptions import pooled_listing, randomized_response
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
 from rag_audit.proofs.policy import check_policy
@@ -127,7 +127,7 @@ class _Tenants:
     fresh_bits: bool
 
     def _table(self) -> TableShape | None:
-        """The document table of every tenant with sampling, if the options ask for one.
+        """The document table of every tenant with sampling or pooled listing, if the options ask for one.
 
         :raises PolicyError: an option is missing or contradicts another
         """
@@ -159,8 +159,9 @@ class _Tenants:
         changed = {tenant: own.by_document(table) for tenant, own in (mechanisms or {}).items()}
         result = {tenant: changed[tenant] or own for tenant, own in (mechanisms or {}).items()}
         if not any(changed.values()):
-            raise PolicyError("a document table belongs to sampling", field="--documents",
-                              expected="--mechanism sampling", actual="no tenant with sampling")  # fmt: skip
+            raise PolicyError("a document table belongs to sampling or pooled listing", field="--documents",
+                              expected="--mechanism sampling or --mechanism pooled-listing",
+                              actual="no tenant with either")  # fmt: skip
         return result
 
     def read(self, dimension: int) -> Tenants:
@@ -260,9 +261,10 @@ class _Estimator:
         "mechanisms",
         multiple=True,
         metavar="[ID=]KIND[:KEEP..]",
-        help="noise (the default), sampling, randomized-response, or none, which only proves integrity; for all"
-        f" tenants, or for one; KEEP is the sampled share of positions  [sampling: {defaults.KEEP},"
-        f" randomized-response: {randomized_response.KEEP}]",
+        help="noise (the default), sampling, randomized-response, pooled-listing, or none, which only proves integrity;"
+        " for all tenants, or for one; KEEP is the sampled share of positions or documents  [sampling and"
+        f" pooled-listing: {defaults.KEEP}, randomized-response: {randomized_response.KEEP}]; F of pooled listing is"
+        f" the probability that random bits list a given document in a window  [{pooled_listing.UNREQUESTED}]",
     ),
     number_option(
         "--accounts-max",
@@ -274,8 +276,8 @@ class _Estimator:
         "--documents",
         callback=whole_number,
         metavar="ROWS",
-        help="sample documents instead of positions, with a table of so many rows; only for sampling and the system"
-        " scan",
+        help="sample documents instead of positions, with a table of so many rows; only for sampling, for"
+        " pooled-listing, which requires it, and for the system scan",
     ),
     click.option(
         "--positions-per-document",

@@ -298,6 +298,10 @@ def requirements(
             mechanisms = setting.partition("=")[2].split(",")
     with_epsilon = [m for m in ALL if m.name in mechanisms and m.limit == "max_epsilon"]
     by_account = bool(with_epsilon) and all(m.grows_by_account for m in with_epsilon)
+    pools = bool(with_epsilon) and all(m.pools for m in with_epsilon)
+    limit = defaults.EPS_POOLED_LISTING if pools else defaults.EPS_JOINT
+    if by_account:
+        limit = defaults.EPS_RANDOMIZED_RESPONSE
     if by_account and not any(setting.startswith("max_epsilon=") for setting in settings):
         say(
             f"warning: max_epsilon is {defaults.EPS_RANDOMIZED_RESPONSE} instead of {defaults.EPS_JOINT}, because you"
@@ -308,7 +312,7 @@ def requirements(
     unproved = "re-executed" if re_executable(embedder) else "declared"
     values: dict[str, Json] = {
         "mechanisms": [*mechanisms],
-        "max_epsilon": defaults.EPS_RANDOMIZED_RESPONSE if by_account else defaults.EPS_JOINT,
+        "max_epsilon": limit,
         "max_exclusion_factor": defaults.EXCLUSION_FACTOR,
         "min_keep": defaults.MIN_KEEP,
         "max_delta": defaults.DELTA,

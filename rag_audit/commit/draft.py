@@ -166,7 +166,7 @@ def draft_policy(
 
     def tenant_part(name: str, capacity: int) -> dict[str, object]:
         mechanism = tenants.mechanism_of(name).placed(
-            Tenant(capacity, top_k, tenants.accounts_max), gains=tuple(noise.gains),
+            Tenant(capacity, top_k, tenants.accounts_max, target.n), gains=tuple(noise.gains),
             noised=Scores(lo, hi, noise.lattice), exact=exact_scores(embedding.dimension),
         )  # fmt: skip
         constants = Constants.of(

@@ -16,13 +16,14 @@ from rag_audit.mechanisms.base import (
 )
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.pooled_listing import PooledListing
 from rag_audit.mechanisms.randomized_response import RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.relation.bernoulli import check_probability
 
 __all__ = ["ALL", "COLUMNS", "Mechanism", "MechanismName", "named", "of_policy"]
 
-ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, RandomizedResponse, Exact)
+ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, RandomizedResponse, PooledListing, Exact)
 """Every mechanism, in the order of texts that list them."""
 COLUMNS: tuple[str, ...] = (SAMPLE, *(name for mechanism in ALL for name in mechanism.own_columns))
 """Every column that a window may commit to for a tenant (`Mechanism.columns`)."""
@@ -52,8 +53,9 @@ def of_policy(part: TenantFields, noise: NoiseFields | None, tenant: Tenant) -> 
     for mechanism in ALL:
         for field in mechanism.own_fields:
             own[field] = value = getattr(part, field)
-            if mechanism is not result:
+            if field not in result.own_fields:
                 need(value is None, part, field, f"null, which belongs to {mechanism.name}", value)
-    by_document = part.documents is None or result is Sampling
-    need(by_document, part, "documents", f"null, which belongs to {Sampling.name}", part.documents)
+    by_document = part.documents is None or result.takes_table
+    owners = " and ".join(mechanism.name for mechanism in ALL if mechanism.takes_table)
+    need(by_document, part, "documents", f"null, which belongs to {owners}", part.documents)
     return result.read(part, own, noise, tenant, keep)

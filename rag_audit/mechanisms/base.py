@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SAMPLE = "sample"
 """The column of a window's sampled positions."""
-MechanismName: TypeAlias = Literal["noise", "sampling", "randomized-response", "none"]
+MechanismName: TypeAlias = Literal["noise", "sampling", "randomized-response", "pooled-listing", "none"]
 """The name of a mechanism in verdicts, reports and trust files."""
 Limit: TypeAlias = Literal["max_epsilon", "max_exclusion_factor"]
 """A limit of a trust file on the figure that a mechanism promises."""
@@ -173,11 +173,13 @@ class Tenant:
     :param capacity: N, the committed positions
     :param top_k: K of the policy
     :param accounts_max: the maximum number of accounts
+    :param queries: n, the maximum number of queries of an account
     """
 
     capacity: int
     top_k: int
     accounts_max: int = 1
+    queries: int = 1
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,9 @@ class Mechanism(ABC):
     pools: ClassVar[bool] = False
     """whether all accounts of the tenant share one set of listed rows: each record commits to the set after it"""
     own_fields: ClassVar[tuple[str, ...]] = ()
-    """fields of a tenant's part of a policy that are null for every other mechanism"""
+    """fields of a tenant's part of a policy that are null for a mechanism that does not name them here"""
+    takes_table: ClassVar[bool] = False
+    """whether a policy may give it a document table"""
     own_columns: ClassVar[tuple[str, ...]] = ()
     """columns of only this mechanism that the window commits to (`columns`)"""
 
@@ -347,6 +351,11 @@ class Mechanism(ABC):
         """
         return self.scores.window
 
+    @property
+    def upper_end(self) -> int:
+        """The raw score from which a higher score changes nothing: the threshold, or the score window's upper end."""
+        return self.scores.hi if self.threshold is None else self.threshold
+
     def width(self, highest: int | None) -> int:
         """The width in raw units of the part of the score window that scores reach.
 
@@ -357,6 +366,10 @@ class Mechanism(ABC):
     def list_elements(self, salt: int, positions: Sequence[int]) -> Elements:
         """The elements of the hash `htopk`, a record's commitment to its positions."""
         return topk_elements(salt, positions)
+
+    def padded(self, positions: Sequence[int]) -> Sequence[int]:
+        """The entries of `htopk` after its salt and length: the positions, with the capacity N for each empty place."""
+        return positions
 
     def wrong_list(self, positions: Sequence[int], documents: int) -> str | None:
         """The fault in the positions of a receipt, in words; None if there is none.
@@ -422,3 +435,16 @@ def exact_scores(part: TenantFields) -> Scores:
     expected = f"a power of two from {hi - lo}, the width, up to {MAX_LATTICE}"
     need(fine, part, "scores.lattice", expected, lattice)
     return Scores(lo, hi, lattice)
+
+
+def document_table(part: TenantFields, tenant: Tenant) -> TableShape | None:
+    """The document table of a tenant's part of a policy; None if it has none.
+
+    :raises PolicyError: a number of the table is out of range
+    """
+    written = part.documents
+    if written is None:
+        return None
+    shape = TableShape(written.rows, written.positions_per_document, written.fresh_rows)
+    shape.check(tenant.capacity, field=f"policy.tenants.{part.tenant}.documents")
+    return shape

@@ -12,6 +12,9 @@ EPS_RANDOMIZED_RESPONSE = "80"
 noise: 8
 for each of the ten accounts, since the epsilon of randomized response grows by about this amount with each account,
 and does not grow with the number of queries."""
+EPS_POOLED_LISTING = "10"
+"""The maximum epsilon if `verifier trust new` accepts pooled listing and neither noise nor randomized response. It is
+the same for any number of accounts."""
 DELTA = "1e-5"
 K_MAX = 10
 QUERIES = 200

@@ -12,6 +12,7 @@ from rag_audit.mechanisms.accounting.documents import (
 )
 from rag_audit.mechanisms.accounting.figures import (
     NO_BOUND,
+    POOLED_LISTING,
     POSITIONS_PER_DOCUMENT,
     RANDOMIZED_RESPONSE,
     DocumentTableFigures,
@@ -40,7 +41,7 @@ def window_figures(
     eps = max(by_tenant.values())
     figures: PolicyFigures = {
         "eps_audit": text(eps),
-        "eps_audit_by": NO_BOUND if math.isinf(eps) else RANDOMIZED_RESPONSE,
+        "eps_audit_by": NO_BOUND if math.isinf(eps) else _closed_form(tenants, by_tenant),
         "eps_one_account": text(max(one)),
         "eps_all_accounts": text(max(everyone)),
         "accounts_max": count(accounts_max, "accounts_max"),
@@ -81,6 +82,12 @@ def window_figures(
     return figures
 
 
+def _closed_form(tenants: Mapping[str, Mechanism], by_tenant: Mapping[str, float]) -> str:
+    """The name of the closed form with the largest epsilon."""
+    largest = tenants[max(by_tenant, key=lambda name: by_tenant[name])]
+    return POOLED_LISTING if largest.pools else RANDOMIZED_RESPONSE
+
+
 def table_figures(mechanism: Mechanism) -> DocumentTableFigures | None:
     """The document table of a tenant's mechanism; None if it has none."""
     table = mechanism.table
@@ -103,7 +110,9 @@ def exposure_figures(mechanism: Mechanism, *, n: int, k: int) -> ExposureFigures
     queries, documents = n * accounts, mechanism.documents_max
     exact = exposure_limit(documents, queries=queries, longest=tenant.top_k)
     flip = mechanism.flip_probability
-    by_chance = None if flip is None else expected_by_flips(documents, flip, queries=queries)
+    # A document that chance lists at one account's query ranks for all accounts of a tenant with pooled listing.
+    drawn = n * tenant.accounts_max if mechanism.pools else queries
+    by_chance = None if flip is None else expected_by_flips(documents, flip, queries=drawn)
     return {
         "accounts": accounts,
         "queries": queries,

@@ -18,6 +18,7 @@ from rag_audit.mechanisms.base import (
     TableShape,
     Tenant,
     TenantFields,
+    document_table,
     exact_scores,
 )
 
@@ -42,6 +43,7 @@ class Sampling(Mechanism):
     name = "sampling"
     limit = "max_exclusion_factor"
     withholds_by_score = True
+    takes_table = True
 
     @classmethod
     def is_named_by(cls, part: TenantFields) -> bool:
@@ -51,11 +53,7 @@ class Sampling(Mechanism):
     def read(
         cls, part: TenantFields, own: Own, noise: NoiseFields | None, tenant: Tenant, keep: int | None
     ) -> Self:
-        shape = None
-        if (written := part.documents) is not None:
-            shape = TableShape(written.rows, written.positions_per_document, written.fresh_rows)
-            shape.check(tenant.capacity, field=f"policy.tenants.{part.tenant}.documents")
-        return cls(tenant, exact_scores(part), keep, shape)
+        return cls(tenant, exact_scores(part), keep, document_table(part, tenant))
 
     def by_document(self, table: TableShape) -> Self:
         return replace(self, documents=table)

@@ -139,7 +139,7 @@ class Policy(Model):
 
         :raises PolicyError: the tenant's fields contradict one another, or are out of range
         """
-        return of_policy(tenant, self.noise, Tenant(tenant.capacity, self.top_k, tenant.accounts_max))
+        return of_policy(tenant, self.noise, Tenant(tenant.capacity, self.top_k, tenant.accounts_max, self.n))
 
     def mechanism_of(self, tenant: str) -> Mechanism:
         """`mechanism` of the named tenant, which the policy has."""

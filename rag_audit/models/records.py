@@ -226,7 +226,8 @@ class QueryRecord(Model):
     htopk: FieldHex
     hans: Hex32
     disclosed_set: Hex32 | None
-    """the commitment to the account's disclosed set after the record; null without randomised response"""
+    """with randomized response, the commitment to the account's disclosed set after the record; with pooled listing,
+    the commitment to the tenant's listed rows after the record; null for other mechanisms"""
     sig: Hex64
     proof: Hex32 | None
 

@@ -49,8 +49,8 @@ class ScoresPolicy(Model):
 
 
 class DocumentsPolicy(Model):
-    """The document table of a tenant with sampling: one Bernoulli bit decides for all positions of a document
-    (docs/scan/document-table.md)."""
+    """The document table of a tenant with sampling or pooled listing: one Bernoulli bit decides for all positions of a
+    document (docs/scan/document-table.md)."""
 
     rows: Positive
     """D: rows of the table, each for at most one document; chosen without looking at the documents"""
@@ -71,7 +71,7 @@ class TenantPolicy(Model):
     system: SystemName
     circuits: dict[str, Hex32]
     """circuit (or protocol) digest of each statement that a record's proofs prove (`models.constants.STATEMENTS`)"""
-    mechanism: Literal["top-k", "randomized-response"]
+    mechanism: Literal["top-k", "randomized-response", "pooled-listing"]
     noise: bool
     """whether scores get the policy's noise"""
     scores: ScoresPolicy | None
@@ -80,11 +80,12 @@ class TenantPolicy(Model):
     """Pi: a position, or with a document table a document, is sampled with probability Pi / 2^40; null samples all
     positions"""
     flip_probability: Positive | None
-    """Q: randomized response only, a position is listed at a query whatever its content with probability Q / 2^40"""
+    """Q: with randomized response, the probability over 2^40 that a query lists a position whatever its content; with
+    pooled listing, that a query lists a document. The policies of other mechanisms have null"""
     listed_max: Positive | None
     """M: randomized response only, the maximum positions of a list"""
     threshold: Positive | None
-    """randomized response only: the minimum raw score of a relevant position"""
+    """randomized response and pooled listing only: the minimum raw score of a relevant position"""
     documents: DocumentsPolicy | None
-    """sampling only: the document table; null if every position is a document of its own, with a new bit in each
-    window"""
+    """sampling and pooled listing: the document table, which pooled listing requires; null if every position is a
+    document of its own, with a new bit in each window"""

@@ -206,7 +206,7 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
         parts += loss.noise
         listed += loss.epsilon
     if not parts:
-        why = "each window's closed form for randomised response, which add up"
+        why = "each window's closed form for its random bits, which add up"
         return accounting.Bound(accounting.RANDOMIZED_RESPONSE, float(listed), 0.0, True, None, (why,))
     composed = cumulative(parts, delta)
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
@@ -223,6 +223,7 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
     factors = []
     for tenant in tenants:
         parts: list[tuple[SampleBound, int]] = []
+        again: list[tuple[SampleBound, int]] = []
         continuing = _continuing(windows, tenant)
         for window in windows:
             policy, part = window.policy, window.policy.tenant(tenant)
@@ -231,10 +232,11 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
             sampling = mechanism.sample
             if sampling is None:
                 return None
-            own = (sampling, policy.n * (part.accounts_max if all_accounts else policy.k_max))
-            if window.policy.window not in continuing:
-                parts.append(own)
-        factors.append(exclusion_factor_over_windows(parts))
+            # With pooled listing, chance at the queries of other accounts counts too.
+            every = all_accounts or mechanism.pools
+            own = (sampling, policy.n * (part.accounts_max if every else policy.k_max))
+            (again if window.policy.window in continuing else parts).append(own)
+        factors.append(exclusion_factor_over_windows(parts, continuing=again))
     return max(factors, default=None)
 
 

@@ -389,8 +389,21 @@ class Case(Findings):
         return {(q.account, q.i): q for q in reversed(self.queries)}
 
     def before(self, record: QueryRecord) -> QueryRecord | None:
-        """The account's record before this one, by their numbers."""
+        """The record whose set of documents a record starts from: with pooled listing the tenant's preceding record in
+        the ledger, otherwise the account's record before this one, by their numbers."""
+        if self.policy.tenant(record.tenant) is not None and self.policy.mechanism_of(record.tenant).pools:
+            return self._preceding[record.seq]
         return self._by_slot.get((record.account, record.i - 1))
+
+    @cached_property
+    def _preceding(self) -> dict[int, QueryRecord | None]:
+        """For each query record, by its seq, the record of the same tenant that precedes it in the ledger."""
+        latest: dict[str, QueryRecord] = {}
+        result: dict[int, QueryRecord | None] = {}
+        for record in self.queries:
+            result[record.seq] = latest.get(record.tenant)
+            latest[record.tenant] = record
+        return result
 
     @cached_property
     def columns(self) -> dict[tuple[str, str], ColumnEntry]:

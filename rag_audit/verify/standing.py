@@ -70,6 +70,9 @@ RULES: Mapping[str, Rule] = {
     "ledger.beacons": _evidence("with several beacons, the provider could choose one of them"),
     "ledger.sample": _evidence("a sample with a late commitment may depend on questions"),
     "ledger.disclosed_set": _evidence("the bound assumes that an account receives a document only once"),
+    "ledger.listed_rows": _evidence(
+        "the bound assumes one growing set of listed documents and at most m queries"
+    ),
     "ledger.requests": _evidence("the bounds count the queries that the accounts themselves sent"),
     "ledger.slots": _evidence("if two answers have the same noise, their difference has no noise"),
     "ledger.limit": _evidence("the bounds count n queries of each account"),

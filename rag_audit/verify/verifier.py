@@ -296,6 +296,7 @@ _CONDITIONAL = frozenset(
         "ledger.enrolment",
         "ledger.sample",
         "ledger.disclosed_set",
+        "ledger.listed_rows",
         "proof.challenge",
         "proof.system",
         *_EACH_TENANT,
@@ -337,6 +338,7 @@ def needed_checks(case: Case) -> frozenset[str]:
     proved = {q.tenant for q in case.queries if q.seq in required}
     columns = [(t.tenant, name) for t in policy.tenants for name in policy.mechanism(t).columns]
     remembering = {t.tenant for t in policy.tenants if policy.mechanism(t).remembers}
+    pooling = {t.tenant for t in policy.tenants if policy.mechanism(t).pools}
     result = {check for check in RULES if check not in _CONDITIONAL}
     result |= {f"{check}.{tenant}" for check in _EACH_TENANT for tenant in proved}
     result |= {
@@ -352,9 +354,10 @@ def needed_checks(case: Case) -> frozenset[str]:
         "ledger.enrolment": any(e.account in asking for e in case.enrolments),
         "header.tables": any(policy.mechanism(t).table is not None for t in policy.tenants),
         "ledger.disclosed_set": bool(remembering),
+        "ledger.listed_rows": bool(pooling),
         "proof.challenge": trust.require.mode == "sampled",
         "trust.challenge": trust.require.mode == "sampled",
-        "proof.chain": bool(remembering & requested),
+        "proof.chain": bool((remembering | pooling) & requested),
         "proof.query_embedding": str(case.figures.get("query_embedding", "")).startswith("re-executed"),
         "trust.manifest": trust.pins.manifest is not None,
         "trust.max_epsilon": case.max_epsilon_asked

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit._internal.errors import SetupError
 from rag_audit._internal.lock import lock_file
 from rag_audit.cli import main
 from rag_audit.cli.init import command
@@ -20,8 +21,10 @@ from rag_audit.cli.init.choice import choose_mechanism, coalition
 from rag_audit.cli.init.folder import PILOT_WITNESSES, Folder
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
+from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Trust
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.service.running.acts import Acts
 from rag_audit.service.running.config import RunConfig
@@ -119,31 +122,36 @@ def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accept
     assert "--require" not in done.output, "init has no such option"
     policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
     mechanism = policy.mechanism_of("law")
-    assert mechanism.name == "randomized-response" and (policy.n, policy.k_max) == (30, 10)
-    assert mechanism.epsilon(policy.k_max, None) <= float(defaults.EPS_RANDOMIZED_RESPONSE)
+    assert mechanism.name == "pooled-listing" and (policy.n, policy.k_max) == (30, 10)
+    assert mechanism.table is not None and mechanism.table.documents >= 3
+    assert mechanism.epsilon(1, None) == mechanism.epsilon(12, None) <= float(defaults.EPS_POOLED_LISTING)
     assert "e^" in (tmp_path / "pilot" / "users.txt").read_text()
 
 
 def test_the_choice_of_a_mechanism_follows_the_number_of_questions() -> None:
-    def flip(accounts: int, questions: int, capacity: int = 1024) -> float:
-        chosen = choose_mechanism(rights=False, accounts=accounts, questions=questions, capacity=capacity,
-                                  embedder="wordllama-lexical-768")  # fmt: skip
-        return float(chosen.split(":")[2])
+    def chosen(accounts: int, questions: int) -> tuple[str, float]:
+        _, keep, f, _ = choose_mechanism(rights=False, accounts=accounts, questions=questions,
+                                         embedder="wordllama-lexical-768").split(":")  # fmt: skip
+        return keep, float(f)
 
-    assert flip(1, 1000) > flip(1, 10_000)
-    # Over all questions, chance lists a given position with a probability of one tenth.
-    assert 1 - (1 - flip(2, 100)) ** 200 == pytest.approx(0.1, rel=1e-6)
+    assert (
+        chosen(2, 100) == ("0.9", 0.1) and chosen(5, 100) == ("0.8", 0.1) and chosen(3, 300) == ("0.7", 0.1)
+    )
+    keep, f = chosen(16, 200)
+    assert keep == "0.7" and 0.1 < f < 0.5
+    q = flip_probability_for(str(f), queries=3200)
+    assert 9.99 < pooled_epsilon(7 * PROBABILITY_RANGE // 10, q) <= float(defaults.EPS_POOLED_LISTING)
+    with pytest.raises(SetupError, match="too many questions in a window"):
+        chosen(100, 200)
     assert coalition(3) == 3 and coalition(1000) == defaults.K_MAX
     with pytest.raises(Exception, match="not known for this embedder"):
-        choose_mechanism(rights=False, accounts=1, questions=1, capacity=64, embedder="hashed-words-64")
+        choose_mechanism(rights=False, accounts=1, questions=1, embedder="hashed-words-64")
 
 
-def test_too_large_an_index_for_lists_is_refused_by_name(
-    tmp_path: Path, docs: Path, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(command, "_capacity", lambda count: 1 << 20)
+def test_too_many_questions_for_pooled_listing_are_refused_by_name(tmp_path: Path, docs: Path) -> None:
     told = refused(tmp_path / "pilot", "--docs", docs, "--no-rights", "--accounts", 64, "--questions", 500)
-    assert "trust.max_epsilon" in told and "--rights" in told
+    assert "accounts times questions at most" in told and "--rights" in told
+    assert not (tmp_path / "pilot").exists()
 
 
 def test_witnesses_of_other_parties_make_no_pilot(tmp_path: Path, docs: Path) -> None:
@@ -179,7 +187,7 @@ def test_a_person_is_asked_for_what_the_options_omit(tmp_path: Path, docs: Path,
     done = ok(tmp_path / "pilot", "--accounts", 3, stdin=f"{docs}\nn\nfirm\n20\nn\n\n\n")
     policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
     assert [t.tenant for t in policy.tenants] == ["firm"] and policy.n == 20
-    assert policy.tenants[0].accounts_max == 3 and policy.mechanism_of("firm").name == "randomized-response"
+    assert policy.tenants[0].accounts_max == 3 and policy.mechanism_of("firm").name == "pooled-listing"
     assert "maximum accounts" not in done.stderr
     ok(tmp_path / "silent", "--docs", docs, "--yes")  # nothing is asked
     # A prompt without an answer ends the command, and leaves no folder.

@@ -10,12 +10,13 @@ import pytest
 from rag_audit.errors import PolicyError
 from rag_audit.lab.attacks.mechanisms import parse
 from rag_audit.mechanisms import ALL, Mechanism, named
-from rag_audit.mechanisms.base import SAMPLE
+from rag_audit.mechanisms.base import SAMPLE, TableShape
 from rag_audit.mechanisms.descriptions import ALL as DESCRIPTIONS
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import LIMITS, Option
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.attacks import AttackedMechanism
@@ -31,6 +32,7 @@ DRAFTS = {
     "exact": Exact(),
     "lists": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 50, 10, 354)),
     "noised": Noise(),
+    "pooled": PooledListing(keep=KEEP, rules=PoolRules(0, 354, "0.9"), documents=TableShape(64, 4, 8)),
     "noised-sample": Noise(keep=KEEP),
     "sampled": Sampling(keep=KEEP),
 }
@@ -102,7 +104,9 @@ def test_a_list_that_is_too_long_is_named(mechanism: Mechanism) -> None:
     assert mechanism.wrong_list(good, len(good)) is None
     assert mechanism.wrong_list([*good, 63], len(good) + 1) is not None
     assert mechanism.wrong_list(good, len(good) - 1) is not None
-    assert (mechanism.wrong_list(good[1:], len(good) - 1) is None) == (not mechanism.ranked)
+    assert (mechanism.wrong_list(good[1:], len(good) - 1) is None) == (
+        not mechanism.ranked or mechanism.pools
+    )
     assert mechanism.list_elements(7, good) != mechanism.list_elements(8, good)
 
 
@@ -113,9 +117,9 @@ def test_a_run_of_attacks_names_the_mechanism(mechanism: Mechanism) -> None:
     assert (
         kind.mechanism is type(mechanism) and description(attacked.kind) is kind and kind.described(attacked)
     )
-    assert asdict(mechanism) and (kind.option(attacked) or "").startswith(
-        mechanism.name
-    ) != mechanism.sampled * bool(mechanism.gains)
+    # The reference engine has neither noise with a sample nor pooled listing.
+    missing = mechanism.sampled * bool(mechanism.gains) or mechanism.pools
+    assert asdict(mechanism) and (kind.option(attacked) or "").startswith(mechanism.name) != missing
 
 
 @each

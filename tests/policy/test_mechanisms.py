@@ -22,8 +22,12 @@ from rag_audit.mechanisms.accounting import NO_BOUND, RANDOMIZED_RESPONSE, text
 from rag_audit.mechanisms.accounting.bernoulli import NoisedSampling
 from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse as RandomizedResponseBound
 from rag_audit.mechanisms.accounting.curves import probability_over_range
+from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon, pooled_factor
+from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.descriptions import chosen
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
@@ -38,7 +42,7 @@ KEEP = 9 * PROBABILITY_RANGE // 10
 LISTED = RandomizedResponseBound(KEEP, PROBABILITY_RANGE // 50)
 
 
-def drafted(**mechanisms: Mechanism) -> Policy:
+def drafted(system: str = "scan", **mechanisms: Mechanism) -> Policy:
     return draft(
         window="w-1",
         opens_at=1,
@@ -47,6 +51,7 @@ def drafted(**mechanisms: Mechanism) -> Policy:
         n=4,
         k_max=2,
         eps_acc="20",
+        system=system,
         mechanisms=mechanisms,
     )
 
@@ -145,7 +150,11 @@ def test_a_policy_of_another_version_is_refused() -> None:
         (tenant(LIST, threshold=None), "tenants.lists.threshold", "a value"),
         (tenant(LIST, threshold=49 * DIMENSION + 1), "tenants.lists.threshold", "at most 37632"),
         (tenant(LIST, mechanism="top-k"), "tenants.lists.flip_probability", "null"),
-        (tenant(SAMPLE, mechanism="noise"), "tenants[3].mechanism", "'top-k' or 'randomized-response'"),
+        (
+            tenant(SAMPLE, mechanism="noise"),
+            "tenants[3].mechanism",
+            "'top-k', 'randomized-response' or 'pooled-listing'",
+        ),
         (tenant(SAMPLE, flip_probability=1), "tenants.sample.flip_probability", "null"),
         (tenant(SAMPLE, listed_max=1), "tenants.sample.listed_max", "null"),
         (tenant(SAMPLE, threshold=1), "tenants.sample.threshold", "null"),
@@ -363,3 +372,98 @@ def test_policy_new_refuses_what_is_no_mechanism(tmp_path: Path, options: list[s
     code, text_, _ = written(tmp_path, *options)
     assert code == 2 and "Traceback" not in text_
     assert not (tmp_path / "p.json").exists()
+
+
+# -- pooled listing --------------------------------------------------------------------------------------------------
+
+SHAPE = TableShape(32, 4, 8)
+
+
+def pooled(**changes: Any) -> PooledListing:
+    values = {"keep": KEEP, "rules": PoolRules(0, 354, "0.1"), "documents": SHAPE, **changes}
+    return PooledListing(**values)
+
+
+def pooled_policy(**values: object) -> Policy:
+    """The policy of one tenant with pooled listing, 16 accounts with four queries each, with other fields."""
+    value = drafted(pooled=pooled()).dump()
+    value["tenants"][0].update(values)
+    return Policy.parse(value, field="policy")
+
+
+def test_pooled_listing_derives_its_chance_from_f_and_m() -> None:
+    policy = pooled_policy()
+    check_policy(policy, DIMENSION)
+    mechanism = policy.mechanism_of("pooled")
+    assert isinstance(mechanism, PooledListing) and mechanism.queries == 64
+    assert mechanism.rules == PoolRules(flip_probability_for("0.1", queries=64), 354)
+    figures = policy.figures()
+    assert figures["eps_audit"] == figures["eps_one_account"] == figures["eps_all_accounts"]
+    assert figures["eps_audit"] == text(pooled_epsilon(KEEP, mechanism.rules.flip_probability))
+    assert figures["eps_audit_by"] == "pooled-listing"
+    own = figures["tenants"]["pooled"]
+    factor = text(pooled_factor(KEEP, mechanism.rules.flip_probability, queries=64))
+    # Chance at the queries of accounts outside of the coalition counts.
+    assert own["exclusion_factor"] == own["exclusion_factor_all_accounts"] == factor
+    assert figures["positions_per_document"] == 4
+    by_chance = own["exposure"]["by_chance"]
+    assert (
+        by_chance is not None and float(by_chance) <= 2.4001
+    )  # a tenth of 24 documents, over all 64 queries
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "expected"),
+    [
+        ({"noise": True}, "noise", "false"),
+        ({"keep": None}, "keep", "0.9 is usual"),
+        ({"keep": PROBABILITY_RANGE}, "keep", f"1..{PROBABILITY_RANGE - 1}"),
+        ({"flip_probability": None}, "flip_probability", "a value"),
+        ({"flip_probability": PROBABILITY_RANGE}, "flip_probability", f"1..{PROBABILITY_RANGE - 1}"),
+        ({"threshold": None}, "threshold", "a value"),
+        ({"threshold": 49 * DIMENSION + 1}, "threshold", f"at most {49 * DIMENSION}"),
+        ({"listed_max": 5}, "listed_max", "null"),
+        ({"scores": None}, "scores", "a score window"),
+        ({"documents": None}, "documents", "a document table"),
+        (
+            {"documents": {"rows": 65, "positions_per_document": 4, "fresh_rows": 8}},
+            "documents.rows",
+            "1 to 64",
+        ),
+        (
+            {"documents": {"rows": 32, "positions_per_document": 65, "fresh_rows": 8}},
+            "documents.positions_per_document",
+            "1 to 64",
+        ),
+        (
+            {"documents": {"rows": 32, "positions_per_document": 4, "fresh_rows": 33}},
+            "documents.fresh_rows",
+            "1 to 31",
+        ),
+    ],
+)
+def test_fields_of_pooled_listing_are_bounded(values: dict[str, object], field: str, expected: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        pooled_policy(**values).check(DIMENSION)
+    assert caught.value.field == f"policy.tenants.pooled.{field}" and expected in str(caught.value.expected)
+
+
+@pytest.mark.parametrize("f", ["0", "1", "1.5", "0.0"])
+def test_an_f_outside_of_0_and_1_is_refused(f: str) -> None:
+    with pytest.raises(PolicyError, match="not strictly between 0 and 1") as caught:
+        chosen(f"pooled-listing:0.9:{f}:354", whole="", expected="", capacity=64, dimension=DIMENSION)
+    assert caught.value.field == "--mechanism: F"
+    with pytest.raises(PolicyError, match="not strictly between 0 and 1"):
+        drafted(pooled=pooled(rules=PoolRules(0, 354, f)))
+
+
+def test_pooled_listing_without_a_document_table_names_the_options() -> None:
+    with pytest.raises(PolicyError, match="pooled listing needs a document table") as caught:
+        drafted(pooled=pooled(documents=None))
+    assert caught.value.field == "--documents"
+
+
+def test_pooled_listing_has_no_circuits() -> None:
+    with pytest.raises(PolicyError) as caught:
+        check_policy(drafted(system="groth16", pooled=pooled()), DIMENSION)
+    assert caught.value.field is not None and "documents" in caught.value.field

@@ -25,6 +25,7 @@ from rag_audit.log.note import parse_note
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.none import Exact
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow, Unanswered
@@ -45,11 +46,12 @@ MECHANISMS: Mapping[str, Mechanism | None] = {
     "noise": None,  # as for services that name no mechanism
     "sampling": Sampling(keep=KEEP),
     "documents": Sampling(keep=KEEP, documents=TableShape(8, 2, 2)),
+    "pooled": PooledListing(keep=KEEP, rules=PoolRules(0, 60, "0.3"), documents=TableShape(8, 2, 2)),
     "randomized-response": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 60)),
     "none": Exact(),
 }
 REQUIRE: dict[str, Any] = {
-    "mechanisms": ["noise", "sampling", "randomized-response", "none"],
+    "mechanisms": ["noise", "sampling", "randomized-response", "pooled-listing", "none"],
     "max_exclusion_factor": "10",
     "min_keep": "0.5",
     "max_K_share": "0.5",
@@ -68,6 +70,7 @@ DEFAULT = [
     ("noise", "a quiet day"),
     ("sampling", "everything"),
     ("documents", "everything"),
+    ("pooled", "everything"),
     ("randomized-response", "everything"),
     ("none", "a quiet day"),
 ]
@@ -235,7 +238,7 @@ def test_three_windows_follow_each_other(tmp_path: Path, mechanism: str, plan: s
         for number, happens in enumerate(PLANS[plan], 1):
             # The first document is missing in the second window and returns in the third.
             changed = {tenant: texts[number % 2 :] for tenant, texts in DOCUMENTS.items()}
-            rotation.following = changed if mechanism == "documents" else DOCUMENTS
+            rotation.following = changed if mechanism in ("documents", "pooled") else DOCUMENTS
             rotation.one(f"w-{number}", happens)
         for number in (1, 2, 3):
             rotation.settle(f"w-{number}")
@@ -261,7 +264,7 @@ def test_three_windows_follow_each_other(tmp_path: Path, mechanism: str, plan: s
         closed = ClosedWindow.of(WindowFile.load(play.public(f"w-{number}")), field="window")
         empty = 0 if requested else empty + 1
         assert closed.unanswered == Unanswered(0, empty)
-    if mechanism == "documents":
+    if mechanism in ("documents", "pooled"):
         _assert_bits_persist(play)
     batch = compose([load_window(play.public(f"w-{number}")) for number in (1, 2, 3)])
     assert len(batch.windows) == 3 and batch.tenants == ["law", "medicine"]

@@ -29,6 +29,14 @@ class WitnessAnswer(Model):
     url: str | None = None
 
 
+class TableAnswer(Model):
+    """The numbers of a tenant's document table (`TableShape`)."""
+
+    rows: Positive
+    positions_per_document: Positive
+    fresh_rows: Positive
+
+
 class Answers(Model):
     """init.json: the answers, and the sizes that were counted.
 
@@ -42,6 +50,7 @@ class Answers(Model):
     :param windows: the number of windows; 0 continues without end
     :param model: the folder of the embedder's files, absolute
     :param capacities: the positions of each tenant
+    :param tables: the document table of each tenant if users have no individual rights; else empty
     """
 
     v: One = 1
@@ -61,6 +70,7 @@ class Answers(Model):
     model: str | None
     skip_unreadable: bool
     capacities: dict[str, Positive]
+    tables: Annotated[dict[str, TableAnswer], Field(default_factory=dict)]
 
     @property
     def pilot(self) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from rag_audit._internal.errors import SetupError
 from rag_audit.mechanisms import defaults
-from rag_audit.mechanisms.descriptions import randomized_response
-from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+from rag_audit.mechanisms.accounting.curves import probability_over_range
+from rag_audit.mechanisms.accounting.documents import flip_probability_for, largest_queries, pooled_epsilon
+from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
+from rag_audit.mechanisms.descriptions.randomized_response import THRESHOLDS
 
-UNREQUESTED = Fraction(1, 10)
-"""The probability that random bits list a given position to some account of the tenant, over all questions of a
-window."""
+KEEPS = ("0.9", "0.8", "0.7")
+"""The sampled shares of documents, the first choice first: more queries need a smaller share for the same epsilon."""
+MAX_UNREQUESTED = 0.5
+"""The maximum f: random bits list fewer than half of the documents that no question asks for."""
 
 
 def coalition(accounts: int) -> int:
@@ -20,51 +22,60 @@ def coalition(accounts: int) -> int:
     return min(accounts, defaults.K_MAX)
 
 
-def choose_mechanism(*, rights: bool, accounts: int, questions: int, capacity: int, embedder: str) -> str:
+def choose_mechanism(*, rights: bool, accounts: int, questions: int, embedder: str) -> str:
     """The value of the option --mechanism for a tenant.
 
-    If users have individual rights, the mechanism is sampling: its figure is valid for every number of accounts, and
-    no account's questions change the answers to another account. Otherwise it is randomized response, which has an
-    epsilon for lists.
+    If users have individual rights, the mechanism is sampling: no account's questions change the answers to another
+    account. Otherwise it is pooled listing, which has an epsilon for any number of accounts.
 
-    >>> choose_mechanism(rights=True, accounts=16, questions=200, capacity=64, embedder="wordllama-lexical-768")
+    >>> choose_mechanism(rights=True, accounts=16, questions=200, embedder="wordllama-lexical-768")
     'sampling:0.9'
-    >>> choose_mechanism(rights=False, accounts=4, questions=50, capacity=64, embedder="wordllama-lexical-768")
-    'randomized-response:0.7:0.00052666384272:900'
+    >>> choose_mechanism(rights=False, accounts=4, questions=50, embedder="wordllama-lexical-768")
+    'pooled-listing:0.9:0.1:900'
 
     :param rights: whether users of a tenant have individual rights
     :param accounts: the maximum accounts of the tenant
     :param questions: the maximum questions of an account in a window
-    :param capacity: the tenant's positions
-    :raises SetupError: the mechanism needs a threshold, and none was measured for the embedder
+    :raises SetupError: the mechanism needs a threshold, and none was measured for the embedder; or there are too many
+        questions for an epsilon that the default trust file accepts
     """
     if rights:
         return f"sampling:{defaults.KEEP}"
-    threshold = randomized_response.THRESHOLDS.get(embedder)
+    threshold = THRESHOLDS.get(embedder)
     if threshold is None:
         raise SetupError(
-            "lists need the score of a relevant passage, which is not known for this embedder",
-            field="--embedder", expected=" or ".join(randomized_response.THRESHOLDS), actual=embedder,
+            "pooled listing needs the score of a relevant passage, which is not known for this embedder",
+            field="--embedder", expected=" or ".join(THRESHOLDS), actual=embedder,
             hint="choose such an embedder, or sampling (--rights); `rag-audit provider policy new --mechanism"
-                 " randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD` takes a measured threshold",
+                 " pooled-listing:KEEP:F:THRESHOLD` takes a measured threshold",
         )  # fmt: skip
-    flip = _flip_probability(accounts, questions, capacity)
-    return f"randomized-response:{randomized_response.KEEP}:{flip:.12g}:{threshold}"
+    keep, unrequested = _parameters(accounts * questions)
+    return f"pooled-listing:{keep}:{unrequested}:{threshold}"
 
 
-def _flip_probability(accounts: int, questions: int, capacity: int) -> float:
-    """The probability q that a position is listed at a question whatever its content.
+def _parameters(queries: int) -> tuple[str, str]:
+    """The sampled share of documents, and f, for m queries of all accounts.
 
-    Over m = accounts x questions, 1 - (1 - q)^m is `UNREQUESTED`. If epsilon of the coalition would then exceed the
-    default limit of a trust file, q is the value with this epsilon. In every case random bits fill at most half of a
-    list.
+    f is `UNREQUESTED`, and the share is the largest of `KEEPS` with an epsilon that the default trust file accepts. If
+    there is none, the share is the smallest of `KEEPS`, and f is as large as this epsilon requires.
+
+    :raises SetupError: f would exceed `MAX_UNREQUESTED`
     """
-    shared = -math.expm1(math.log1p(-float(UNREQUESTED)) / (accounts * questions))
-    pi = float(randomized_response.KEEP)
-    # epsilon = ln((pi q^-k + 1 - pi)/(1 - pi)) for k accounts (docs/accounting.md), solved for q.
-    # The figure of a verdict is rounded up to five digits, which the margin covers.
-    limit = float(defaults.EPS_RANDOMIZED_RESPONSE) * (1 - 1e-4)
-    least: float = (pi / ((1 - pi) * math.expm1(limit))) ** (1 / coalition(accounts))
-    _, longest = randomized_response.default_randomized_response(capacity)
-    chosen = min(max(shared, least), longest / 2 / capacity)
-    return math.ceil(chosen * PROBABILITY_RANGE) / PROBABILITY_RANGE
+    limit = float(defaults.EPS_POOLED_LISTING)
+    for keep in KEEPS:
+        q = flip_probability_for(UNREQUESTED, queries=queries)
+        if pooled_epsilon(probability_over_range(keep, "keep"), q) <= limit:
+            return keep, UNREQUESTED
+    pi = float(KEEPS[-1])
+    # eps = ln((pi/q + 1 - pi)/(1 - pi)) (docs/accounting.md), solved for q; the margin covers the rounding of figures.
+    least = pi / (1 - pi) / math.expm1(limit * (1 - 1e-4))
+    unrequested = -math.expm1(queries * math.log1p(-least))
+    if unrequested > MAX_UNREQUESTED:
+        most = largest_queries(probability_over_range(KEEPS[-1], "keep"), MAX_UNREQUESTED, eps=limit)
+        raise SetupError(
+            "there are too many questions in a window for an epsilon that the trust file accepts",
+            field="--accounts, --questions", expected=f"accounts times questions at most {most:,}",
+            actual=f"{queries:,}",
+            hint="answer with fewer accounts or questions, or with --rights, which chooses sampling",
+        )  # fmt: skip
+    return KEEPS[-1], f"{math.ceil(unrequested * 1e6) / 1e6:.6f}"

@@ -266,6 +266,7 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
         "model": None if given.model is None else os.path.abspath(given.model),
         "skip_unreadable": given.skip_unreadable,
         "capacities": {c.tenant: _capacity(c) for c in counts},
+        "tables": {c.tenant: _table(c) for c in counts} if given.rights is False else {},
     }
     answers = Answers.parse(values, field="answers")
     SigningKey.generate(answers.name)  # refuses a name that no key can have, before anything is written
@@ -442,6 +443,16 @@ def _capacity(count: Count) -> int:
     accept."""
     passages = count.inventory.sizes(count.tenant).positions
     return smallest_capacity(-(-passages * ROOM[0] // ROOM[1]))
+
+
+def _table(count: Count) -> dict[str, int]:
+    """The document table of a tenant: round numbers, with room for later and for larger documents. Each window replaces
+    up to a quarter of the rows."""
+    sizes = count.inventory.sizes(count.tenant)
+    rows = min(_capacity(count), smallest_capacity(-(-sizes.documents * 5 // 3)))
+    positions = min(_capacity(count), smallest_capacity(-(-sizes.maximum * ROOM[0] // ROOM[1]), 4))
+    fresh = max(1, min(rows // 4, rows - -(-sizes.documents * 9 // 8)))
+    return {"rows": rows, "positions_per_document": positions, "fresh_rows": fresh}
 
 
 # -- questions and report ------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from rag_audit.commit.draft import (
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
+from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.policy import Policy
 from rag_audit.models.roster import load_roster
@@ -158,17 +159,19 @@ class Folder:
         model = None if answers.model is None else Path(answers.model)
         published = published_constants(answers.embedder, model)
         options = []
-        for tenant, capacity in answers.capacities.items():
+        for tenant in answers.capacities:
             mechanism = choose_mechanism(
                 rights=answers.rights,
                 accounts=answers.accounts,
                 questions=answers.questions,
-                capacity=capacity,
                 embedder=answers.embedder,
             )
             options.append(f"{tenant}={mechanism}")
-        tenants = Tenants(answers.capacities, answers.accounts, None,
-                          read_mechanisms(options, answers.capacities, published.dimension))  # fmt: skip
+        mechanisms = read_mechanisms(options, answers.capacities, published.dimension)
+        for tenant, table in answers.tables.items():
+            shape = TableShape(table.rows, table.positions_per_document, table.fresh_rows)
+            mechanisms[tenant] = mechanisms[tenant].by_document(shape) or mechanisms[tenant]
+        tenants = Tenants(answers.capacities, answers.accounts, None, mechanisms)
         queries = min(len(answers.capacities) * answers.accounts * answers.questions, MAX_RECORDS)
         coalition_proof = (default_system(), queries) if published.dimension <= MAX_DIMENSION else None
         now, p = now_ms(), defaults.THETA.partition(".")[2]

@@ -138,7 +138,12 @@ class NoisedSampling(Sampling):
         )
 
 
-def exclusion_factor_over_windows(windows: Sequence[tuple[Sampling, int]], positions: int = 1) -> float:
+def exclusion_factor_over_windows(
+    windows: Sequence[tuple[Sampling, int]],
+    positions: int = 1,
+    *,
+    continuing: Sequence[tuple[Sampling, int]] = (),
+) -> float:
     """The product of the windows' factors (`Sampling.exclusion_factor`). Each window draws and places its positions
     anew. The result is rounded up, and inf if it exceeds every float.
 
@@ -149,10 +154,12 @@ def exclusion_factor_over_windows(windows: Sequence[tuple[Sampling, int]], posit
 
     :param windows: each window's mechanism, with the queries of all accounts in it
     :param positions: the positions that the document fills
+    :param continuing: the windows in which the document keeps the bit of one of `windows`, in the same form: their
+        chance counts, and no further bit
     :raises PolicyError: positions or a number of queries is not a positive integer
     """
     s = count(positions, "positions")
-    listed = math.fsum(w.log_listed(count(queries, "queries"), s) for w, queries in windows)
+    listed = math.fsum(w.log_listed(count(queries, "queries"), s) for w, queries in (*windows, *continuing))
     if listed > 0:
         unkept = math.fsum(BERNOULLI_BIAS - math.log1p(-w.keep / PROBABILITY_RANGE) for w, _ in windows)
         total = s * unkept + listed

@@ -14,6 +14,8 @@ NO_BOUND = "no-bound"
 """`eps_audit_by` where a tenant's answers are bounded over no outcome at all."""
 RANDOMIZED_RESPONSE = "randomized-response"
 """`eps_audit_by` if the closed form of a tenant with randomized response is the largest."""
+POOLED_LISTING = "pooled-listing"
+"""`eps_audit_by` if the closed form of a tenant with pooled listing is the largest."""
 POSITIONS_PER_DOCUMENT = 1
 """The positions that `exclusion_factor` assumes of a document. No policy limits them; a document of s positions has at
 least the s-th power of the factor."""

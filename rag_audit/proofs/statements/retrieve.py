@@ -160,10 +160,14 @@ def record_public(
     """The public values of a record's proofs. Prover and verifier both build them here, from published entries only.
 
     :param beacon: the beacon value that the slots of the record's account use
-    :param before: for a tenant with randomized response, the account's previous record, i - 1; None before its first
-    :raises SchemaError: a record with randomized response, or the previous one, has no commitment to the disclosed set
+    :param before: for a tenant with randomized response, the account's previous record, i - 1; for a tenant with pooled
+        listing, the tenant's preceding record in the ledger; None before the first
+    :raises SchemaError: a record with randomized response, or the previous one, has no commitment to the disclosed set;
+        or a record with pooled listing, or the preceding one, has none to the listed rows
     """
-    disclosed = None
+    disclosed, listed = None, None
+    if tenant.constants.pools:
+        listed = ListedRows(None if before is None else _disclosed_set(before), _disclosed_set(record))
     if tenant.constants.uses_randomized_response:
         if (before is None) != (record.i == 1) or (before is not None and before.i != record.i - 1):
             raise SchemaError("the account's record before this one is missing", field=f"record {record.seq}",
@@ -179,12 +183,13 @@ def record_public(
         cq=int(record.cq, 16),
         htopk=int(record.htopk, 16),
         disclosed_set=disclosed,
+        listed_rows=listed,
     )
 
 
 def _disclosed_set(record: QueryRecord) -> str:
     if record.disclosed_set is None:
         raise SchemaError(
-            "the record does not say its account's disclosed set", field=f"record {record.seq}.disclosed_set"
+            "the record has no commitment to a set of documents", field=f"record {record.seq}.disclosed_set"
         )
     return record.disclosed_set

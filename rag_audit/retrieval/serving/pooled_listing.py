@@ -4,21 +4,22 @@ docs/accounting.md ("Pooled listing") has the rules and their guarantees. A row 
 document. A request lists the rows that chance draws and the relevant rows in the sample. Its answer has the best K
 positions of all rows that are listed by then. Requests act one by one in the order of the ledger: `answer_in_order` is
 a fold of `answer` over the requests, and no request reads the set that another one started from.
-
-No policy chooses this mechanism yet, so no service calls these functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_audit._internal.errors import EncodingError, PolicyError
+from rag_audit.mechanisms.base import SAMPLE, Mechanism
+from rag_audit.mechanisms.pooled_listing import PooledListing
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.retrieval.engine import Int8Array, Int32Array
+from rag_audit.retrieval.engine import Drawn, Int8Array, Int32Array, TenantIndex, draw_bernoulli_bits
+from rag_audit.retrieval.serving.base import Asked, Columns, Serving
 
 RowArray = npt.NDArray[np.int64]
 """The row of each position, shape (capacity,); the number of rows for a position without a row."""
@@ -193,3 +194,95 @@ def _check(scores: Int32Array, row_of_position: RowArray, rules: PooledRules, **
     if rules.longest > len(scores):
         raise PolicyError("K out of range", field="K", expected=f"1..{len(scores)}", actual=rules.longest)
     return rows
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """A tenant's document table as answers use it.
+
+    :param row_of_position: shape (capacity,); the number of rows for a position without a row
+    :param kept: the rows in the sample, 0 or 1, shape (rows,)
+    """
+
+    row_of_position: RowArray
+    kept: Int8Array
+
+
+class PooledListingServing(Serving):
+    """Lists rows of the document table, one set for all accounts of the tenant.
+
+    :param mechanism: the tenant's mechanism
+    :raises TypeError: the mechanism is of another class
+    """
+
+    draws = True
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        super().__init__(mechanism)
+        if not isinstance(mechanism, PooledListing):
+            raise TypeError(f"the mechanism is {mechanism.name}")
+        assert mechanism.documents is not None  # as for every policy with pooled listing
+        self.rows, self.flip_probability = mechanism.documents.rows, mechanism.rules.flip_probability
+        self.rules = PooledRules(mechanism.rules.threshold, mechanism.longest, mechanism.window)
+
+    def draw(self, kappa: int, capacity: int) -> Int8Array:
+        """The chance of a slot, shape (rows,), 1 if chance lists the row."""
+        return draw_bernoulli_bits(kappa, self.rows, self.flip_probability)
+
+    def in_order(
+        self, index: TenantIndex, requested: Iterable[Asked], table: TableRows, listed: Int8Array
+    ) -> Iterator[PooledAnswer | Exception]:
+        """The answers of requests that take effect one by one. A request that fails changes no set.
+
+        :param requested: the requests in the order of the ledger
+        :param listed: the rows that are listed before the first request
+        :returns: for each request its answer, or the error that stopped it
+        """
+        for one in requested:
+            result = self._answer(index, one, table, listed)
+            if isinstance(result, PooledAnswer):
+                listed = result.listed
+            yield result
+
+    def _answer(
+        self, index: TenantIndex, one: Asked, table: TableRows, listed: Int8Array
+    ) -> PooledAnswer | Exception:
+        chance: Drawn | None = one.drawn
+        try:
+            if chance is None or chance.dtype != np.int8:
+                raise EncodingError("the slot has no chance bits", field="drawn")
+            scores = index.scores(one.vector)
+            return answer(
+                scores, table.row_of_position, self.rules, listed=listed, kept=table.kept,
+                chance=chance.astype(np.int8, copy=False),
+            )  # fmt: skip
+        except Exception as exc:
+            return exc
+
+    def select(
+        self, index: TenantIndex, requested: Sequence[Asked], columns: Columns
+    ) -> list[list[int] | Exception]:
+        """See `Serving.select`: the filled places of each answer, best first. No row is listed before the first
+        request, and each position of the index is a document of its own.
+
+        :raises EncodingError: the document table has another number of rows than the index has positions
+        """
+        positions = np.arange(index.capacity, dtype=np.int64)
+        table = TableRows(positions, columns[SAMPLE])
+        answers = self.in_order(index, requested, table, np.zeros(index.capacity, np.int8))
+        return [a if isinstance(a, Exception) else [p for p in a.places if p is not None] for a in answers]
+
+    def withheld(
+        self,
+        index: TenantIndex,
+        vector: Callable[[], Int8Array],
+        positions: Sequence[int],
+        *,
+        columns: Columns,
+        documents: Container[int],
+    ) -> frozenset[int]:
+        """See `Serving.withheld`: none, since every listed position has a score above 0."""
+        return frozenset()
+
+
+SERVING = PooledListingServing

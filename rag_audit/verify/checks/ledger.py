@@ -56,6 +56,7 @@ def check(case: Case) -> None:
         for name in COLUMNS:
             check_column(case, name)
     _disclosed_set(case)
+    _listed_rows(case)
     _requests(case)
     _slots(case)
 
@@ -307,17 +308,50 @@ def check_column(case: Case, name: str) -> None:
 def _disclosed_set(case: Case) -> None:
     """Check that exactly the records of tenants with randomized response commit to their accounts' disclosed sets."""
     tenants = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
-    if not tenants and not any(q.disclosed_set is not None for q in case.queries):
+    pooling = _pooling(case)
+    queries = [q for q in case.queries if q.tenant not in pooling]
+    if not tenants and not any(q.disclosed_set is not None for q in queries):
         return
     wrong = (
         f"record {q.seq} of tenant {q.tenant} has {'no' if q.disclosed_set is None else 'a'} disclosed set"
-        for q in case.queries
+        for q in queries
         if (q.disclosed_set is not None) != (q.tenant in tenants)
     )
     bad = first(wrong)
     case.report("ledger.disclosed_set", bad is None,
                 "a disclosed set in records with randomized response, and in no other record",
                 bad or f"{len(tenants)} tenants with randomized response", bad)  # fmt: skip
+
+
+def _pooling(case: Case) -> dict[str, int]:
+    """The tenants with pooled listing, each with m, the maximum number of its records."""
+    return {
+        t.tenant: t.accounts_max * case.policy.n
+        for t in case.policy.tenants
+        if case.policy.mechanism(t).pools
+    }
+
+
+def _listed_rows(case: Case) -> None:
+    """Check that each record of a tenant with pooled listing commits to the tenant's listed rows, and that there are at
+    most m such records: f, the probability that chance lists a document in the window, counts m queries."""
+    pooling = _pooling(case)
+    if not pooling:
+        return
+    counts = Counter(q.tenant for q in case.queries if q.tenant in pooling)
+
+    def wrong() -> Iterator[str]:
+        for q in case.queries:
+            if q.tenant in pooling and q.disclosed_set is None:
+                yield f"record {q.seq} of tenant {q.tenant} has no commitment to the listed rows"
+        for tenant, count in counts.items():
+            if count > pooling[tenant]:
+                yield f"tenant {tenant} has {count} records, and its maximum m is {pooling[tenant]}"
+
+    bad = first(wrong())
+    case.report("ledger.listed_rows", bad is None,
+                "the listed rows in each record with pooled listing, and at most m records of each such tenant",
+                bad or f"{counted(counts.total(), 'record')} with pooled listing", bad and "entries")  # fmt: skip
 
 
 def _requests(case: Case) -> None:

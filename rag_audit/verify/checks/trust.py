@@ -62,7 +62,7 @@ def check_policy(case: Findings) -> None:
     _maximum(case, "max_empty", Decimal(require.max_empty), Decimal(case.figures["empty"]))
     mechanisms = [policy.mechanism(t) for t in policy.tenants]
     # Noise drowns scores below the window's upper end; with a threshold above all scores, only chance lists positions.
-    ends = [m.scores.hi for m in mechanisms if m.limit == "max_epsilon"]
+    ends = [m.upper_end for m in mechanisms if m.limit == "max_epsilon"]
     highest, hi = require.max_score_hi, max(ends, default=0)
     case.require(
         "trust.max_score_hi",

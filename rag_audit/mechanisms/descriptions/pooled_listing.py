@@ -1,0 +1,287 @@
+"""Pooled listing: its sentences, and its curves in closed form."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from rag_audit._internal.errors import PolicyError
+from rag_audit.mechanisms import defaults
+from rag_audit.mechanisms.accounting.values import round_up, text
+from rag_audit.mechanisms.base import Mechanism, Scores, TableShape, Tenant
+from rag_audit.mechanisms.descriptions.base import (
+    LITTLE,
+    Ceiling,
+    Description,
+    Facts,
+    Loss,
+    Option,
+    Parameters,
+    Setting,
+    Sizes,
+    missed_words,
+    percent,
+    share_text,
+)
+from rag_audit.mechanisms.descriptions.randomized_response import KNOWN_DIMENSION, THRESHOLDS
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+
+if TYPE_CHECKING:
+    from rag_audit.mechanisms.accounting import bernoulli
+
+UNREQUESTED = "0.1"
+"""The default f: the maximum probability that chance lists a given document at any query of a window."""
+_OPTION = "rag-audit provider policy new --mechanism pooled-listing:KEEP:F:THRESHOLD"
+
+
+def largest_queries(mechanism: Mechanism) -> int:
+    """The largest m, queries of all accounts of the tenant, with an epsilon of at most `LITTLE` at the same f and
+    sampled share."""
+    from rag_audit.mechanisms.accounting import documents
+
+    f = mechanism.list_without_relevance(1)
+    if mechanism.keep is None or f is None or f >= 1:
+        return 0
+    return documents.largest_queries(mechanism.keep, repr(f), eps=LITTLE)
+
+
+class PooledListingDescription(Description):
+    mechanism = PooledListing
+    forms = ("pooled-listing", "pooled-listing:KEEP[:F:THRESHOLD]")
+    words = "one set of listed documents for all accounts"
+    any_coalition = True
+    texts_reveal = True
+    does_not_prove = (
+        "the privacy of returned documents: eps covers everything that all accounts see until a document is listed for"
+        " the first time; from then on, an account that asks for the document reads it. The accounts of the tenant are"
+        " not private from one another"
+    )
+    changes = Description.changes | {
+        "trust.max_epsilon": f"policy.tenants.keep, flip_probability: {_OPTION}, --accounts-max, --n",
+        "trust.max_score_hi": "policy.tenants.scores: rag-audit provider policy new --embedder, --dimension",
+        "trust.min_keep": f"policy.tenants.keep: {_OPTION}",
+    }
+    coalition = "eps_audit of mechanism pooled-listing is the same for every number of accounts."
+
+    @classmethod
+    def chosen(cls, option: Option) -> Mechanism:
+        """See `Description.chosen`: an option without f and threshold gets 0.1 and the threshold of the default
+        embedder. The number of queries, which the policy states elsewhere, then determines the flip probability.
+
+        :raises PolicyError: f is not strictly between 0 and 1
+        """
+        form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9}))?", option.rest)
+        if form is None:
+            raise option.refused()
+        if form[2] is None and option.dimension != KNOWN_DIMENSION:
+            raise PolicyError(
+                "this embedder has no default threshold", field="--mechanism", actual=option.whole,
+                expected=f"pooled-listing:{option.keep or defaults.KEEP}:F:THRESHOLD, measured",
+            )  # fmt: skip
+        threshold = int(form[2] or THRESHOLDS["wordllama-lexical-768"])
+        unrequested = form[1] or UNREQUESTED
+        if not _is_probability(unrequested):
+            raise PolicyError("f is not strictly between 0 and 1", field="--mechanism: F",
+                              expected="a decimal number above 0 and below 1", actual=unrequested)  # fmt: skip
+        if threshold < 1:
+            raise PolicyError("the threshold is out of range", field="--mechanism: THRESHOLD",
+                              expected="at least 1", actual=threshold)  # fmt: skip
+        return PooledListing(keep=option.kept(defaults.KEEP), rules=PoolRules(0, threshold, unrequested))
+
+    @classmethod
+    def compared(cls, sizes: Sizes) -> list[str]:
+        from rag_audit.mechanisms.accounting import curves, documents
+
+        keep, queries = curves.probability_over_range(defaults.KEEP, "keep"), sizes.n * sizes.k_max
+        q = documents.flip_probability_for(UNREQUESTED, queries=queries)
+        eps, odds = documents.pooled_epsilon(keep, q), documents.pooled_factor(keep, q, queries=queries)
+        return [
+            f"  --mechanism pooled-listing:{defaults.KEEP}   -  eps {text(eps)} for any number of accounts with"
+            f" {queries:,} queries in total; exclusion_factor {text(odds)}; needs --documents; recall not measured"
+            " with this embedder"
+        ]
+
+    @classmethod
+    def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
+        eps = mechanism.epsilon(1, None)
+        if eps <= LITTLE:
+            return []
+        return [
+            f"eps {text(eps)} for any number of accounts promises little; at the same f, at most"
+            f" {largest_queries(mechanism):,} queries of all accounts (--accounts-max times --n) have an eps of at"
+            f" most {LITTLE:g}"
+        ]
+
+    @classmethod
+    def largest(cls, mechanism: Mechanism, accounts: int, queries: int) -> str | None:
+        return (
+            f"the largest m with an epsilon of at most {LITTLE:g} at this f and sampled share is"
+            f" {largest_queries(mechanism):,} (--accounts-max times --n)"
+        )
+
+    @classmethod
+    def epsilon_at(cls, mechanism: Mechanism, accounts: int, queries: int, delta: str) -> float:
+        return mechanism.epsilon(accounts, None)
+
+    @classmethod
+    def loss(cls, mechanism: Mechanism, accounts: int, queries: int) -> Loss | None:
+        """See `Description.loss`. Every window starts with an empty set of listed documents.
+
+        If each window draws its bits anew, the epsilons add. If bits persist, epsilon over W windows is
+        ln((pi q^-W + 1 - pi)/(1 - pi)). The sum of the epsilons is at least this value for pi >= 1/2, because
+        (1 - pi + pi/q)^W >= (pi/q)^W and (pi/(1 - pi))^W >= pi/(1 - pi). For a smaller pi, the sum of
+        ln(1/q) + ln(1/(1 - pi)) is.
+        """
+        eps, table, bound = mechanism.epsilon(accounts, None), mechanism.table, _bound(mechanism)
+        if table is not None and table.persistent and bound is not None and 2 * bound.dropped > 1:
+            eps = max(eps, round_up(-bound.log_flip - bound.log_dropped))
+        return Loss(epsilon=Decimal(repr(eps)))
+
+    @classmethod
+    def certified(
+        cls, mechanism: Mechanism, accounts: int, queries: int, delta: str | None
+    ) -> tuple[float, float | None]:
+        from rag_audit.mechanisms.accounting import curves
+
+        bound = _bound(mechanism)
+        return mechanism.epsilon(accounts, None), None if bound is None else curves.auc_for(bound, 1)
+
+    @classmethod
+    def ceiling(
+        cls, mechanism: Mechanism, accounts: int, queries: int, rates: Sequence[float]
+    ) -> Ceiling | None:
+        from rag_audit.mechanisms.accounting import curves
+
+        bound = _bound(mechanism)
+        if bound is None:
+            return None
+        return Ceiling(accounts, curves.tradeoff(bound, 1), curves.tpr(bound, 1, "0.01"))
+
+    @classmethod
+    def parameters(cls, mechanism: Mechanism) -> Mapping[str, int | list[int] | None]:
+        return {
+            "keep": mechanism.keep,
+            "flip_probability": mechanism.flip_probability,
+            "threshold": mechanism.threshold,
+        }
+
+    @classmethod
+    def described(cls, values: Parameters) -> str:
+        keep, flip_probability = (
+            (values.keep or 0) / PROBABILITY_RANGE,
+            (values.flip_probability or 0) / PROBABILITY_RANGE,
+        )
+        return (
+            f"pooled listing, {keep:.9g} sampled, flip probability {flip_probability:.9g}, threshold"
+            f" {values.threshold}"
+        )
+
+    @classmethod
+    def option(cls, values: Parameters) -> str | None:
+        return None
+
+    @classmethod
+    def explained(cls, mechanism: Mechanism) -> list[str]:
+        f = mechanism.list_without_relevance(1) or 0.0
+        m = mechanism.tenant.accounts_max * mechanism.tenant.queries
+        kept, table = (mechanism.keep or 0) / PROBABILITY_RANGE, mechanism.table
+        span = "chain of windows" if table is not None and table.persistent else "window"
+        return [
+            cls.words,
+            f"the sample contains each document with probability {kept:.4g} for the whole {span}, and other documents"
+            " are listed only by chance",
+            f"a document is listed from the first query on for which one of its positions scores at least"
+            f" {mechanism.threshold}, if the sample contains it; chance lists each other document at a query with"
+            f" probability {(mechanism.flip_probability or 0) / PROBABILITY_RANGE:.4g}, so over the {m:,} queries of"
+            f" all accounts (m) it lists a given document with a probability of at most f = {f:.4g}",
+            "an answer has the best top_k positions of all listed documents, with their texts, and leaves other places"
+            " empty; all accounts of the tenant share the listed documents, so an account can find out what others"
+            " asked about: users with individual rights must not share a tenant",
+            *cls._exact_words(mechanism),
+        ]
+
+    @classmethod
+    def for_users(cls, mechanism: Mechanism, accounts: int, queries: int) -> list[str]:
+        factor = text(mechanism.exclusion_factor(accounts * queries) or math.inf)
+        table = mechanism.table
+        span = "in any window of this chain" if table is not None and table.persistent else "in a window"
+        return [
+            "Until a document is listed for the first time in a window, everything that all accounts together see"
+            " distinguishes it from any other document by a factor of at most"
+            f" e^{text(mechanism.epsilon(accounts, None))}. From then on, an account that asks can read it.",
+            f"A person who never received a given document {span} may conclude its absence at most {factor} times more"
+            " strongly than before, for one window; windows multiply this figure.",
+            "Accounts of this tenant are not private from one another.",
+        ]
+
+    @classmethod
+    def covered(cls, windows: Mapping[str, Sequence[tuple[Mechanism, int]]]) -> str | None:
+        def listed(name: str) -> float:
+            """How likely chance lists a given document at a query of any account, at most."""
+            return 1 - math.prod(1 - (m.list_without_relevance(n) or 0.0) for m, n in windows[name])
+
+        name = max(windows, key=listed)
+        return (
+            f"Random bits list a given document of {name} with a probability of at most {percent(listed(name))} over"
+            " the queries of all accounts."
+        )
+
+    @classmethod
+    def place(
+        cls, values: Setting, flip_probability: str, *, accounts: int, queries: int, delta: str
+    ) -> float:
+        from rag_audit.mechanisms.accounting import documents
+        from rag_audit.mechanisms.accounting.curves import probability_over_range
+
+        return documents.pooled_epsilon(
+            probability_over_range(values.keep or "0", "keep"),
+            probability_over_range(flip_probability, "flip_probability"),
+        )
+
+    @classmethod
+    def details(cls, facts: Facts) -> str:
+        kept = "" if facts.keep is None else f", {share_text(float(facts.keep))} of documents sampled"
+        flip_probability = share_text(float(facts.flip_probability or 0))
+        return f"{kept}, each document listed by random bits with {flip_probability} a query"
+
+    @classmethod
+    def cost(cls, facts: Facts) -> str:
+        return (
+            f"{missed_words(facts.keep)} in this window unless random bits list them, and a passage below the"
+            " threshold is found only after its document was listed"
+        )
+
+    @classmethod
+    def from_facts(cls, facts: Facts) -> Mechanism:
+        if facts.keep_over_range is None or facts.flip_over_range is None:
+            return super().from_facts(facts)
+        return PooledListing(
+            Tenant(facts.capacity, facts.longest, facts.accounts_max),
+            Scores(facts.score_lo, facts.score_hi, facts.lattice),
+            facts.keep_over_range,
+            PoolRules(facts.flip_over_range, facts.threshold or 0),
+            TableShape(1, 1, None),  # not in curves
+        )
+
+
+def _bound(mechanism: Mechanism) -> bernoulli.RandomizedResponse | None:
+    """The closed forms of the random bits: those of randomized response for one account; None for another mechanism."""
+    from rag_audit.mechanisms.accounting import bernoulli
+
+    if mechanism.keep is None or mechanism.flip_probability is None:
+        return None
+    return bernoulli.RandomizedResponse(mechanism.keep, mechanism.flip_probability)
+
+
+def _is_probability(written: str) -> bool:
+    try:
+        return 0 < float(written) < 1
+    except ValueError:
+        return False
+
+
+DESCRIPTION = PooledListingDescription
