@@ -3,10 +3,11 @@
     python docs/attacks/generate.py attacks/attacks.json [tables.md ..]
 
 `attacks.json` is of `rag-audit lab attack run all`, each `tables.md` what `rag-audit lab attack tables` printed, of
-some of the
-collections. What stands between `<!-- run -->`, or `<!-- tables -->`, and `<!-- end -->` is replaced. The comparison of
-the run's figures with their bounds, at `<!-- bounds -->`, follows from the table on the page, so
-`python docs/attacks/generate.py` without a file writes it again.
+some of the collections. With `--language-model`, each further file is an attacks.json of a run against a language
+model, or of the run with the extractive baseline on the same documents. What stands between `<!-- run -->`,
+`<!-- tables -->` or `<!-- language model -->`, and `<!-- end -->` is replaced. The comparison of the run's figures with
+their bounds, at `<!-- bounds -->`, follows from the table on the page, so `python docs/attacks/generate.py` without a
+file writes it again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_audit.lab.attacks.generators.extractive import LABEL
+from rag_audit.lab.attacks.tables import MASKS_1, SHADOW_1
 from rag_audit.lab.experiments.comparison import Bounded
 from rag_audit.lab.experiments.model import Figure, Line
 from rag_audit.lab.experiments.statistics import auc_error
@@ -76,6 +79,67 @@ def _bound(result: AttackResult) -> str:
     if b is None or result.ceiling is None:
         return ""
     return f"{b.lower:.2f} < {b.certified:.4g} ({b.auc:.2f} / {result.ceiling:.2f})"
+
+
+PAPERS = {
+    "masks, GPT-4o-mini": {c: {a: f[1] for a, f in rows.items()} for c, rows in MASKS_1.items()},
+    "shadow services, Llama 3": {c: {a: f[0] for a, f in rows.items()} for c, rows in SHADOW_1.items()},
+}
+"""AUCs of the papers' first tables, by corpus and attack."""
+
+
+def beside(runs: Sequence[AttackRun]) -> str:
+    """AUC and accuracy of each attack with a language model and with the extractive baseline, and the papers' AUCs."""
+    rows = []
+    for data in dict.fromkeys(run.data for run in runs):
+        here = {_baseline(run): {r.attack: r for r in _plain(run)} for run in runs if run.data == data}
+        for attack, model in here.get(False, {}).items():
+            base = here.get(True, {}).get(attack)
+            papers = [paper.get(data, {}).get(attack) for paper in PAPERS.values()]
+            rows.append([
+                data, f"`{attack}`", str(model.documents),
+                *(_interval(r.figures.auc if r else None) for r in (model, base)),
+                *("-" if p is None else f"{p:.2f}" for p in papers),
+                *(_interval(r.figures.accuracy if r else None) for r in (model, base)),
+                "-" if model.retrieval is None else f"{model.retrieval[0]:.2f}",
+            ])  # fmt: skip
+    heads = ["corpus", "attack", "documents", "AUC, language model", "AUC, extractive baseline",
+             *(f"AUC, paper on {name}" for name in PAPERS), "accuracy, language model",
+             "accuracy, extractive baseline", "retrieval recall"]  # fmt: skip
+    return _table(heads, rows)
+
+
+def answers(runs: Sequence[AttackRun]) -> str:
+    """The form of the answers, and what they repeat of the passages, for each attack with and without the guard."""
+    rows = []
+    for run in runs:
+        for r in run.results:
+            if r.written is None:
+                continue
+            w, f = r.written, r.written.forms
+            counts = (f.followed, f.declined, f.ignored, f.repeated, f.empty)
+            rows.append([
+                run.data, "extractive baseline" if _baseline(run) else "language model", f"`{r.attack}`",
+                "guarded" if r.cell.defence == "prompt" else "plain", *map(str, (sum(counts), *counts)),
+                "-" if w.copied is None else f"{w.copied[0]:.3f} ({w.copied[1]:.3f} to {w.copied[2]:.3f})",
+                "-" if w.verbatim is None else f"{w.verbatim[0]:.2f}", str(w.longest),
+            ])  # fmt: skip
+    heads = ["corpus", "generator", "attack", "prompt", "answers", "followed", "declined", "ignored", "repeated",
+             "empty", "copied", "verbatim", "longest run"]  # fmt: skip
+    return _table(heads, rows)
+
+
+def _plain(run: AttackRun) -> list[AttackResult]:
+    """The results without a mechanism and a defence."""
+    return [r for r in run.results if _key(r.cell) == ("none", "none", 1)]
+
+
+def _baseline(run: AttackRun) -> bool:
+    return run.generator.startswith(LABEL)
+
+
+def _interval(figure: Sequence[float] | None) -> str:
+    return "-" if figure is None else f"{figure[0]:.2f} ({figure[1]:.2f} to {figure[2]:.2f})"
 
 
 @dataclass(frozen=True)
@@ -158,12 +222,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("tables", type=Path, nargs="*")
+    parser.add_argument("--language-model", type=Path, nargs="+", default=[])
     chosen = parser.parse_args()
     page = PAGE.read_text()
     if chosen.run:
         page = _replaced(page, "run", of_run(AttackRun.load(chosen.run)))
     if chosen.tables:
         page = _replaced(page, "tables", joined([path.read_text() for path in chosen.tables]))
+    if chosen.language_model:
+        runs = [AttackRun.load(path) for path in chosen.language_model]
+        page = _replaced(page, "language model", f"{beside(runs)}\n\n{answers(runs)}")
     PAGE.write_text(_replaced(page, "bounds", bounds(of_page(page))))
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from rag_audit.lab.attacks.generators.extractive import LABEL
 from rag_audit.lab.experiments.statistics import auc_error
+from rag_audit.models.attacks import AttackRun
+from tests.attacks.test_beside import result, run_value
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,3 +54,23 @@ def test_a_bound_above_the_certified_one_is_counted(generate: ModuleType) -> Non
     text = generate.bounds([one])
     assert "1, of which 1 are above the certified epsilon and 0 are 0;" in text
     assert "standard errors above its bound" in text
+
+
+def test_a_language_model_stands_beside_the_baseline_and_the_papers(
+    generate: ModuleType, tmp_path: Path
+) -> None:
+    forms = {"followed": 30, "declined": 4, "ignored": 5, "repeated": 1, "empty": 0}
+    written = {"forms": forms, "copied": [0.25, 0.2, 0.3], "verbatim": [0.5, 0.4, 0.6], "longest": 17}
+    runs = []
+    for label, auc in (("language model Fake (sha256 00)", 0.61), (LABEL, 0.98)):
+        one = result("mba", "none", written=written)
+        one["figures"]["auc"] = [auc, 0.5, 1.0]
+        path = tmp_path / f"{auc}.json"
+        path.write_text(json.dumps(run_value(data="mts", generator=label, results=[one])))
+        runs.append(AttackRun.load(path))
+    (row,) = generate.beside(runs).splitlines()[2:]
+    assert "0.61 (0.50 to 1.00) | 0.98 (0.50 to 1.00) | 0.88 | 0.95 |" in row
+    rows = generate.answers(runs).splitlines()[2:]
+    counts = "40 | 30 | 4 | 5 | 1 | 0 | 0.250 (0.200 to 0.300) | 0.50 | 17 |"
+    assert f"| language model | `mba` | plain | {counts}" in rows[0]
+    assert "extractive baseline" in rows[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -116,7 +117,7 @@ class LlamaModel:
 
     def piece(self, token: int) -> bytes:
         """A token's bytes, with the space that it may begin with."""
-        buffer = self._library.ctypes.create_string_buffer(64)
+        buffer = ctypes.create_string_buffer(64)
         vocabulary = self._library.llama_model_get_vocab(self._llama.model)
         count = self._library.llama_token_to_piece(vocabulary, token, buffer, 64, 0, False)
         return bytes(buffer.raw[: max(0, count)])

@@ -22,7 +22,9 @@ def rendered(template: str, messages: Sequence[Mapping[str, str]], begin: str, e
     def refuse(reason: str) -> NoReturn:
         raise TemplateError(reason)
 
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
     environment.globals["raise_exception"] = refuse
     try:
         return environment.from_string(template).render(
