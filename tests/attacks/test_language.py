@@ -220,6 +220,7 @@ MASKS = FillMasks("A [Mask_1] of [Mask_2]", 2)
         (MASKS, "[Mask_7]: keeper", Form.IGNORED),
         (MASKS, "The keeper of Utsira", Form.IGNORED),
         (MASKS, "I don’t know", Form.DECLINED),
+        (Continue("The", 9), "- I'm not sure.", Form.DECLINED),
         (PRESENCE, "Yes, it does.", Form.FOLLOWED),
         (PRESENCE, "The text appears in the context.", Form.IGNORED),
         (PRESENCE, "I cannot say what the context contains.", Form.DECLINED),
@@ -360,7 +361,7 @@ def test_a_run_names_the_model_its_digest_and_the_form_of_answers(
     [
         (["--generator", "gguf:none.gguf"], "the model file is missing"),
         (["--generator", "MODEL", "--generator-digest", "00" * 32], "another digest"),
-        (["--generator", "MODEL", "--jobs", "2"], "a model in this process uses all processors"),
+        (["--generator", "MODEL", "--jobs", "2"], "a model in this process uses all idle processors"),
         (["--generator-digest", "00"], "only a model file has a digest"),
         (["--generator", "model.gguf"], "the option names no generator"),
         (["--proxy", "gpt2"], "the option names no proxy model"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_audit.lab.attacks import campaign, runner
+from rag_audit.lab.attacks import campaign, report, runner
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.generators.local import LocalGenerator
 from rag_audit.lab.attacks.generators.stored import StoredGenerator
@@ -27,7 +27,10 @@ from rag_audit.retrieval.embedders import get_embedder
 
 pytestmark = pytest.mark.data
 MEMBERS = 10
-SECONDS = 120
+PROCESSOR_SECONDS = 120
+"""Two minutes on one idle processor. A test counts processor time, since other tests run beside it."""
+LONGEST = 40
+"""Words of an attacked document."""
 TEXT = "The lighthouse keeper of Utsira counts the ships by their bells when the fog is thick."
 
 
@@ -64,24 +67,25 @@ def test_an_answer_s_log_probabilities_are_those_of_its_words(model: LlamaModel)
 
 
 def test_ten_members_are_attacked_in_two_minutes(model: LlamaModel, tmp_path: Path) -> None:
-    split = only(make_split(collection("mts").passages[:400], members=20, others=20), MEMBERS)
+    texts = [text for text in collection("mts").passages if len(text.split()) <= LONGEST]
+    split = only(make_split(texts, members=20, others=20), MEMBERS)
     embedder = get_embedder(query_tokens=512)
     tools = campaign.tools_of(split.own, campaign.Unit(embedder), 0, LanguageProxy(model))
     generator = StoredGenerator(LocalGenerator(model), tmp_path / "generated.jsonl")
     bench = Bench(split.index, embedder, tools, 2, 0, generator)
-    names = ("mba", "rag-mia", "s2mia-s", "s2mia-p")
-    cells = (Cell("none"), Cell("none", "prompt"))
+    names, cell = ("rag-mia", "s2mia-s", "s2mia-p", "mba"), Cell("none")
     plan = runner.Plan(
-        names, cells, 0, 0, (200, 1), runner.digest_of(split), (generator.label, tools.proxy.name)
+        names, (cell,), 0, 0, (200, 1), runner.digest_of(split), (generator.label, tools.proxy.name)
     )
-    start = time.monotonic()
+    wall, start = time.monotonic(), time.process_time()
     results = runner.run(plan, chosen(list(names)), bench, split, tmp_path)
-    taken = time.monotonic() - start
-    assert taken < SECONDS
+    taken = time.process_time() - start
+    print(*report.table(results), f"{taken:.0f} s of processors, {time.monotonic() - wall:.0f} s", sep="\n")
+    assert taken < PROCESSOR_SECONDS
     assert all(r.written is not None and r.written.count == 2 * MEMBERS for r in results)
     assert all(r.retrieval is not None and r.retrieval[0] >= 0.8 for r in results)
     assert any(r.written is not None and r.written.forms[Form.FOLLOWED] for r in results)
     assert any(r.written is not None and r.written.longest >= 5 for r in results)
-    again = time.monotonic()
+    again = time.process_time()
     assert runner.run(plan, chosen(list(names)), bench, split, tmp_path) == results
-    assert time.monotonic() - again < taken
+    assert time.process_time() - again < taken / 4

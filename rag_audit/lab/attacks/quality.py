@@ -34,7 +34,16 @@ SIZE = 5
 _LEAST_REPEATED = 12
 _REPEATED = 0.5
 """An answer repeats itself if less than this share of its three-word sequences are different."""
-_DECLINED = ("i don't know", "i do not know", "i cannot", "i can't", "i'm sorry", "i am sorry")
+_DECLINED = (
+    "i don't know",
+    "i do not know",
+    "i'm not sure",
+    "i am not sure",
+    "i cannot",
+    "i can't",
+    "i'm sorry",
+    "i am sorry",
+)
 
 
 class Form(StrEnum):
@@ -60,7 +69,7 @@ def form_of(task: Task, text: str) -> Form | None:
     w = words(text)
     if len(w) >= _LEAST_REPEATED and len(grams(w, 3)) < _REPEATED * (len(w) - 2):
         return Form.REPEATED
-    if text.strip().lower().replace("’", "'").startswith(_DECLINED):
+    if text.lower().replace("’", "'").lstrip(" -*\"'\n").startswith(_DECLINED):
         return Form.DECLINED
     if isinstance(task, FillMasks):
         filled = {n for n, word in mask_answers(text).items() if words(word) and "mask" not in word}

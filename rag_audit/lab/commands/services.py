@@ -137,7 +137,7 @@ class Options:
         """
         named = [value for value in (self.generator, self.proxy) if value and value.startswith(GGUF)]
         if named and self.jobs > 1:
-            raise SetupError("a model in this process uses all processors", field="--jobs", expected=1,
+            raise SetupError("a model in this process uses all idle processors", field="--jobs", expected=1,
                              actual=self.jobs)  # fmt: skip
         if self.generator_digest is not None and not named:
             raise SetupError("only a model file has a digest", field="--generator-digest",

@@ -80,7 +80,8 @@ class LlamaModel:
 
     Two calls with a common beginning compute it once, so ten questions about the same passages read them once.
 
-    :param threads: processor threads; all of the machine if None
+    :param threads: processor threads; one for each idle processor if None, since the threads wait for each other in a
+        loop, and on a busy machine two threads took five times as long as one
     :raises SetupError: llama-cpp-python is not installed
     :raises AttackError: llama.cpp does not load the file
     """
@@ -92,7 +93,7 @@ class LlamaModel:
         self.file = file
         self.label, self.template = file.label, file.template
         self.context = min(file.context, MAX_CONTEXT)
-        count = threads or len(os.sched_getaffinity(0))
+        count = threads or max(1, round(len(os.sched_getaffinity(0)) - os.getloadavg()[0]))
         try:
             self._llama: Any = llama_cpp.Llama(str(file.path), n_ctx=self.context, n_batch=BATCH, n_threads=count,
                                                n_threads_batch=count, verbose=False)  # fmt: skip
