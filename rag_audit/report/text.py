@@ -107,9 +107,13 @@ def _summary(report: Report) -> list[str]:
 def _meaning(report: Report) -> str:
     figures = report.figures
     if figures.eps is not None and math.isfinite(float(figures.eps)):
+        lists = next(
+            (p for p in report.protections if p.tenant == figures.decisive), report.protections[0]
+        ).lists
+        who = "any number of" if lists.accounts is None else figures.k_max
         return (
-            f"the lists of {figures.k_max} colluding accounts change the odds of a document's presence by at most"
-            f" {factor(float(figures.eps))}, apart from delta"
+            f"the lists of {who} colluding accounts change the odds of a document's presence by at most"
+            f" {factor(float(figures.eps))}{'' if lists.delta == '0' else ', apart from delta'}"
         )
     own = next((p for p in report.protections if p.lists.eps is None), report.protections[0])
     return f"tenant {own.tenant} has {own.lists.figure}; {own.absence.figure}"

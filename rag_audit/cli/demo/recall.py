@@ -1,11 +1,13 @@
-"""A measurement of how many questions still find their passage under each mechanism."""
+"""A measurement of the questions that find their passage under each mechanism, and of the documents that they read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_audit.cli.demo.corpus import Question
 from rag_audit.mechanisms import Mechanism
@@ -23,113 +25,188 @@ from rag_audit.retrieval.engine import (
     select,
 )
 from rag_audit.retrieval.serving import Asked, serving
+from rag_audit.retrieval.serving.pooled_listing import PooledListingServing, TableRows
 from rag_audit.retrieval.texts import DocumentPart
 
-DRAWS = 10
+WINDOWS = 100
 """Number of windows with fresh draws of noise and samples. Each window asks every question."""
 EXACT = ScoreWindow(0, 1 << 14, 1 << 14)
 """A score window that gives each positive score a separate step."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """How many of a tenant's questions find their passage among the K documents.
+class Asks:
+    """The questions that are measured on one tenant, and the tenant's documents.
 
-    :param requested: questions
-    :param exact: how many find it without any mechanism
-    :param hits: how often they find it with the tenant's, over `DRAWS` draws of each question
+    :param vectors: each question's vector
+    :param targets: the positions of each question's passage
+    :param document: the number of the document of each position, shape (capacity,); `documents` for an empty position
+    :param documents: the number of documents
     """
 
-    requested: int
-    exact: int
-    hits: int
-
-    @property
-    def expected(self) -> float:
-        """The number of questions that find their passage with the mechanism, on average."""
-        return self.hits / DRAWS
+    index: TenantIndex
+    vectors: Sequence[Int8Array]
+    targets: Sequence[set[int]]
+    document: npt.NDArray[np.int64]
+    documents: int
 
 
-def _found(
-    mechanism: Mechanism, index: TenantIndex, requested: Sequence[tuple[Int8Array, set[int]]], k: int
-) -> Found:
-    """The results of one account that asks all questions one after another in a window. The function counts passages in
-    each answer. If an answer depends on earlier ones, it counts passages among the best of the account's disclosed set.
+@dataclass(frozen=True)
+class Measured:
+    """The mean results of a window in which one account asks every question.
 
-    :param requested: each question's vector, and the positions of its passage
+    :param found: the questions whose passage is among the returned texts
+    :param error: the standard error of `found`
+    :param read: the documents of which a text is returned
     """
-    silent, exact = no_noise(index.capacity), mechanism.window if mechanism.ranked else EXACT
-    plain = sum(bool(targets & set(select(index, v, silent, exact, k))) for v, targets in requested)
-    provider, hits = serving(mechanism), 0
-    for _ in range(DRAWS):
-        # An answer returns unsampled positions without a text.
-        shown = np.ones(index.capacity, np.int8)
-        if mechanism.sampled:
-            shown = draw_bernoulli_bits(random_element(), index.capacity, mechanism.sampled_share)
-        columns = {SAMPLE: shown} if mechanism.sampled else {}
-        held = np.zeros(index.capacity, np.int8)
-        for vector, targets in requested:
-            drawn = provider.draw(random_element(), index.capacity)
-            (listed,) = provider.select(index, [Asked(vector, drawn, held)], columns)
-            if isinstance(listed, Exception):
-                raise listed
+
+    found: float
+    error: float
+    read: float
+
+
+def measure(mechanism: Mechanism, asks: Asks, k: int, windows: int = WINDOWS) -> Measured:
+    """Ask all questions, one after another, in windows with fresh draws, through the provider's own functions.
+
+    :param k: the number of passages that the account keeps of each answer
+    """
+    found, read = [], []
+    for _ in range(windows):
+        texts = list(_window(mechanism, asks, k))
+        found.append(sum(bool(t & set(own)) for t, own in zip(asks.targets, texts, strict=True)))
+        read.append(len({int(asks.document[p]) for own in texts for p in own}))
+    error = float(np.std(found, ddof=1)) / math.sqrt(windows) if windows > 1 else 0.0
+    return Measured(float(np.mean(found)), error, float(np.mean(read)))
+
+
+def exact(asks: Asks, k: int) -> Measured:
+    """The same without any mechanism."""
+    silent = no_noise(asks.index.capacity)
+    texts = [
+        [p for p in select(asks.index, vector, silent, EXACT, k) if p in asks.index.positions]
+        for vector in asks.vectors
+    ]
+    found = sum(bool(t & set(own)) for t, own in zip(asks.targets, texts, strict=True))
+    return Measured(found, 0.0, len({int(asks.document[p]) for own in texts for p in own}))
+
+
+def _window(mechanism: Mechanism, asks: Asks, k: int) -> Iterator[list[int]]:
+    """The positions whose texts each question returns in one window."""
+    provider, index = serving(mechanism), asks.index
+    shown = np.ones(index.capacity, np.int8)
+    if (table := mechanism.table) is not None:
+        kept = draw_bernoulli_bits(random_element(), table.rows, mechanism.sampled_share)
+        rows = np.where(asks.document < asks.documents, asks.document, table.rows)
+        shown = np.append(kept, np.int8(0))[rows]
+    elif mechanism.sampled:
+        shown = draw_bernoulli_bits(random_element(), index.capacity, mechanism.sampled_share)
+    questions = [Asked(v, provider.draw(random_element(), index.capacity)) for v in asks.vectors]
+    if isinstance(provider, PooledListingServing):
+        nothing = np.zeros(provider.rows, np.int8)
+        for answer in provider.in_order(index, questions, TableRows(rows, kept), nothing):
+            if isinstance(answer, Exception):
+                raise answer
+            yield [p for p in answer.places if p is not None]
+        return
+    columns = {SAMPLE: shown} if mechanism.sampled else {}
+    held, documents = np.zeros(index.capacity, np.int8), set(index.positions)
+    for vector, question in zip(asks.vectors, questions, strict=True):
+        asked = Asked(vector, question.drawn, held) if mechanism.remembers else question
+        (listed,) = provider.select(index, [asked], columns)
+        if isinstance(listed, Exception):
+            raise listed
+        closed = provider.withheld(
+            index, _value(vector), listed, columns=columns, documents=documents
+        )  # fmt: skip
+        if mechanism.remembers:
+            # The account ranks all texts that it has received so far.
             held[listed] = 1
-            if mechanism.remembers:
-                mine = np.flatnonzero(held & shown)
-                listed = mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]].tolist()
-            hits += any(shown[p] for p in targets.intersection(listed))
-    return Found(len(requested), plain, hits)
+            mine = np.flatnonzero(held & shown)
+            yield mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]].tolist()
+        else:
+            yield [p for p in listed if p not in closed and p in documents]
+
+
+def _value(vector: Int8Array) -> Callable[[], Int8Array]:
+    return lambda: vector
 
 
 def table(
     policies: Sequence[Policy],
     embedder: Embedder,
     tenants: Mapping[str, Sequence[DocumentPart]],
-    questions: Mapping[str, Sequence[Question]],
+    questions: Sequence[Question],
+    *,
+    windows: int = WINDOWS,
 ) -> list[str]:
-    """The guarantee and the results of each tenant under each policy, a line for each set of questions.
+    """The figure, its scope, and the mean results of each tenant under each policy.
 
     All policies are measured on one embedding and one placement of the texts. Tenants without questions are skipped.
 
     :param policies: policies over the same tenants and capacities
-    :param questions: the sets of questions, by name
     """
-    indices = {
-        part.tenant: build_index(
-            embedder.embed_documents([d.text for d in tenants[part.tenant]]), part.capacity
-        )
+    asks = {
+        part.tenant: _asks(part.tenant, part.capacity, tenants[part.tenant], questions, embedder)
         for part in policies[0].tenants
     }
-    requested = {
-        (name, tenant): _requested(index, tenants[tenant], [q for q in own if q.tenant == tenant], embedder)
-        for name, own in questions.items()
-        for tenant, index in indices.items()
-    }
-    lines = [
-        f"{'tenant':12} {'mechanism':19} {'eps':>7} {'exclusion_factor':>16}"
-        f"  finds its passage among {policies[0].top_k}: exact retrieval, with the mechanism"
-    ]
-    for policy in policies:
-        figures = policy.figures()["tenants"]
-        mechanisms = {part.tenant: policy.mechanism(part) for part in policy.tenants}
-        for (name, tenant), own in requested.items():
-            if not own:
-                continue
-            part, one = figures[tenant], _found(mechanisms[tenant], indices[tenant], own, policy.top_k)
-            share = f" ({one.expected / one.exact:.0%} of that)" if one.exact else ""
+    k = policies[0].top_k
+    lines = []
+    for tenant, own in asks.items():
+        if not own.vectors:
+            continue
+        plain = exact(own, k)
+        blind = len(own.vectors) * min(1.0, k / len(own.index.positions))
+        lines.append(
+            f"tenant {tenant}: {len(own.vectors)} questions, means of {windows} windows; exact retrieval finds"
+            f" {plain.found:.0f} passages and reads {plain.read:.0f} of {own.documents} documents, blind chance finds"
+            f" {blind:.1f}"
+        )
+        lines.append(
+            f"{'mechanism':19} {'figure':>26}  {'valid for':38} {'passages found':>22} {'documents read':>14}"
+        )
+        for policy in policies:
+            part = policy.figures()["tenants"][tenant]
+            mechanism = policy.mechanism_of(tenant)
+            result = measure(mechanism, own, k, windows)
+            share = f" ({result.found / plain.found:.0%})" if plain.found else ""
+            figure = ", ".join(
+                [
+                    *([] if part["eps"] in ("inf", None) else [f"epsilon {part['eps']}"]),
+                    *([] if part["exclusion_factor"] is None else [f"factor {part['exclusion_factor']}"]),
+                ]
+            )
             lines.append(
-                f"{tenant:12} {part['mechanism']:19} {part['eps']:>7} {part['exclusion_factor'] or 'none':>16}"
-                f"  {name}: {one.exact} of {one.requested}, {one.expected:.1f}{share}"
+                f"{part['mechanism']:19} {figure or 'none':>26}  {_scope(mechanism, policy):38}"
+                f" {result.found:>8.1f} ± {result.error:.1f}{share:>7} {result.read:>14.0f}"
             )
     return lines
 
 
-def _requested(
-    index: TenantIndex, texts: Sequence[DocumentPart], questions: Sequence[Question], embedder: Embedder
-) -> list[tuple[Int8Array, set[int]]]:
-    """The vector of each question about the texts, and the positions of its passage."""
-    return [
+def _scope(mechanism: Mechanism, policy: Policy) -> str:
+    """For whom and about what a mechanism's figure is valid."""
+    if not mechanism.protects:
+        return "nobody"
+    unit = "a document" if mechanism.table is not None else "a passage"
+    any_number = mechanism.table is not None or not (mechanism.grows_by_account or mechanism.noised)
+    return f"{unit}, {'any number of' if any_number else policy.k_max} accounts"
+
+
+def _asks(
+    tenant: str,
+    capacity: int,
+    texts: Sequence[DocumentPart],
+    questions: Sequence[Question],
+    embedder: Embedder,
+) -> Asks:
+    """A tenant's index at random positions, and the questions about its texts."""
+    index = build_index(embedder.embed_documents([d.text for d in texts]), capacity)
+    number = {name: n for n, name in enumerate(sorted({d.document for d in texts}))}
+    document = np.full(capacity, len(number), np.int64)
+    document[list(index.positions)] = [number[d.document] for d in texts]
+    asked = [
         (embedder.embed_query(q.question), targets)
         for q in questions
-        if (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
+        if q.tenant == tenant
+        and (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
     ]
+    return Asks(index, [v for v, _ in asked], [t for _, t in asked], document, len(number))
