@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rag_audit.report.verification import ReportedVerdict
     from rag_audit.verify.inputs import Inputs
 
-FORMATS = ("text", "json", "html", "sarif", "junit", "vsa")
-SIGNED = frozenset({"text", "json", "html", "vsa"})
+FORMATS = ("text", "json", "html", "sarif", "junit", "vsa", "svr")
+SIGNED = frozenset({"text", "json", "html", "vsa", "svr"})
 """The formats that carry a verifier's signature."""
 STDOUT = Path("-")
 
@@ -36,7 +36,7 @@ STDOUT = Path("-")
 class Plan:
     """The format for standard output, and the others with their files.
 
-    :param key: the key that signs the report and a verification summary
+    :param key: the key that signs the report and the in-toto statements
     :param given: the paths of window and trust file, by role
     :param inputs: the paths of all files that the verdict is made from
     :param language: of the HTML report
@@ -201,7 +201,7 @@ class Output:
 
     :param formats: each report's format, and `outputs` its file: the first ones, in the same order
     :param language: of the HTML report
-    :param sign: the file of the key that signs the report and a verification summary
+    :param sign: the file of the key that signs the report and the in-toto statements
     :param details: print every check and every figure
     :param brief: print the report in four lines
     """

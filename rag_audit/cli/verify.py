@@ -201,7 +201,7 @@ class Proofs:
     ),
     path_option(
         "--sign",
-        help="the verifier's key (`rag-audit verifier keygen`), which signs text, JSON, HTML and vsa",
+        help="the verifier's key (`rag-audit verifier keygen`), which signs text, JSON, HTML, vsa and svr",
     ),
     json_option,
 )

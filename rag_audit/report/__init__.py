@@ -54,6 +54,10 @@ def render_report(
             from rag_audit.report import vsa
 
             return vsa.render(report, key)
+        case "svr":
+            from rag_audit.report import svr
+
+            return svr.render(report, key)
         case "brief":
             from rag_audit.report import text
 

@@ -315,9 +315,22 @@ def warnings_of(protections: Sequence[TenantProtection]) -> list[str]:
     return [f"{some(names)}: {words}" for words, names in whose.items()]
 
 
+def weakest(protections: Sequence[TenantProtection]) -> dict[str, Level]:
+    """Each adversary's strength for the tenant with the weakest protection from it; empty without tenants."""
+    return {
+        name: min((p.lines[name].strength for p in protections), key=ORDER_OF_ROWS.index)
+        for name in (ADVERSARIES if protections else ())
+    }
+
+
+def dependent_witnesses(vouching: Vouching) -> list[str]:
+    """The names of the witnesses that trust.toml calls dependent on the provider."""
+    return [w.name for w in vouching.witnesses if not w.independent]
+
+
 def pilot_warnings(vouching: Vouching) -> list[str]:
     """The label of a pilot: a quorum needs witnesses that trust.toml calls dependent on the provider."""
-    dependent = [w.name for w in vouching.witnesses if not w.independent]
+    dependent = dependent_witnesses(vouching)
     if len(vouching.witnesses) - len(dependent) >= vouching.quorum:
         return []
     return [

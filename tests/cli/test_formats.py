@@ -52,7 +52,7 @@ def test_text_is_printed_and_the_others_are_written(tmp_path: Path) -> None:
     key = SigningKey.generate("verifier.example.org")
     key.save(tmp_path / "key")
     words: list[object] = []
-    for name in ("json", "sarif", "junit", "vsa", "text"):
+    for name in ("json", "sarif", "junit", "vsa", "svr", "text"):
         words += ["--format", name, "--output", tmp_path / f"report.{name}"]
     done = verify(*words, "--sign", tmp_path / "key")
     assert done.exit_code == 0 and done.stdout.startswith("PASS eps_audit=") and "WARNING" not in done.stderr
@@ -65,6 +65,7 @@ def test_text_is_printed_and_the_others_are_written(tmp_path: Path) -> None:
         "rag-audit", "verify", "window.json", "--trust", "trust.toml", "--receipts", "receipts"
     ]  # fmt: skip
     assert json.loads((tmp_path / "report.vsa").read_text())["signatures"]
+    assert json.loads((tmp_path / "report.svr").read_text())["signatures"]
     assert "<testsuites " in (tmp_path / "report.junit").read_text()
     assert json.loads((tmp_path / "report.sarif").read_text())["version"] == "2.1.0"
 
@@ -93,7 +94,7 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(tmp_path: Path) -> Non
     assert done.exit_code == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
 
 
-PLACES = ("build.report_of", "summary.render", "sarif.value", "junit._case", "vsa.statement")
+PLACES = ("build.report_of", "summary.render", "sarif.value", "junit._case", "vsa.statement", "svr.statement")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -112,7 +113,7 @@ def test_a_fault_of_a_report_keeps_the_verdict_and_its_exit_code(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(f"rag_audit.report.{place}", fault)
     words: list[object] = [*options]
-    for name in ("json", "sarif", "junit", "vsa"):
+    for name in ("json", "sarif", "junit", "vsa", "svr"):
         words += ["--format", name, "--output", tmp_path / f"r.{name}"]
     done = verify(*words)
     assert done.exit_code == code and done.stdout.startswith(line)
@@ -120,11 +121,11 @@ def test_a_fault_of_a_report_keeps_the_verdict_and_its_exit_code(
     (report,) = (tmp_path / "cache").rglob("*.txt")
     assert "builtins.ZeroDivisionError" in report.read_text() and str(report) in done.stderr.replace("\n", "")
     written = {p.suffix[1:]: p.read_text() for p in tmp_path.glob("r.*")}
-    assert written.keys() == {"json", "sarif", "junit", "vsa"}
+    assert written.keys() == {"json", "sarif", "junit", "vsa", "svr"}
     assert all(line in text for text in written.values())
     plain = {name for name, text in written.items() if text[0] not in "{<"}
     faulty = place.partition(".")[0]
-    assert plain == ({faulty} if faulty in ("sarif", "junit", "vsa") else set())
+    assert plain == ({faulty} if faulty in ("sarif", "junit", "vsa", "svr") else set())
 
 
 def test_a_fault_of_what_a_report_describes_keeps_the_verdict(

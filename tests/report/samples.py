@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_audit.report import junit, sarif, text, vsa
+from rag_audit.report import intoto, junit, sarif, svr, text, vsa
 from rag_audit.report.html import page
 from rag_audit.report.model import Report
 
@@ -34,14 +34,16 @@ def blocks(passed: Report, failed: Report, unmet: Report) -> dict[str, str]:
     )
     case.tail = None
     ET.indent(case)
-    statement = json.loads(vsa.render(passed))
-    del statement["predicate"][vsa.EXTENSION]
+    summary, simple = json.loads(vsa.render(passed)), json.loads(svr.render(passed))
+    for statement in (summary, simple):
+        del statement["predicate"][intoto.EXTENSION]
     return {
         "passed": text.render(passed).partition("\nnotes\n")[0],
         "failed": said[: said.index("\nprivacy ")],
         "sarif": json.dumps(result, indent=1) + "\n",
         "junit": ET.tostring(case, encoding="unicode") + "\n",
-        "vsa": json.dumps(statement, indent=1) + "\n",
+        "vsa": json.dumps(summary, indent=1) + "\n",
+        "svr": json.dumps(simple, indent=1) + "\n",
     }
 
 

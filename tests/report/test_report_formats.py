@@ -14,8 +14,8 @@ import pytest
 from rag_audit.log.signing import SigningKey
 from rag_audit.report import render_report
 from rag_audit.report.explanations import explanations
+from rag_audit.report.intoto import EXTENSION, PAYLOAD_TYPE, encoded
 from rag_audit.report.model import Report
-from rag_audit.report.vsa import EXTENSION, PAYLOAD_TYPE, encoded
 from tests.report.conftest import OUTCOMES
 
 CODES = {"FAIL": 1, "UNDECIDED": 2, "UNPROVEN": 3, "UNMET": 3}
@@ -112,6 +112,7 @@ def test_faces_agree(name: str, reports: dict[str, Report]) -> None:
     assert of_junit(render_report(report, "junit")) == expected
     predicate = json.loads(render_report(report, "vsa"))["predicate"]
     own = predicate[EXTENSION]
+    assert json.loads(render_report(report, "svr"))["predicate"][EXTENSION] == own
     assert predicate["verificationResult"] == ("PASSED" if name.startswith("PASS") else "FAILED")
     assert (own["verdict"], own["exitCode"], own["outcome"]) == (expected.line, expected.exit_code, name)
     assert (own["decidedBy"], own["doesNotProve"]) == (expected.deciding, expected.outside)
@@ -122,7 +123,7 @@ def test_faces_agree(name: str, reports: dict[str, Report]) -> None:
 def test_a_face_ends_with_a_line_break_and_has_one_face_of_text(
     name: str, reports: dict[str, Report]
 ) -> None:
-    for kind in ("text", "json", "sarif", "junit", "vsa"):
+    for kind in ("text", "json", "sarif", "junit", "vsa", "svr"):
         text = render_report(reports[name], kind)
         assert text.endswith("\n") and not text.endswith("\n\n"), kind
 

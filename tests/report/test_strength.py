@@ -14,12 +14,12 @@ from rag_audit.cli.reports import FORMATS
 from rag_audit.report import render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.html import words
+from rag_audit.report.intoto import EXTENSION
 from rag_audit.report.meaning import strength
 from rag_audit.report.model import Report
 from rag_audit.report.protection import ADVERSARIES, warnings_of
 from rag_audit.report.strength import tier
 from rag_audit.report.verification import ReportedVerdict
-from rag_audit.report.vsa import EXTENSION
 from tests.report.conftest import NOW, OUTCOMES, verify
 from tests.simulate.cases import FOLDER, run
 
