@@ -1,7 +1,8 @@
 """Articles 12 and 19 of the EU AI Act, and the published fields of a window that address them.
 
 Source: Regulation (EU) 2024/1689 of 13 June 2024, OJ L, 2024/1689, 12.7.2024. The quotations are parts of sentences of
-the English edition; the German page quotes the German edition where the catalogue has it.
+the English edition. The German page quotes article 12 of the German edition, and puts article 19 in our own words. A
+test compares each quotation with the text of the articles.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def clauses(say: Language, report: Report) -> list[Clause]:
             "19(1)",
             say.text(
                 "“the logs shall be kept for a period appropriate to the intended purpose of the high-risk AI system,"
-                " of at least six months”"
+                " of at least six months, unless provided otherwise in the applicable Union or national law”"
             ),
             say.text(
                 "the ledger is public, and the policy names no end of its publication; the private parts are deleted"
