@@ -23,7 +23,7 @@ from rag_audit.report.sarif import utc
 
 PREDICATE = "https://in-toto.io/attestation/svr/v0.2"
 PREFIX = "RAG_AUDIT_"
-SETUPS = {"none": "NO_KEYS", "ceremony": "CEREMONY", "unsafe": "UNSAFE"}
+SETUPS = {"transparent": "NO_KEYS", "ceremony": "CEREMONY", "unsafe": "UNSAFE"}
 """The words for the origin of the proofs' keys, by `figures.setup`."""
 
 
@@ -70,7 +70,8 @@ def properties(report: Report | ShortReport) -> list[str]:
     every, drawn = report.shows("answers"), report.shows("answers-drawn")
     if every or drawn:
         names.append("answers-all-proved" if every else "answers-sampled")
-        if all(r.outcome == "pass" for r in report.requirements if r.name == "setup"):
+        met = all(r.outcome == "pass" for r in report.requirements if r.name == "setup")
+        if met and report.figures.setup in SETUPS:
             names.append(f"setup-{SETUPS[report.figures.setup]}")
     names += _requirements(report)
     return [PREFIX + name.upper().replace("-", "_") for name in names]

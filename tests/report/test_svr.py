@@ -15,7 +15,7 @@ from rag_audit.report.build import report_of
 from rag_audit.report.claims import REQUIREMENTS, SENTENCES
 from rag_audit.report.intoto import EXTENSION, PAYLOAD_TYPE, encoded
 from rag_audit.report.model import Report
-from rag_audit.report.svr import properties
+from rag_audit.report.svr import SETUPS, properties
 from rag_audit.report.verification import ReportedVerdict
 from rag_audit.verify.case import Status
 from rag_audit.verify.standing import base_id
@@ -76,7 +76,7 @@ def test_a_property_of_the_outcome_needs_a_pass(reports: dict[str, Report]) -> N
         **{name: [] for name in OUTCOMES if not name.startswith("PASS")},
     }
     assert properties(reports["PASS"])[1:4] == FIRST
-    plain = with_figures(reports["PASS"], allowed=[], setup="none")
+    plain = with_figures(reports["PASS"], allowed=[], setup="transparent")
     assert properties(plain)[0] == "RAG_AUDIT_PASS" and "RAG_AUDIT_SETUP_NO_KEYS" in properties(plain)
 
 
@@ -103,6 +103,32 @@ def test_a_requirement_of_some_tenants_has_no_property() -> None:
     names = properties(report)
     assert "RAG_AUDIT_MET_MAX_EPSILON" not in names and "RAG_AUDIT_MET_MAX_DELTA" in names
     assert "RAG_AUDIT_MECHANISMS_NOISE_AND_SAMPLING" in names and "RAG_AUDIT_LISTS_NONE" in names
+
+
+def test_every_honest_window_names_the_origin_of_its_keys() -> None:
+    """The worked example and all honest windows with records."""
+    for base, verdict in bases().items():
+        report = report_of(verdict, now=NOW)
+        names = [p for p in properties(report) if "_SETUP_" in p]
+        word = SETUPS.get(report.figures.setup)
+        assert names == [f"RAG_AUDIT_SETUP_{word}"] or not report.counts.records, base
+
+
+@pytest.mark.parametrize(
+    ("setup", "names"),
+    [
+        ("transparent", ["RAG_AUDIT_SETUP_NO_KEYS"]),
+        ("ceremony", ["RAG_AUDIT_SETUP_CEREMONY"]),
+        ("unsafe", ["RAG_AUDIT_SETUP_UNSAFE"]),
+        ("none", []),
+    ],
+)
+def test_every_origin_of_keys_that_a_verdict_names(
+    setup: str, names: list[str], reports: dict[str, Report]
+) -> None:
+    """The values of `trust.setup`; without any proof, the verdict names none."""
+    report = with_figures(reports["PASS"], setup=setup)
+    assert [p for p in properties(report) if "_SETUP_" in p] == names
 
 
 def test_sampled_proofs_are_named(reports: dict[str, Report]) -> None:
