@@ -108,6 +108,53 @@ class _Parties:
 
 
 @dataclass(frozen=True)
+class _Statements:
+    """The options about service and witnesses that no check reads. Reports show them as the verifier's own words."""
+
+    purpose: str | None
+    operator: str | None
+    contact: str | None
+    keys_made_by: str | None
+    relations: tuple[str, ...]
+    dependent: tuple[str, ...]
+
+    def added(self, known: dict[str, object]) -> dict[str, object]:
+        """The parties with these statements.
+
+        :raises SetupError: a statement names no witness of the file, or a witness twice
+        """
+        service = {
+            name: value
+            for name in ("purpose", "operator", "contact", "keys_made_by")
+            if (value := getattr(self, name)) is not None
+        }
+        witnesses: list[dict[str, object]] = [*known["witness"]]  # type: ignore[misc]
+        by_name = {str(witness["name"]): witness for witness in witnesses}
+        for text in self.relations:
+            name, _, words = text.partition("=")
+            witness = _named(by_name, name, "--relation")
+            if not words:
+                raise SetupError(
+                    "the relation has no words", field="--relation", expected="NAME=TEXT", actual=text
+                )
+            if "relation" in witness:
+                raise SetupError(
+                    "a witness has two relations", field="--relation", expected="one", actual=name
+                )
+            witness["relation"] = check_line(words, field="--relation")
+        for name in self.dependent:
+            _named(by_name, name, "--not-independent")["independent"] = False
+        return {**known, "witness": witnesses} | ({"service": service} if service else {})
+
+
+def _named(witnesses: Mapping[str, dict[str, object]], name: str, option: str) -> dict[str, object]:
+    if name not in witnesses:
+        raise SetupError("no witness of the file has this name", field=option,
+                         expected=", ".join(witnesses), actual=name)  # fmt: skip
+    return witnesses[name]
+
+
+@dataclass(frozen=True)
 class _Keys:
     """The options about the circuits' keys."""
 
@@ -140,6 +187,28 @@ class _Keys:
         "--verifier", "verifiers", multiple=True, help="the vkey of a verifier with valid challenges"
     ),
     path_option("--account", "accounts", multiple=True, help="roster line of an independent account"),
+)
+@gathered(
+    "statements",
+    _Statements,
+    click.option("--purpose", callback=line, help="the purpose of the service, for reports"),
+    click.option("--operator", callback=line, help="the operator of the service, for reports"),
+    click.option("--contact", callback=line, help="the operator's contact, for reports"),
+    click.option("--keys-made-by", callback=line, help="who made the keys of the proofs, for reports"),
+    click.option(
+        "--relation",
+        "relations",
+        multiple=True,
+        metavar="WITNESS=TEXT",
+        help="a witness's relation to the provider, for reports; repeat for each",
+    ),
+    click.option(
+        "--not-independent",
+        "dependent",
+        multiple=True,
+        metavar="WITNESS",
+        help="a witness that the provider operates: every verdict then says so; repeat for each",
+    ),
 )
 @gathered(
     "keys",
@@ -187,6 +256,7 @@ class _Keys:
 def trust_new(
     out: Path,
     parties: _Parties,
+    statements: _Statements,
     keys: _Keys,
     show: Path | None,
     settings: tuple[str, ...],
@@ -200,7 +270,7 @@ def trust_new(
     if out.exists():  # before anything is asked for
         raise StoreError("the file exists already and is not overwritten", field=str(out),
                          hint="edit the file, or choose another name")  # fmt: skip
-    known, circuits = parties.read(), keys.pins()
+    known, circuits = statements.added(parties.read()), keys.pins()
     embedder, model = keys.circuits.embedder, keys.circuits.model
     require = requirements(settings, embedder, model, _mechanisms(keys.policy))
     trusted = trust_of(known, circuits, embedder, model, require)
@@ -209,6 +279,11 @@ def trust_new(
         say(
             f"warning: a quorum of {trusted.quorum} of {len(trusted.witness)} witnesses: honest witnesses can"
             " cosign two different ledgers; every verdict will contain allow=minority-quorum"
+        )
+    if trusted.pilot:
+        say(
+            "warning: a quorum needs a witness that is not independent of the provider: every verdict will contain"
+            " allow=pilot-witnesses, and shows nothing to a party that does not trust the provider"
         )
     if not trusted.account:
         say("without --account no window can pass: a verdict needs receipts of independent accounts")

@@ -18,7 +18,7 @@ from rag_audit.cli import main
 from rag_audit.cli.init import command
 from rag_audit.cli.init.answers import load_answers
 from rag_audit.cli.init.choice import choose_mechanism, coalition
-from rag_audit.cli.init.folder import PILOT_WITNESSES, Folder
+from rag_audit.cli.init.folder import PILOT_RELATION, PILOT_WITNESSES, Folder
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon
@@ -106,6 +106,7 @@ def test_a_pilot_is_labelled_in_every_place(made: Path) -> None:
     config, trust = RunConfig.load(made / "provider.toml"), Trust.load(made / "trust.toml")
     assert [key for key, _ in config.pilots] == [Witness(made / f"witnesses/pilot-{n}").vkey for n in (1, 2)]
     assert all("not-independent" in w.name for w in trust.witness) and len(trust.witness) == PILOT_WITNESSES
+    assert {(w.independent, w.relation) for w in trust.witness} == {(False, PILOT_RELATION)} and trust.pilot
     text = (made / "trust.toml").read_text()
     sections = [s for s in text.split("\n[[") if s.startswith(("witness]]", "account]]"))]
     assert len(sections) == 3 and all("NOT independent" in s.splitlines()[0] for s in sections)
@@ -166,6 +167,7 @@ def test_witnesses_of_other_parties_make_no_pilot(tmp_path: Path, docs: Path) ->
     assert config.told.proving.records == "challenged" and config.told.schedule.windows == 0
     trust = Trust.load(tmp_path / "service" / "trust.toml")
     assert [v.vkey for v in trust.verifier] == [str(verifier)] and trust.provider.origin == "example.org/rag"
+    assert {(w.independent, w.relation) for w in trust.witness} == {(True, None)}, "the verifier's to state"
     assert not (tmp_path / "service" / "witnesses").exists()
 
 

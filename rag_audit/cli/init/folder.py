@@ -49,6 +49,7 @@ from rag_audit.verify.policy_check import policy_checks
 from rag_audit.witness.witness import Witness
 
 PILOT_WITNESSES = 2
+PILOT_RELATION = "operated by the provider, with a key that `rag-audit init` made beside the provider's key"
 DAY_MS = 86_400_000
 QUERY_TOKENS, DOCUMENT_TOKENS = 64, 512
 WHY = "`rag-audit init` chose the mechanism from the number of accounts, their questions and the rights of users."
@@ -214,12 +215,11 @@ class Folder:
         verifiers = [VerifierKey.parse(text, field="--verifier") for text in answers.verifiers]
         accounts = [account.roster_entry for account in self.accounts]
         policy = self._written_policy()
+        own: dict[str, object] = {"independent": False, "relation": PILOT_RELATION} if answers.pilot else {}
         known: Mapping[str, object] = {
             "quorum": len(keys),
             "provider": {"origin": answers.name, "vkey": str(self.key)},
-            "witness": [
-                {"name": key.name, "vkey": str(key), "independent": not answers.pilot} for key in keys
-            ],
+            "witness": [{"name": key.name, "vkey": str(key)} | own for key in keys],
             "beacon": {"witnesses": [key.name for key in keys]},
             "verifier": [{"name": key.name, "vkey": str(key)} for key in verifiers],
             "account": [{"id": line.account, "key": line.key} for line in accounts],
