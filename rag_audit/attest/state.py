@@ -329,6 +329,9 @@ class LedgerState:
 
         def place(seq: int) -> bytes:
             entry = self._placed(draft, seq)
+            for pooled in self._pooled.values():
+                while pooled and pooled[-1][0] >= seq:  # its entry was made, and not inserted
+                    pooled.pop()
             if isinstance(entry, QueryRecord) and self.policy.mechanism_of(entry.tenant).pools:
                 self._chain(entry, preceding)
             body = entry.canonical()
@@ -356,8 +359,6 @@ class LedgerState:
         pooled = self._pooled.setdefault(record.tenant, [])
         if not pooled:
             pooled += [(r.seq, r.disclosed_set) for r in self.of_tenant[record.tenant][-1:]]
-        while pooled and pooled[-1][0] >= record.seq:  # its entry was made, and not inserted
-            pooled.pop()
         if preceding != (pooled[-1][1] if pooled else None):
             raise RequestRefused(
                 "unavailable",

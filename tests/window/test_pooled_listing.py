@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ from tests.window.test_document_tables import FIRST, SECOND, THIRD, Texts, passa
 KEEP = 7 * PROBABILITY_RANGE // 10
 SHAPE = TableShape(rows=10, positions_per_document=2, fresh_rows=3)
 POOLED = PooledListing(keep=KEEP, rules=PoolRules(0, 60, "0.3"), documents=SHAPE)
+CERTAIN = replace(POOLED, keep=PROBABILITY_RANGE - 1)
+"""Samples every document, so that an answer has the relevant ones whatever the beacon."""
+MEDICINE = Sampling(keep=KEEP, documents=SHAPE)
 ACCEPTED: dict[str, Any] = {
     "mechanisms": ["pooled-listing", "sampling"],
     "max_exclusion_factor": "20",
@@ -78,7 +82,7 @@ class PooledChain:
                 "window": f"w-{number}",
                 "capacities": {"law": 16, "medicine": 16},
                 "system": "scan",
-                "mechanisms": {"law": POOLED, "medicine": Sampling(keep=KEEP, documents=SHAPE)},
+                "mechanisms": {"law": POOLED, "medicine": MEDICINE},
                 **changes,
             },
         )
@@ -222,6 +226,20 @@ def test_a_request_that_starts_from_an_older_set_enters_no_ledger(
         assert caught.value.reason == "unavailable" and len(window.state.entries) == size
         monkeypatch.undo()
         fresh.service.ask(window, "law-1", QUESTIONS["law"][1])
+        recompute(window)
+
+
+def test_a_record_that_was_not_inserted_stops_no_later_request(fresh: PooledChain) -> None:
+    """The store refuses a record after its entry was made, and a record of another tenant takes its index."""
+    with fresh.open(FIRST) as window:
+        fresh.service.ask(window, "law-1", QUESTIONS["law"][0])
+        (first,) = law_records(window)
+        draft = first.model_copy(update={"disclosed_set": "11" * 32})
+        with pytest.raises(RequestRefused) as caught:
+            window.state.begin(draft, slot=("law-1", 1), private=b"", preceding=first.disclosed_set)()
+        assert caught.value.reason == "slot-used"
+        fresh.service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
+        fresh.service.ask(window, "law-2", QUESTIONS["law"][1])
         recompute(window)
 
 
@@ -393,7 +411,7 @@ def test_a_relevant_row_that_is_left_out_has_no_proof(
         result = answers(self, *args)
         return type(result)(args[3].copy(), (None,) * len(result.places))
 
-    with fresh.open(FIRST) as window:
+    with fresh.open(FIRST, mechanisms={"law": CERTAIN, "medicine": MEDICINE}) as window:
         with monkeypatch.context() as patched:
             patched.setattr(PooledListingServing, "_answer", omitting)
             fresh.service.ask(window, "law-1", QUESTIONS["law"][0])
@@ -406,46 +424,46 @@ def test_a_relevant_row_that_is_left_out_has_no_proof(
 
 
 def test_a_receipt_with_a_text_in_an_empty_place_contradicts_the_record(
-    pooled: PooledChain, tmp_path: Path
+    fresh: PooledChain, tmp_path: Path
 ) -> None:
     """htopk says which places are empty, so a receipt cannot open another position there."""
-    with pooled.resumed(1) as window:
-        folder = pooled.service.receipts(window, tmp_path / "receipts")
+    with fresh.open(FIRST, top_k=4, mechanisms={"law": CERTAIN, "medicine": MEDICINE}) as window:
+        for account, number in ASKED:
+            fresh.service.ask(window, account, QUESTIONS["law"][number])
+        fresh.service.finish(window)
+        folder = fresh.service.receipts(window, tmp_path / "receipts")
         tenant, policy = window.context.tenant("law").entry, window.policy
         mechanism = window.context.mechanism("law")
         header, digest = window.header, window.header_digest
-    tried = 0
+
+    def faults(positions: list[int], documents: list[Any]) -> str:
+        body = receipt.body.model_copy(update={"positions": positions, "documents": documents})
+        return "; ".join(contradictions(replace(receipt, body=body), tenant, policy))
+
+    empty_places = 0
     for path in sorted(folder.glob("*")):
         countersigned = CountersignedReceipt.parse(json.loads(path.read_text()), field=path.name)
         receipt = open_receipt(
             countersigned.receipt, origin=header.origin, header_digest=digest,
-            log_key=pooled.service.key.verifier, field=path.name,
+            log_key=fresh.service.key.verifier, field=path.name,
         )  # fmt: skip
         if receipt.record.tenant != "law":
             continue
         assert contradictions(receipt, tenant, policy) == []
-        body = receipt.body
-        if len(body.positions) < mechanism.longest and body.positions:
-            spare = next(p for p in range(16) if p not in body.positions)
-            forged = type(receipt)(
-                receipt.record,
-                body.model_copy(
-                    update={
-                        "positions": [*body.positions, spare],
-                        "documents": [*body.documents, body.documents[0]],
-                    }
-                ),
-                receipt.checkpoint,
-            )
-            assert "the positions do not open htopk" in contradictions(forged, tenant, policy)
-            tried += 1
-        if body.positions:
-            hidden = body.documents[0].model_copy(update={"salt": None})
-            forged = type(receipt)(
-                receipt.record,
-                body.model_copy(update={"documents": [hidden, *body.documents[1:]]}),
-                receipt.checkpoint,
-            )
-            assert any("null salt" in text for text in contradictions(forged, tenant, policy))
-            tried += 1
-    assert tried
+        shown, openings = receipt.body.positions, receipt.body.documents
+        assert shown  # chance apart, the relevant passages
+        spare = [p for p in range(16) if p not in shown]
+        if len(shown) < mechanism.longest:
+            assert "the positions do not open htopk" in faults([*shown, spare[0]], [*openings, openings[0]])
+            empty_places += 1
+        assert "the positions do not open htopk" in faults(shown[:-1], openings[:-1])
+        assert "where K = 4 is the maximum" in faults([*shown, *spare][:5], [openings[0]] * 5)
+        for wrong in ([*shown[:-1], 16], [shown[0], shown[0]]):
+            assert "are not different positions of the index" in faults(wrong, [openings[0]] * len(wrong))
+        hidden = openings[0].model_copy(update={"salt": None})
+        assert "null salt" in faults(shown, [hidden, *openings[1:]])
+        bare = replace(receipt, record=receipt.record.model_copy(update={"disclosed_set": None}))
+        assert "the record belongs to another mechanism than the tenant's mechanism" in contradictions(
+            bare, tenant, policy
+        )
+    assert empty_places
