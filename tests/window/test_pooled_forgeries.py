@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -19,6 +20,7 @@ from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan import pooled_listing
 from rag_audit.proofs.backends.scan.pooled_listing import nothing_listed
 from rag_audit.relation.field import digest_to_field
+from rag_audit.verify.checks import ledger, proof
 from tests.window.forge import Forge
 from tests.window.outcomes import exit_codes
 from tests.window.simulator import QUESTIONS, Finished
@@ -59,6 +61,20 @@ def test_early_proofs_and_a_late_account_are_part_of_one_chain(answered: Finishe
     assert sum(e["proof"] is not None for e in records) == 2
     again = Forge(answered).verify(tmp_path, require=ACCEPTED)
     assert again.passed, again.deciding
+
+
+@pytest.mark.parametrize(
+    ("module", "step", "check"),
+    [(ledger, "_listed_rows", "ledger.listed_rows"), (proof, "_chains", "proof.chain")],
+    ids=["ledger.listed_rows", "proof.chain"],
+)
+def test_a_verifier_that_leaves_a_check_out_gives_no_pass(
+    answered: Finished, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str, check: str
+) -> None:
+    monkeypatch.setattr(module, step, lambda case: None)
+    verdict = answered.verify(require=ACCEPTED)
+    assert check not in {c.id for c in verdict.checks if c.status.value == "pass"}
+    assert not verdict.passed
 
 
 def no_commitment(forge: Forge) -> None:
@@ -113,9 +129,9 @@ def swapped_proofs(forge: Forge) -> None:
 
 def part(name: str, of: tuple[str, int], source: tuple[str, int], what: str) -> Callable[[Forge], None]:
     def change(forge: Forge) -> None:
-        proof = copy.deepcopy(forge.proofs[of])
-        proof["retrieve"][name] = forge.proofs[source]["retrieve"][what]
-        forge.proofs[of] = proof
+        changed = copy.deepcopy(forge.proofs[of])
+        changed["retrieve"][name] = forge.proofs[source]["retrieve"][what]
+        forge.proofs[of] = changed
 
     return change
 
