@@ -279,7 +279,7 @@ def test_a_window_in_tiles_ends_as_with_the_command(
     frontend.clear()
     frontend.drop([tmp_path / "window.json", *tiles], [EXAMPLES / "trust.toml"])
     assert frontend.value("document.getElementById('readiness').textContent").endswith(
-        "; 7 records carry proofs."
+        "; 7 records have proofs."
     )
     result = frontend.verify()
     assert result == frontend.command(tmp_path / "command")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from rag_audit.report.browser.assets import NATIVE
 from rag_audit.report.browser.inside import native
 from rag_audit.report.verification import verify_window
 from tests.frontend.conftest import Process
+from tests.scan import test_pooled_listing as pooled
 from tests.scan.test_batch import job_of, key_of, requested, shared
 
 pytestmark = [pytest.mark.page, pytest.mark.usefixtures("process")]
@@ -273,6 +275,25 @@ def test_document_tables_and_changed_ones() -> None:
             for c in (native, _native)
         )
         assert agree(here, there).startswith("refused: ")
+
+
+def test_records_of_pooled_listing_and_changed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backend calls the page's core in the place of the native one."""
+    honest = pooled.proved()
+    proof = base64.b64decode(honest[1]["proof"])
+    cases = [dict(enumerate(honest)), {0: honest[1]}, {1: honest[0]}]
+    cases += [{1: {**honest[1], "proof": base64.b64encode(bad).decode()}} for bad in changed(proof, 6)]
+    there = [{k: str(reason) for k, reason in pooled.refusals(case).items()} for case in cases]
+    decoded = import_module("rag_audit.proofs.backends.scan.key")._decoded
+    decoded.cache_clear()  # it has the native core's index
+    for module in ("engine", "key", "pooled_listing"):
+        monkeypatch.setattr(f"rag_audit.proofs.backends.scan.{module}._native", native)
+    try:
+        here = [{k: str(reason) for k, reason in pooled.refusals(case).items()} for case in cases]
+    finally:
+        decoded.cache_clear()
+    assert here == there
+    assert here[0] == {} and all(len(refused) == 1 for refused in here[1:])
 
 
 def test_coalitions_and_changed_ones() -> None:

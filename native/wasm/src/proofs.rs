@@ -18,6 +18,8 @@ use ragaudit_scan_protocol::embed::{self, verify_embed, EmbedStatement, OfTable}
 use ragaudit_scan_protocol::engine::Engine;
 use ragaudit_scan_protocol::group::{decode_points, encode_points, vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
+use ragaudit_scan_protocol::pooled_listing::nothing_listed;
+use ragaudit_scan_protocol::pooled_listing_records;
 use ragaudit_scan_protocol::randomized_response::nothing_disclosed;
 use ragaudit_scan_protocol::randomized_response_records::{self, Constants, FlipProbability, Rows};
 use ragaudit_scan_protocol::transcript::Hash;
@@ -37,6 +39,7 @@ type Embedded = (Arc<IndexCommitment>, (usize, u64));
 enum Batch {
     Answers(answer::Batch<Hash, Web>),
     Lists(randomized_response_records::Batch<Hash, Web>),
+    Pooled(pooled_listing_records::Batch<Hash, Web>),
     Embeddings(Embedded, embed::Batch<Hash, Web>),
 }
 
@@ -44,6 +47,7 @@ thread_local! {
     static INDICES: Shelf<Arc<IndexCommitment>> = shelf();
     static PARAMETERS: Shelf<Parameters> = shelf();
     static RANDOMIZED_RESPONSES: Shelf<Constants> = shelf();
+    static POOLED_LISTINGS: Shelf<pooled_listing_records::Constants> = shelf();
     static COALITIONS: Shelf<CoalitionStatement> = shelf();
     static BATCHES: Shelf<Batch> = shelf();
 }
@@ -59,6 +63,8 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "parameters_drop" => PARAMETERS.with(|shelf| forget(shelf, a)),
         "randomized_response" => randomized_response(a, out),
         "randomized_response_drop" => RANDOMIZED_RESPONSES.with(|shelf| forget(shelf, a)),
+        "pooled_listing" => pooled_listing(a, out),
+        "pooled_listing_drop" => POOLED_LISTINGS.with(|shelf| forget(shelf, a)),
         "coalition" => coalition(a, out),
         "coalition_runs" => coalition_runs(a, out),
         "coalition_verify" => coalition_verify(a),
@@ -66,6 +72,7 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "answers" => answers(a, out),
         "max_batch" => max_batch(a, out),
         "lists" => listed(a, out),
+        "pooled" => pooled(a, out),
         "embeddings" => embeddings(a, out),
         "batch_add" => batch(a, out, Step::Add),
         "batch_search" => batch(a, out, Step::Search),
@@ -81,9 +88,14 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "scan_documents_verify" => documents_verify(a, out),
         "scan_list_verify" => list_verify(a),
         "scan_embed_verify" => embed_verify(a),
+        "scan_listed_empty" => listed_empty(a, out),
         "scan_disclosed_empty" => disclosed_empty(a, out),
         "scan_protocol" => {
             out.bytes(&protocol::name());
+            Ok(())
+        }
+        "scan_pooled_protocol" => {
+            out.bytes(&protocol::pooled_name());
             Ok(())
         }
         "scan_limits" => {
@@ -146,6 +158,10 @@ fn of_randomized_response(a: &mut Arguments) -> Outcome<Constants> {
     RANDOMIZED_RESPONSES.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
 }
 
+fn of_pooled_listing(a: &mut Arguments) -> Outcome<pooled_listing_records::Constants> {
+    POOLED_LISTINGS.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
+}
+
 fn parameters(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let result = Parameters {
         window: a.array("window")?,
@@ -172,6 +188,25 @@ fn randomized_response(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         })?,
     };
     RANDOMIZED_RESPONSES.with(|shelf| keep(shelf, result, out));
+    Ok(())
+}
+
+fn pooled_listing(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let (window, row, kept) = (a.array("window")?, points(a.bytes()?)?, points(a.bytes()?)?);
+    let result = pooled_listing_records::Constants {
+        window,
+        row,
+        kept,
+        rows: a.number()?,
+        positions_per_row: a.number()?,
+        chance: Bernoulli { bound: a.number()? },
+        threshold: a.integer()?,
+        listed: a.number()?,
+        lo: a.integer()?,
+        hi: a.integer()?,
+        lattice: a.integer()?,
+    };
+    POOLED_LISTINGS.with(|shelf| keep(shelf, result, out));
     Ok(())
 }
 
@@ -272,6 +307,16 @@ fn list<'a>(a: &mut Arguments<'a>) -> Outcome<randomized_response_records::Item<
     Ok((of, rows, a.bytes()?))
 }
 
+/// A record of a tenant with pooled listing with its commitments and its proof.
+fn pooled_record<'a>(a: &mut Arguments<'a>) -> Outcome<pooled_listing_records::Item<'a>> {
+    let of = record(a.bytes()?)?;
+    let rows = pooled_listing_records::Rows {
+        before: a.bytes()?,
+        after: a.bytes()?,
+    };
+    Ok((of, rows, a.bytes()?))
+}
+
 fn embed_verify(a: &mut Arguments) -> Outcome<()> {
     let of: Embedded = (of_index(a)?, (a.number()?, a.number()?));
     let statement = embed_statement(&of, a.bytes()?)?;
@@ -281,6 +326,14 @@ fn embed_verify(a: &mut Arguments) -> Outcome<()> {
 fn disclosed_empty(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let layout = Layout::new(a.number()?).map_err(text)?;
     out.bytes(&encode_points(&nothing_disclosed::<Web>(layout).rows));
+    Ok(())
+}
+
+fn listed_empty(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let layout = Layout::new(a.number()?).map_err(text)?;
+    out.bytes(&encode_points(
+        &nothing_listed::<Web>(layout, a.number()?).rows,
+    ));
     Ok(())
 }
 
@@ -332,6 +385,14 @@ fn listed(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     Ok(())
 }
 
+fn pooled(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let index = of_index(a)?;
+    let constants = of_pooled_listing(a)?;
+    let result = pooled_listing_records::Batch::new(index, constants);
+    BATCHES.with(|shelf| keep(shelf, Batch::Pooled(result), out));
+    Ok(())
+}
+
 fn embeddings(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let of: Embedded = (of_index(a)?, (a.number()?, a.number()?));
     let result = embed::Batch::new(Arc::clone(&of.0), OfTable);
@@ -364,6 +425,7 @@ fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
     match &mut *batch.borrow_mut() {
         Batch::Answers(batch) => step!(batch, step, out, a.list(answered)),
         Batch::Lists(batch) => step!(batch, step, out, a.list(list)),
+        Batch::Pooled(batch) => step!(batch, step, out, a.list(pooled_record)),
         Batch::Embeddings(of, batch) => step!(
             batch,
             step,

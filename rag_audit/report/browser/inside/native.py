@@ -152,6 +152,23 @@ class ScanRandomizedResponse(StoredValue):
         self._keep("randomized_response", window, sample, threshold, maximum, optional(flip_probability))
 
 
+class ScanPooledListing(StoredValue):
+    """The parameters that a policy and a window fix for a tenant with pooled listing."""
+
+    kind = "pooled_listing"
+
+    def __init__(
+        self,
+        window: bytes,
+        row: bytes,
+        kept: bytes,
+        numbers: tuple[int, int, int],
+        answer: tuple[int, int],
+        scores: tuple[int, int, int],
+    ) -> None:
+        self._keep("pooled_listing", window, row, kept, *numbers, *answer, *scores)
+
+
 class ScanCoalition(StoredValue):
     """The statement of a coalition proof."""
 
@@ -215,9 +232,19 @@ def scan_disclosed_empty(capacity: int) -> bytes:
     return call("scan_disclosed_empty", capacity).bytes()
 
 
+def scan_listed_empty(capacity: int, rows: int) -> bytes:
+    """The commitments to an empty set of listed rows, for a tenant's first record."""
+    return call("scan_listed_empty", capacity, rows).bytes()
+
+
 def scan_protocol() -> bytes:
     """The protocol's digest."""
     return call("scan_protocol").bytes()
+
+
+def scan_pooled_protocol() -> bytes:
+    """The digest of the protocol of pooled listing."""
+    return call("scan_pooled_protocol").bytes()
 
 
 def scan_limits() -> dict[str, int]:
@@ -272,6 +299,12 @@ class ScanListBatch(_Batch):
     """Records of one tenant with randomized response."""
 
     records = "lists"
+
+
+class ScanPooledBatch(_Batch):
+    """Records of one tenant with pooled listing."""
+
+    records = "pooled"
 
 
 class ScanEmbedBatch(_Batch):
