@@ -30,11 +30,13 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
         f" eps {text(eps)} for this window"
         for part, eps in zip(total.windows, total.alone, strict=True)
     ]
+    # The total has the chance of all windows already.
+    table = None if total.table is None else (*total.table, False)
     lines += [
         f"total: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
         *by_exclusion_factor(
-            (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), total.table)
+            (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), table)
             for name in total.tenants
         ),
         "this command verified no window: run `rag-audit verify` on each window",

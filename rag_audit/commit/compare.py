@@ -3,6 +3,7 @@ mechanism."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rag_audit.mechanisms import accounting
@@ -49,7 +50,7 @@ def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
     they leave."""
     name, own = tenant.tenant, policy.mechanism(tenant)
     result = []
-    if own.limit == "max_epsilon":
+    if own.limit == "max_epsilon" and own.table is None:
         result.append(
             f"warning: {name}: eps is for a document of one position; a document of {SEVERAL} positions loses at"
             f" most {SEVERAL} times as much{f', at {SEVERAL} times delta' if own.uses_delta else ''}"
@@ -58,7 +59,7 @@ def _of_documents(policy: Policy, tenant: TenantPolicy) -> list[str]:
         return result
     by_size = [
         [
-            accounting.text(own.sample.exclusion_factor(policy.n * accounts, positions))
+            accounting.text(own.exclusion_factor(policy.n * accounts, positions) or math.inf)
             for accounts in (policy.k_max, tenant.accounts_max)
         ]
         for positions in (1, SEVERAL)

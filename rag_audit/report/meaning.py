@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from rag_audit._internal.words import counted, listed
 from rag_audit.mechanisms import named
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import percent
 from rag_audit.report.model import DocumentTableReport, Measured, Report, Requirement, TenantReport
 from rag_audit.report.requirements import nearest
@@ -54,7 +55,12 @@ def privacy_words(report: Report) -> list[str]:
         return ["not established: a window has no privacy figure unless its checks passed"]
     if f.eps is None:
         return ["no check could compute a privacy figure"]
-    who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+    any_number = all(description(t.mechanism).any_coalition for t in report.tenants)
+    who = (
+        "any number of colluding accounts"
+        if any_number
+        else f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+    )
     lines = []
     if report.outcome.startswith("PASS-INTEGRITY") or not all(
         named(t.mechanism).protects for t in report.tenants
@@ -80,7 +86,8 @@ def privacy_words(report: Report) -> list[str]:
         if tenant.exclusion_factor is None:
             continue
         if tenant.documents is not None:
-            lines += _of_documents(tenant.tenant, tenant.exclusion_factor, tenant.documents)
+            chance = tenant.exposure is not None and tenant.exposure.by_chance is not None
+            lines += _of_documents(tenant.tenant, tenant.exclusion_factor, tenant.documents, chance=chance)
         else:
             by_exclusion_factor.setdefault(
                 (tenant.exclusion_factor, tenant.exclusion_factor_all_accounts), []
@@ -121,11 +128,16 @@ def privacy_words(report: Report) -> list[str]:
     return lines
 
 
-def _of_documents(tenant: str, odds: str, table: DocumentTableReport) -> list[str]:
-    """The meaning of a tenant's factor for documents, with what the document table does not show."""
+def _of_documents(tenant: str, odds: str, table: DocumentTableReport, *, chance: bool) -> list[str]:
+    """The meaning of a tenant's factor for documents, with what the document table does not show.
+
+    :param chance: whether chance lists documents, anew in each window
+    """
     whole = counted(table.positions_per_document, "position")
     if table.fresh_rows is None:
         chain = "each window draws the bits anew, and windows multiply the factor"
+    elif chance:
+        chain = "chance lists documents anew in each window, and windows multiply this part of the factor"
     else:
         chain = (
             "a document keeps its bit in the chain of windows; content under c rows (a copy, a split, or a document"
@@ -309,10 +321,12 @@ def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
 def outside_words(report: Report) -> list[str]:
     """The risks that the figures do not cover, in one sentence; the full list follows the report."""
     noisy = [t for t in report.tenants if named(t.mechanism).uses_delta]
+    any_number = all(description(t.mechanism).any_coalition for t in report.tenants)
+    beyond = "" if any_number else f"coalitions above {counted(report.figures.k_max, 'account')}, "
     lines = [
         "the figures do not cover the content of a returned passage (its account reads it), the text that a model"
-        f" writes from it, coalitions above {counted(report.figures.k_max, 'account')}, and answers outside of the"
-        f" ledger; the end of this report lists {len(report.does_not_prove)} such points"
+        f" writes from it, {beyond}and answers outside of the ledger; the end of this report lists"
+        f" {len(report.does_not_prove)} such points"
     ]
     if noisy and report.figures.standing != "not-established":
         tenant = max(noisy, key=lambda t: t.longest / max(t.capacity, 1))

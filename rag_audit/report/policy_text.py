@@ -12,7 +12,6 @@ from rag_audit._internal.words import counted
 from rag_audit.mechanisms import Mechanism, accounting
 from rag_audit.mechanisms.accounting.documents import EXPOSURE_RATIO
 from rag_audit.mechanisms.accounting.figures import (
-    DocumentTableFigures,
     ExposureFigures,
     PolicyFigures,
     TenantFigures,
@@ -81,12 +80,16 @@ def figures_text(figures: PolicyFigures, covered: str) -> str:
     return "\n".join(lines)
 
 
-Table: TypeAlias = tuple[int, bool]
-"""The maximum positions of a document, and whether its bit persists in the chain of windows."""
+Table: TypeAlias = tuple[int, bool, bool]
+"""The maximum positions of a document, whether its bit persists in the chain of windows, and whether chance lists
+documents."""
 
 
-def _table_of(figures: DocumentTableFigures | None) -> Table | None:
-    return None if figures is None else (figures["positions_per_document"], figures["fresh_rows"] is not None)
+def _table_of(tenant: TenantFigures) -> Table | None:
+    table, chance = tenant["documents"], tenant["exposure"]["by_chance"] is not None
+    return (
+        None if table is None else (table["positions_per_document"], table["fresh_rows"] is not None, chance)
+    )
 
 
 def unlisted(odds: str, all_accounts: str, table: Table | None, tenants: Sequence[str]) -> str:
@@ -94,12 +97,16 @@ def unlisted(odds: str, all_accounts: str, table: Table | None, tenants: Sequenc
 
     :param odds: the factor for k_max accounts
     :param all_accounts: the factor for all accounts that a tenant may have
-    :param table: the maximum positions of a document, and whether bits persist; None without a document table
+    :param table: see `Table`; None without a document table
     """
     if table is not None:
-        size, persistent = table
+        size, persistent, chance = table
         windows = (
-            "The bit of a document persists in the chain of windows, so the figure covers all windows in which the"
+            "The figure is for one window: chance lists documents anew in each window, and windows multiply this part"
+            " of the figure. An account that received a document in any window of the chain learns every later version"
+            " and its removal."
+            if persistent and chance
+            else "The bit of a document persists in the chain of windows, so the figure covers all windows in which the"
             " document keeps its row; content under c rows has the c-th power. An account that received a document in"
             " any window of the chain learns every later version and its removal."
             if persistent
@@ -108,8 +115,9 @@ def unlisted(odds: str, all_accounts: str, table: Table | None, tenants: Sequenc
         return (
             f"Accounts of {', '.join(tenants)} that never received a given document may conclude its absence: the"
             f" absence becomes more likely by a factor of at most {odds} (exclusion_factor), for any number of accounts"
-            f" and queries. The figure is for a document of at most {counted(size, 'position')}, which all share one"
-            f" bit. {windows} The presence of a document that an account asks for has no protection: an answer returns"
+            f" and {'all queries that the policy permits' if chance else 'queries'}. The figure is for a document of at"
+            f" most {counted(size, 'position')}, which all share one bit. {windows}"
+            " The presence of a document that an account asks for has no protection: an answer returns"
             " the document if it ranks high enough and is in the sample. The figure bounds the probability of one event"
             " and is not differential privacy."
         )
@@ -147,7 +155,7 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
     for name, tenant in tenants.items():
         lines += textwrap.wrap(f"{name}: {exposure_of(tenant['exposure'])}", _WIDTH)
     for words in by_exclusion_factor(
-        (n, t["exclusion_factor"], t["exclusion_factor_all_accounts"], _table_of(t["documents"]))
+        (n, t["exclusion_factor"], t["exclusion_factor_all_accounts"], _table_of(t))
         for n, t in tenants.items()
     ):
         lines += textwrap.wrap(words, _WIDTH)

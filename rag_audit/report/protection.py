@@ -209,7 +209,7 @@ def _lists(tenant: TenantReport, window: _Window) -> ListsLine:
     apart = f", except with probability {delta} (delta)" if delta != "0" else ""
     size = _size(tenant)
     figure = (
-        f"epsilon {tenant.eps} for the lists of {who}: "
+        f"epsilon {tenant.eps} for {kind.observed.format(who)}: "
         f"{odds_words(factor, f'a document of {_positions(size)} is present')}{apart}"
     )
     strength, reasons = _capped(level, where, window)

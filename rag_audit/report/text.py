@@ -11,6 +11,7 @@ import math
 import textwrap
 
 from rag_audit._internal.words import counted, instant
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.report.explanations import CAVEAT, Cause, cause_of, causes
 from rag_audit.report.meaning import (
     chain_words,
@@ -110,11 +111,12 @@ def _meaning(report: Report) -> str:
         lists = next(
             (p for p in report.protections if p.tenant == figures.decisive), report.protections[0]
         ).lists
-        who = "any number of" if lists.accounts is None else figures.k_max
-        return (
-            f"the lists of {who} colluding accounts change the odds of a document's presence by at most"
-            f" {factor(float(figures.eps))}{'' if lists.delta == '0' else ', apart from delta'}"
+        mechanism = next(
+            (t.mechanism for t in report.tenants if t.tenant == figures.decisive), report.tenants[0].mechanism
         )
+        who = f"{'any number of' if lists.accounts is None else figures.k_max} colluding accounts"
+        words = description(mechanism).meaning.format(who, factor(float(figures.eps)))
+        return words + ("" if lists.delta == "0" else ", apart from delta")
     own = next((p for p in report.protections if p.lists.eps is None), report.protections[0])
     return f"tenant {own.tenant} has {own.lists.figure}; {own.absence.figure}"
 
@@ -298,7 +300,11 @@ def figure_lines(report: Report) -> list[str]:
             t.exclusion_factor_all_accounts,
             None
             if t.documents is None
-            else (t.documents.positions_per_document, t.documents.fresh_rows is not None),
+            else (
+                t.documents.positions_per_document,
+                t.documents.fresh_rows is not None,
+                t.exposure is not None and t.exposure.by_chance is not None,
+            ),
         )
         for t in report.tenants
     ):

@@ -275,6 +275,10 @@ class Description(ABC):
         "a sampled share of {}",
         "No account can find a document outside of the sample.",
     )
+    observed: ClassVar[str] = "the lists of {}"
+    """what epsilon covers, with the accounts in the place of the braces"""
+    meaning: ClassVar[str] = "the lists of {} change the odds of a document's presence by at most {}"
+    """the meaning of epsilon, with the accounts and the factor in the places of the braces"""
     texts_reveal: ClassVar[bool] = False
     """whether a report states that returning a document reveals its presence in the index"""
 

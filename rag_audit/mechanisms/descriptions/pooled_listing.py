@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,12 @@ class PooledListingDescription(Description):
     forms = ("pooled-listing", "pooled-listing:KEEP[:F:THRESHOLD]")
     words = "one set of listed documents for all accounts"
     any_coalition = True
+    observed = "all that {} see until the document is listed for the first time"
+    meaning = "until a document is first listed, what {} see changes the odds of its presence by at most {}"
+    settings = replace(
+        Description.settings,
+        note="An account finds a document outside of the sample only if random bits list it.",
+    )
     texts_reveal = True
     does_not_prove = (
         "the privacy of returned documents: eps covers everything that all accounts see until a document is listed for"
