@@ -11,6 +11,9 @@ pub struct IntegerEncoder(Encoder);
 
 /// Layer, name and first value of a text that leaves a range.
 type Outside = (usize, &'static str, i64);
+
+/// The vector of a text, or the value that left its range.
+type Embedded = (Option<Vec<u8>>, Option<Outside>);
 /// Layer, name and int16 values.
 type Named = (usize, &'static str, Vec<u8>);
 
@@ -60,12 +63,7 @@ impl IntegerEncoder {
 
     /// The vectors of texts, int32, in their order: the sum of the last layer's rows, or the first row. A text that leaves
     /// a range has none; its place has layer, name and first such value instead.
-    fn embed(
-        &self,
-        py: Python<'_>,
-        texts: Vec<Vec<u32>>,
-        first: bool,
-    ) -> PyResult<Vec<(Option<Vec<u8>>, Option<Outside>)>> {
+    fn embed(&self, py: Python<'_>, texts: Vec<Vec<u32>>, first: bool) -> PyResult<Vec<Embedded>> {
         let pooling = if first { Pooling::First } else { Pooling::Sum };
         guard(py, || {
             let results = self.0.embed(&texts, pooling)?.into_iter();
