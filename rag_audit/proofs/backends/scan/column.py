@@ -5,6 +5,7 @@ docs/scan/bernoulli-bits.md), and the sampled positions of a tenant.
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -17,7 +18,7 @@ from rag_audit.proofs.backends.scan.key import BERNOULLI_PROTOCOL, ScanKey
 from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, NoiseProof
 from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic
-from rag_audit.relation.field import to_bytes
+from rag_audit.relation.field import MODULUS, to_bytes
 
 
 def prove_drawn(
@@ -202,6 +203,16 @@ def rows_digest(domain: bytes, capacity: int, rows: bytes) -> str:
     hexadecimal digits."""
     named: Json = {"capacity": capacity, "rows": base64.b64encode(rows).decode()}
     return sha256(domain + jcs(named)).hex()
+
+
+def record_blindings(domain: bytes, secret: bytes, rows: int) -> bytes:
+    """The blindings that follow from a record's secret, 32 bytes a row: SHA-512 of domain, secret and number, modulo
+    r."""
+    out = b""
+    for number in range(rows):
+        wide = hashlib.sha512(domain + secret + number.to_bytes(4, "big")).digest()
+        out += to_bytes(int.from_bytes(wide, "big") % MODULUS)
+    return out
 
 
 def column_digest(name: str, rows: bytes, capacity: int) -> str:

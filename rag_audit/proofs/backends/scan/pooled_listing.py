@@ -5,7 +5,6 @@ it (docs/scan/pooled-listing.md).
 from __future__ import annotations
 
 import array
-import hashlib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
@@ -14,7 +13,7 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import EncodingError, InvalidProof, WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.column import rows_digest
+from rag_audit.proofs.backends.scan.column import record_blindings, rows_digest
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import POOLED_LISTING_PROTOCOL, RECORD, PooledKey, ScanKey
 from rag_audit.proofs.backends.scan.records import Form, NativeChecker
@@ -25,7 +24,7 @@ from rag_audit.proofs.records import Group, Reader
 from rag_audit.proofs.statements.private import PooledListingPrivate, RecordPrivate
 from rag_audit.proofs.statements.retrieve import PooledStatement, RecordPublic
 from rag_audit.proofs.statements.tenant import PublicValues
-from rag_audit.relation.field import MODULUS, to_bytes
+from rag_audit.relation.field import to_bytes
 
 FORM = Form(POOLED_LISTING_PROTOCOL, ("before", "after", "proof"), RECORD)
 """The form of a record's proof: the commitments to the tenant's listed rows before and after the record, and the
@@ -132,12 +131,9 @@ def listed_rows(capacity: int, listed: bytes, secret: bytes | None) -> tuple[byt
 
 
 def listed_blindings(capacity: int, rows: int, secret: bytes) -> bytes:
-    """The blindings that follow from a record's secret, 32 bytes a point: SHA-512 of secret and number, modulo r."""
-    out = b""
-    for number in range(len(_native.scan_listed_empty(capacity, rows)) // 32):
-        wide = hashlib.sha512(b"rag-audit/listed/v1" + secret + number.to_bytes(4, "big")).digest()
-        out += to_bytes(int.from_bytes(wide, "big") % MODULUS)
-    return out
+    """The blindings of a tenant's listed rows (`record_blindings`)."""
+    points = len(_native.scan_listed_empty(capacity, rows)) // 32
+    return record_blindings(b"rag-audit/listed/v1", secret, points)
 
 
 def listed_digest(capacity: int, rows: int, points: bytes) -> str:

@@ -4,7 +4,6 @@ account's disclosed set after it (docs/scan/randomized-response.md).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
@@ -13,7 +12,7 @@ from rag_audit import _native
 from rag_audit._internal.canonical import Json, sha256
 from rag_audit._internal.errors import InvalidProof, WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.column import SlotProofJob, rows_digest
+from rag_audit.proofs.backends.scan.column import SlotProofJob, record_blindings, rows_digest
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import RANDOMIZED_RESPONSE_PROTOCOL, RECORD, ScanKey
 from rag_audit.proofs.backends.scan.records import Form, NativeChecker
@@ -24,7 +23,7 @@ from rag_audit.proofs.records import Group, Reader
 from rag_audit.proofs.statements.private import NoiseProof, RecordPrivate
 from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic
 from rag_audit.proofs.statements.tenant import PublicValues
-from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes
+from rag_audit.relation.field import digest_to_field, to_bytes
 
 FORM = Form(RANDOMIZED_RESPONSE_PROTOCOL, ("noise_proof", "before", "after", "proof"), RECORD)
 """The form of a record's proof: the proof of the slot's Bernoulli bits, the commitments to the account's disclosed set
@@ -122,13 +121,9 @@ def disclosed_rows(capacity: int, disclosed: bytes, secret: bytes | None) -> tup
 
 
 def disclosed_blindings(capacity: int, secret: bytes) -> bytes:
-    """The blindings that follow from a record's secret, 32 bytes a row: SHA-512 of secret and number, modulo r."""
+    """The blindings of an account's disclosed set (`record_blindings`)."""
     rows = len(_native.scan_disclosed_empty(capacity)) // 32
-    out = b""
-    for number in range(rows):
-        wide = hashlib.sha512(b"rag-audit/held/v1" + secret + number.to_bytes(4, "big")).digest()
-        out += to_bytes(int.from_bytes(wide, "big") % MODULUS)
-    return out
+    return record_blindings(b"rag-audit/held/v1", secret, rows)
 
 
 def disclosed_digest(capacity: int, rows: bytes) -> str:
