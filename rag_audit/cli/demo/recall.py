@@ -70,24 +70,29 @@ def measure(mechanism: Mechanism, asks: Asks, k: int, windows: int = WINDOWS) ->
 
     :param k: the number of passages that the account keeps of each answer
     """
-    found, read = [], []
-    for _ in range(windows):
-        texts = list(_window(mechanism, asks, k))
-        found.append(sum(bool(t & set(own)) for t, own in zip(asks.targets, texts, strict=True)))
-        read.append(len({int(asks.document[p]) for own in texts for p in own}))
+    counts = [_counts(asks, list(_window(mechanism, asks, k))) for _ in range(windows)]
+    found, read = zip(*counts, strict=True)
     error = float(np.std(found, ddof=1)) / math.sqrt(windows) if windows > 1 else 0.0
     return Measured(float(np.mean(found)), error, float(np.mean(read)))
 
 
+def _counts(asks: Asks, texts: Sequence[Sequence[int]]) -> tuple[int, int]:
+    """The questions whose passage is among their texts, and the documents of all texts.
+
+    :param texts: the positions of the texts that each question returns
+    """
+    found = sum(bool(t & set(own)) for t, own in zip(asks.targets, texts, strict=True))
+    return found, len({int(asks.document[p]) for own in texts for p in own})
+
+
 def exact(asks: Asks, k: int) -> Measured:
     """The same without any mechanism."""
-    silent = no_noise(asks.index.capacity)
+    silent, documents = no_noise(asks.index.capacity), set(asks.index.positions)
     texts = [
-        [p for p in select(asks.index, vector, silent, EXACT, k) if p in asks.index.positions]
-        for vector in asks.vectors
+        [p for p in select(asks.index, vector, silent, EXACT, k) if p in documents] for vector in asks.vectors
     ]
-    found = sum(bool(t & set(own)) for t, own in zip(asks.targets, texts, strict=True))
-    return Measured(found, 0.0, len({int(asks.document[p]) for own in texts for p in own}))
+    found, read = _counts(asks, texts)
+    return Measured(found, 0.0, read)
 
 
 def _window(mechanism: Mechanism, asks: Asks, k: int) -> Iterator[list[int]]:
