@@ -255,7 +255,7 @@ class Run:
         return self.called or self.name
 
     def entries(self, size: str) -> list[str]:
-        """What the published trace of this size has."""
+        """The entries of the published trace of this size."""
         before: list[str] = []
         if self.after:
             (first,) = (run for run in RUNS if run.name == self.after)

@@ -108,14 +108,11 @@ def _summary(report: Report) -> list[str]:
 def _meaning(report: Report) -> str:
     figures = report.figures
     if figures.eps is not None and math.isfinite(float(figures.eps)):
-        lists = next(
-            (p for p in report.protections if p.tenant == figures.decisive), report.protections[0]
-        ).lists
-        mechanism = next(
-            (t.mechanism for t in report.tenants if t.tenant == figures.decisive), report.tenants[0].mechanism
-        )
+        pairs = list(zip(report.protections, report.tenants, strict=True))
+        protection, tenant = next((pair for pair in pairs if pair[1].tenant == figures.decisive), pairs[0])
+        lists = protection.lists
         who = f"{'any number of' if lists.accounts is None else figures.k_max} colluding accounts"
-        words = description(mechanism).meaning.format(who, factor(float(figures.eps)))
+        words = description(tenant.mechanism).meaning.format(who, factor(float(figures.eps)))
         return words + ("" if lists.delta == "0" else ", apart from delta")
     own = next((p for p in report.protections if p.lists.eps is None), report.protections[0])
     return f"tenant {own.tenant} has {own.lists.figure}; {own.absence.figure}"

@@ -47,7 +47,7 @@ _DECLINED = (
 
 
 class Form(StrEnum):
-    """What an answer is."""
+    """The form of an answer, next to the format that its task requests."""
 
     FOLLOWED = "followed"
     """it has the requested format"""
@@ -56,7 +56,7 @@ class Form(StrEnum):
     IGNORED = "ignored"
     """it has another format"""
     REPEATED = "repeated"
-    """it repeats the same words again and again"""
+    """it repeats a few words without end"""
     EMPTY = "empty"
 
 

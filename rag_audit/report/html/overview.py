@@ -150,7 +150,7 @@ def _others(say: Language, line: IsolationLine) -> Markup:
 
 
 def _missing(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
-    """What a missing result implies."""
+    """The sentence about the conclusion that a missing result permits."""
     if line.strength == "not-established":
         return Markup()
     if line.exclusion_factor is not None:
