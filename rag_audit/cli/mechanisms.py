@@ -16,9 +16,12 @@ _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
 
 
 def read_mechanisms(
-    items: Sequence[str], capacities: Mapping[str, int], dimension: int
+    items: Sequence[str], capacities: Mapping[str, int], dimension: int, relevance: int | None
 ) -> dict[str, Mechanism]:
-    """Read the mechanisms by tenant. A tenant that no item names has noise."""
+    """Read the mechanisms by tenant. A tenant that no item names has noise.
+
+    :param relevance: the embedder's minimum raw score of a relevant passage, the default threshold of pooled listing
+    """
     result: dict[str, Mechanism] = dict.fromkeys(capacities, Noise())
     named: set[str] = set()
     for item in sorted(items, key=lambda item: "=" in item):  # items for all tenants come first
@@ -46,6 +49,11 @@ def read_mechanisms(
         named.add(tenant or "")
         for name in [*result] if tenant is None else [tenant]:
             result[name] = chosen(
-                written, whole=item, expected=_FORMS, capacity=capacities[name], dimension=dimension
+                written,
+                whole=item,
+                expected=_FORMS,
+                capacity=capacities[name],
+                dimension=dimension,
+                relevance=relevance,
             )
     return result

@@ -164,13 +164,15 @@ class _Tenants:
                               actual="no tenant with either")  # fmt: skip
         return result
 
-    def read(self, dimension: int) -> Tenants:
-        """The tenants, with vectors of a dimension.
+    def read(self, embedding: Embedding) -> Tenants:
+        """The tenants, with the vectors of an embedder.
 
         :raises PolicyError: an option is malformed, or names a tenant twice
         """
         capacities, systems = _tenants(self.tenants, self.system)
-        mechanisms = self._by_document(read_mechanisms(self.mechanisms, capacities, dimension))
+        mechanisms = self._by_document(
+            read_mechanisms(self.mechanisms, capacities, embedding.dimension, embedding.relevance)
+        )
         return Tenants(capacities, self.accounts_max, systems, mechanisms)
 
 
@@ -264,7 +266,8 @@ class _Estimator:
         help="noise (the default), sampling, randomized-response, pooled-listing, or none, which only proves integrity;"
         " for all tenants, or for one; KEEP is the sampled share of positions or documents  [sampling and"
         f" pooled-listing: {defaults.KEEP}, randomized-response: {randomized_response.KEEP}]; F of pooled listing is"
-        f" the probability that random bits list a given document in a window  [{pooled_listing.UNREQUESTED}]",
+        f" the probability that random bits list a given document in a window  [{pooled_listing.UNREQUESTED}], and"
+        " THRESHOLD the minimum raw score of a passage whose document a question lists  [that of --relevance]",
     ),
     number_option(
         "--accounts-max",
@@ -416,7 +419,7 @@ def new(
             raise StoreError("the file exists already and is not overwritten", field=str(path),
                              hint="name another file, or move the existing file")  # fmt: skip
     embedding = embedder.embedding
-    drafted, chosen = tenants.read(embedding.dimension), target.choose()
+    drafted, chosen = tenants.read(embedding), target.choose()
     queries = len(drafted.capacities) * drafted.accounts_max * target.n
     draft = draft_policy(
         time.period(),

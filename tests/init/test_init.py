@@ -25,6 +25,7 @@ from rag_audit.mechanisms.accounting.documents import flip_probability_for, pool
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Trust
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, published_constants
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.service.running.acts import Acts
 from rag_audit.service.running.config import RunConfig
@@ -124,6 +125,7 @@ def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accept
     policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
     mechanism = policy.mechanism_of("law")
     assert mechanism.name == "pooled-listing" and (policy.n, policy.k_max) == (30, 10)
+    assert mechanism.threshold == policy.relevance == published_constants(DEFAULT_EMBEDDER).relevance
     assert mechanism.table is not None and mechanism.table.documents >= 3
     assert mechanism.epsilon(1, None) == mechanism.epsilon(12, None) <= float(defaults.EPS_POOLED_LISTING)
     assert "e^" in (tmp_path / "pilot" / "users.txt").read_text()
@@ -132,7 +134,7 @@ def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accept
 def test_the_choice_of_a_mechanism_follows_the_number_of_questions() -> None:
     def chosen(accounts: int, questions: int) -> tuple[str, float]:
         _, keep, f, _ = choose_mechanism(rights=False, accounts=accounts, questions=questions,
-                                         embedder="wordllama-lexical-768").split(":")  # fmt: skip
+                                         relevance=601).split(":")  # fmt: skip
         return keep, float(f)
 
     assert (
@@ -146,7 +148,7 @@ def test_the_choice_of_a_mechanism_follows_the_number_of_questions() -> None:
         chosen(100, 200)
     assert coalition(3) == 3 and coalition(1000) == defaults.K_MAX
     with pytest.raises(Exception, match="not known for this embedder"):
-        choose_mechanism(rights=False, accounts=1, questions=1, embedder="hashed-words-64")
+        choose_mechanism(rights=False, accounts=1, questions=1, relevance=None)
 
 
 def test_too_many_questions_for_pooled_listing_are_refused_by_name(tmp_path: Path, docs: Path) -> None:

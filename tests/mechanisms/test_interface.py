@@ -162,7 +162,7 @@ def test_a_provider_draws_and_selects(mechanism: Mechanism) -> None:
 def test_an_option_chooses_the_mechanism(kind: type[Mechanism]) -> None:
     words = description(kind.name)
     assert all(form.split(":")[0] == kind.name for form in words.forms)
-    chosen = words.chosen(Option(None, "", kind.name, "", 64, 768))
+    chosen = words.chosen(Option(None, "", kind.name, "", 64, 768, 601))
     assert type(chosen) is kind and chosen.tenant.capacity == 0
     with pytest.raises(PolicyError, match="names no mechanism"):
         words.chosen(Option(None, ":x:y", f"{kind.name}:x:y", "", 64, 256))

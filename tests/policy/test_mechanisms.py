@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -455,6 +456,15 @@ def test_an_f_outside_of_0_and_1_is_refused(f: str) -> None:
     assert caught.value.field == "--mechanism: F"
     with pytest.raises(PolicyError, match="not strictly between 0 and 1"):
         drafted(pooled=pooled(rules=PoolRules(0, 354, f)))
+
+
+def test_the_default_threshold_is_the_embedder_s_relevance_threshold() -> None:
+    read = partial(chosen, whole="pooled-listing:0.9", expected="", capacity=64, dimension=DIMENSION)
+    assert read("pooled-listing:0.9", relevance=601).threshold == 601
+    assert read("pooled-listing:0.9:0.1:700", relevance=601).threshold == 700
+    with pytest.raises(PolicyError, match="the score of a relevant passage is unknown") as caught:
+        read("pooled-listing:0.9")
+    assert "--relevance SCORE" in str(caught.value.expected) and "lab relevance" in str(caught.value.hint)
 
 
 def test_pooled_listing_without_a_document_table_names_the_options() -> None:

@@ -9,7 +9,7 @@ from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import flip_probability_for, largest_queries, pooled_epsilon
 from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
-from rag_audit.mechanisms.descriptions.randomized_response import THRESHOLDS
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER
 
 KEEPS = ("0.9", "0.8", "0.7")
 """The sampled shares of documents, the first choice first: more queries need a smaller share for the same epsilon."""
@@ -22,35 +22,37 @@ def coalition(accounts: int) -> int:
     return min(accounts, defaults.K_MAX)
 
 
-def choose_mechanism(*, rights: bool, accounts: int, questions: int, embedder: str) -> str:
+def choose_mechanism(*, rights: bool, accounts: int, questions: int, relevance: int | None) -> str:
     """The value of the option --mechanism for a tenant.
 
     If users have individual rights, the mechanism is sampling: no account's questions change the answers to another
-    account. Otherwise it is pooled listing, which has an epsilon for any number of accounts.
+    account. Otherwise it is pooled listing, which has an epsilon for any number of accounts. Its threshold is the
+    embedder's relevance threshold, which public texts determine: the threshold does not change epsilon, and a larger
+    one finds fewer passages.
 
-    >>> choose_mechanism(rights=True, accounts=16, questions=200, embedder="wordllama-lexical-768")
+    >>> choose_mechanism(rights=True, accounts=16, questions=200, relevance=601)
     'sampling:0.9'
-    >>> choose_mechanism(rights=False, accounts=4, questions=50, embedder="wordllama-lexical-768")
-    'pooled-listing:0.9:0.1:900'
+    >>> choose_mechanism(rights=False, accounts=4, questions=50, relevance=601)
+    'pooled-listing:0.9:0.1:601'
 
     :param rights: whether users of a tenant have individual rights
     :param accounts: the maximum accounts of the tenant
     :param questions: the maximum questions of an account in a window
+    :param relevance: the embedder's minimum raw score of a relevant passage; None if it is unknown
     :raises SetupError: the mechanism needs a threshold, and none was measured for the embedder; or there are too many
         questions for an epsilon that the default trust file accepts
     """
     if rights:
         return f"sampling:{defaults.KEEP}"
-    threshold = THRESHOLDS.get(embedder)
-    if threshold is None:
+    if relevance is None:
         raise SetupError(
             "pooled listing needs the score of a relevant passage, which is not known for this embedder",
-            field="--embedder", expected=" or ".join(THRESHOLDS), actual=embedder,
+            field="--embedder", expected=DEFAULT_EMBEDDER, actual="an embedder without a measured score",
             hint="choose such an embedder, or sampling (--rights); `rag-audit provider policy new --mechanism"
                  " pooled-listing:KEEP:F:THRESHOLD` takes a measured threshold",
         )  # fmt: skip
     keep, unrequested = _parameters(accounts * questions)
-    return f"pooled-listing:{keep}:{unrequested}:{threshold}"
+    return f"pooled-listing:{keep}:{unrequested}:{relevance}"
 
 
 def _parameters(queries: int) -> tuple[str, str]:

@@ -165,10 +165,10 @@ class Folder:
                 rights=answers.rights,
                 accounts=answers.accounts,
                 questions=answers.questions,
-                embedder=answers.embedder,
+                relevance=published.relevance,
             )
             options.append(f"{tenant}={mechanism}")
-        mechanisms = read_mechanisms(options, answers.capacities, published.dimension)
+        mechanisms = read_mechanisms(options, answers.capacities, published.dimension, published.relevance)
         for tenant, table in answers.tables.items():
             shape = TableShape(table.rows, table.positions_per_document, table.fresh_rows)
             mechanisms[tenant] = mechanisms[tenant].by_document(shape) or mechanisms[tenant]

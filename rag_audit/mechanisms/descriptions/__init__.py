@@ -35,7 +35,9 @@ def description(name: str) -> type[Description]:
     return _BY_NAME[name]
 
 
-def chosen(written: str, *, whole: str, expected: str, capacity: int, dimension: int) -> Mechanism:
+def chosen(
+    written: str, *, whole: str, expected: str, capacity: int, dimension: int, relevance: int | None = None
+) -> Mechanism:
     """The mechanism that NAME[:KEEP[:REST]] names (`Description.chosen`).
 
     >>> chosen("sampling:0.5", whole="", expected="", capacity=64, dimension=256).keep == 1 << 39
@@ -45,6 +47,7 @@ def chosen(written: str, *, whole: str, expected: str, capacity: int, dimension:
     :param expected: the forms of all values, for errors
     :param capacity: the tenant's positions
     :param dimension: components of the embedder's vectors
+    :param relevance: the minimum raw score of a relevant passage, measured on public texts; None if it is unknown
     :raises PolicyError: the text does not have the form, or a parameter is out of range
     """
     match = re.fullmatch(rf"({'|'.join(_BY_NAME)})(?::([0-9.]{{1,30}}))?(:.+)?", written)
@@ -52,5 +55,5 @@ def chosen(written: str, *, whole: str, expected: str, capacity: int, dimension:
         raise PolicyError(
             "the option names no mechanism", field="--mechanism", expected=expected, actual=whole
         )
-    option = Option(match[2], match[3] or "", whole, expected, capacity, dimension)
+    option = Option(match[2], match[3] or "", whole, expected, capacity, dimension, relevance)
     return description(match[1]).chosen(option)

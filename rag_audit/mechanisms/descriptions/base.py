@@ -197,6 +197,7 @@ class Option:
     :param expected: the forms of all values, for errors
     :param capacity: the tenant's positions
     :param dimension: components of the embedder's vectors
+    :param relevance: the minimum raw score of a relevant passage, measured on public texts; None if it is unknown
     """
 
     keep: str | None
@@ -205,6 +206,7 @@ class Option:
     expected: str
     capacity: int
     dimension: int
+    relevance: int | None = None
 
     def refused(self) -> PolicyError:
         """The error for a value that is not of its mechanism's form."""

@@ -27,7 +27,6 @@ from rag_audit.mechanisms.descriptions.base import (
     percent,
     share_text,
 )
-from rag_audit.mechanisms.descriptions.randomized_response import KNOWN_DIMENSION, THRESHOLDS
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
@@ -76,20 +75,22 @@ class PooledListingDescription(Description):
 
     @classmethod
     def chosen(cls, option: Option) -> Mechanism:
-        """See `Description.chosen`: an option without f and threshold gets 0.1 and the threshold of the default
-        embedder. The number of queries, which the policy states elsewhere, then determines the flip probability.
+        """See `Description.chosen`: an option without f and threshold gets 0.1 and the minimum raw score of a relevant
+        passage that was measured for the embedder on public texts. The number of queries, which the policy states
+        elsewhere, then determines the flip probability.
 
         :raises PolicyError: f is not strictly between 0 and 1
         """
         form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9}))?", option.rest)
         if form is None:
             raise option.refused()
-        if form[2] is None and option.dimension != KNOWN_DIMENSION:
+        if form[2] is None and option.relevance is None:
             raise PolicyError(
-                "this embedder has no default threshold", field="--mechanism", actual=option.whole,
-                expected=f"pooled-listing:{option.keep or defaults.KEEP}:F:THRESHOLD, measured",
+                "the score of a relevant passage is unknown for this embedder", field="--mechanism",
+                expected=f"pooled-listing:{option.keep or defaults.KEEP}:F:THRESHOLD, or --relevance SCORE",
+                actual=option.whole, hint="`rag-audit lab relevance` measures the score on public texts",
             )  # fmt: skip
-        threshold = int(form[2] or THRESHOLDS["wordllama-lexical-768"])
+        threshold = int(form[2] or option.relevance or 0)
         unrequested = form[1] or UNREQUESTED
         if not _is_probability(unrequested):
             raise PolicyError("f is not strictly between 0 and 1", field="--mechanism: F",
