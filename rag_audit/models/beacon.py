@@ -171,7 +171,7 @@ def witness_beacon(
     if named != set(trusted):
         raise SignatureError(
             "the beacon's witnesses differ from the trusted witnesses",
-            field=field,
+            field="trust.toml: beacon.witnesses",
             expected=", ".join(sorted(k.name for k in trusted)),
             actual=", ".join(sorted(k.name for k in named)),
         )
@@ -249,7 +249,7 @@ def drand_beacon(
     if source.chain != chain.hash.hex():
         raise InvalidProof(
             "the drand chain differs from the pinned chain",
-            field=field,
+            field="trust.toml: beacon.drand",
             expected=chain.hash.hex(),
             actual=source.chain,
         )

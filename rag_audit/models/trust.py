@@ -115,10 +115,12 @@ class VerifierTrust(Model):
 
 
 class AccountTrust(Model):
-    """An account that the verifier knows to be independent of the provider."""
+    """An account with receipts that count towards `min_receipts`."""
 
     id: Identifier
     key: Hex32
+    independent: bool = True
+    """false for an account of the provider, as in a pilot; no report then calls its receipts independent"""
 
 
 class Groth16Pin(Model):
@@ -301,8 +303,8 @@ class Trust(Model):
         """Whether a quorum needs witnesses that are not independent of the provider."""
         return sum(w.independent for w in self.witness) < self.quorum
 
-    def independent(self, account: str) -> AccountTrust | None:
-        """The named independent account, or None."""
+    def listed(self, account: str) -> AccountTrust | None:
+        """The account of that id, or None if this file does not list it."""
         return self._by_id.get(account)
 
     @cached_property

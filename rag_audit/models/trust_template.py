@@ -93,8 +93,10 @@ def trust_template(
         )
     if trust.account:
         known = "known to be independent of the provider"
-        document.add("account", tables([table(account.model_dump(), _DEPENDENT if account.id in dependent else known)
-                                        for account in trust.account]))  # fmt: skip
+        document.add("account", tables([
+            table(account.model_dump(exclude_defaults=True), _DEPENDENT if account.id in dependent else known)
+            for account in trust.account
+        ]))  # fmt: skip
     pins = table({})
     for name, remark in _PIN_REMARKS.items():
         if (digest := getattr(trust.pins, name)) is not None:

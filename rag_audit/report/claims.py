@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rag_audit._internal.words import counted, some
 from rag_audit.mechanisms import named
+from rag_audit.mechanisms.descriptions import description
 from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.standing import RULES, Kind, base_id
@@ -185,7 +186,11 @@ def _privacy(w: Window) -> str | None:
     f = w.figures
     if f.standing == "not-established" or f.eps is None:
         return None
-    who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+    who = (
+        "any number of colluding accounts"
+        if all(description(t.mechanism).any_coalition for t in w.tenants)
+        else f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+    )
     if f.eps == "inf":
         bare = [t.tenant for t in w.tenants if t.eps in (None, "inf")]
         own = [f"{t.eps} for {t.tenant}" for t in w.tenants if t.eps not in (None, "inf")]
@@ -283,12 +288,20 @@ def _receipts(w: Window) -> str | None:
 
 
 def _independent(w: Window) -> str | None:
-    count = w.counts.receipts_independent
-    if not count:
-        return None
-    if count == 1:
-        return "1 receipt is from an account that the reader knows to be independent of the provider."
-    return f"{count:,} receipts are from accounts that the reader knows to be independent of the provider."
+    parts = []
+    if count := w.counts.receipts_independent:
+        parts.append(
+            "1 receipt is from an account that the trust file calls independent of the provider."
+            if count == 1
+            else f"{count:,} receipts are from accounts that the trust file calls independent of the provider."
+        )
+    if count := w.counts.receipts_dependent:
+        parts.append(
+            "1 receipt is from an account that the trust file calls not independent of the provider."
+            if count == 1
+            else f"{count:,} receipts are from accounts that the trust file calls not independent of the provider."
+        )
+    return " ".join(parts) or None
 
 
 def _coalition(w: Window) -> str | None:

@@ -62,6 +62,12 @@ NO_CAUSE = "no honest cause is known"
 _PINS = frozenset({"proof.key", "proof.embed.key", "coalition.key", "trust.noise_table", "trust.embedder",
                    "trust.manifest"})  # fmt: skip
 """The checks that compare a value of the window with a value that trust.toml pins."""
+_KEY = "trust.toml: provider.vkey"
+"""The place of a checkpoint that another key than the pinned one signed."""
+_SIGNATURES = frozenset({"header.signature", "ledger.checkpoint"})
+_BEACONS = frozenset({"header.beacon", "ledger.enrolment"})
+_FOLLOW = frozenset({"header.tables"})
+"""Checks that repeat the checks of earlier windows, and fail with them under a wrong pin."""
 _FILE = frozenset({"ledger.root", "ledger.size"})
 """The checks that a damaged or incomplete copy of the window file fails."""
 
@@ -90,10 +96,16 @@ class Cause(StrEnum):
 
 def cause_of(checks: Sequence[CheckLine]) -> Cause:
     """The possible cause of a report's false checks."""
-    false = {check.base for check in checks if check.outcome == "fail"}
+    wrong = [check for check in checks if check.outcome == "fail"]
+    false = {check.base for check in wrong}
     if false & _FILE:
         return Cause.FILE
-    return Cause.PIN if false and false <= _PINS else Cause.WINDOW
+    # One key signed both ends, and another key is pinned: no part of the file is a statement of the pinned provider.
+    if {check.base for check in wrong if check.at == _KEY} >= _SIGNATURES:
+        return Cause.PIN
+    pinned = {c.base for c in wrong if c.base in _BEACONS and (c.at or "").startswith("trust.toml")}
+    pins = _PINS | pinned | (_FOLLOW if pinned else set())
+    return Cause.PIN if false and false <= pins else Cause.WINDOW
 
 
 def decisive(checks: Sequence[CheckLine]) -> CheckLine | None:

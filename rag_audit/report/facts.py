@@ -245,7 +245,8 @@ def _vouching(case: Case) -> Vouching:
             round=source.round if isinstance(source, DrandBeacon) else None,
         ),
         verifiers=[_key(v.name, v.vkey) for v in trust.verifier],
-        accounts_named=len(trust.account),
+        accounts_named=sum(account.independent for account in trust.account),
+        accounts_dependent=sum(not account.independent for account in trust.account),
     )
 
 
@@ -263,7 +264,8 @@ def _counts(case: Case) -> Counts:
         receipts_handed_in=len(case.receipts) + len(case.unread) - tallies.get("receipts_repeated", 0),
         receipts_accepted=tallies.get("receipts_accepted", 0),
         receipts_agreeing=tallies.get("receipts_agreeing", 0),
-        receipts_independent=figures.get("receipts", 0),
+        receipts_independent=figures.get("receipts", 0) - tallies.get("receipts_dependent", 0),
+        receipts_dependent=tallies.get("receipts_dependent", 0),
         receipts_other=figures.get("receipts_other", 0),
         disclosed=tallies.get("disclosed", 0),
         accounts=len(case.everyone),

@@ -227,7 +227,11 @@ def counted_words(report: Report) -> list[str]:
     supplied = f"the reader supplied {counted(c.receipts_handed_in, 'receipt')}{twice}"
     if c.receipts_handed_in:
         agree = f"{c.receipts_agreeing:,} in agreement with the ledger" if report.shows("receipts") else None
-        named = f"{c.receipts_independent:,} from accounts that trust.toml lists"
+        named = f"{c.receipts_independent + c.receipts_dependent:,} from accounts that trust.toml lists"
+        if c.receipts_dependent:
+            named += (
+                f", {c.receipts_dependent:,} of them from accounts that are not independent of the provider"
+            )
         shown = [agree, named if report.shows("receipts-independent") else None]
         supplied += ": " + (
             ", ".join(part for part in shown if part) or "this report draws no conclusion from receipts"

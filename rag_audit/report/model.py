@@ -255,7 +255,9 @@ class Vouching(Model):
     verifiers: list[KeyReport]
     """the verifiers with challenges that count"""
     accounts_named: Number
-    """accounts that trust.toml knows to be independent of the provider"""
+    """accounts that trust.toml lists and does not call dependent on the provider"""
+    accounts_dependent: Number
+    """accounts that trust.toml calls dependent on the provider, as in a pilot"""
 
 
 class QueryCount(Model):
@@ -284,7 +286,9 @@ class Counts(Model):
     receipts_agreeing: Number
     """accepted receipts that agree with the ledger"""
     receipts_independent: Number
-    """of accounts that trust.toml names, each record once"""
+    """of accounts that trust.toml lists and does not call dependent on the provider, each record once"""
+    receipts_dependent: Number
+    """of accounts that trust.toml calls dependent on the provider, each record once"""
     receipts_other: Number
     disclosed: Number
     """receipts with the query's text"""

@@ -66,6 +66,13 @@ def next_steps_of(
             "ask the account that supplied the receipt for a second export, or omit that receipt, and repeat the"
             " verification",
         ]
+    if outcome == "UNDECIDED" and deciding == ["header.chain"]:
+        return [
+            "rely on no figure of this window yet",
+            "supply every window since the last one that you verified with --previous, or omit --previous for the first"
+            " window of a service, and repeat the verification",
+            *explain,
+        ]
     if outcome == "UNDECIDED":
         return [
             "rely on no figure of this window yet",

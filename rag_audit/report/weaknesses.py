@@ -72,8 +72,8 @@ def weaknesses_of(
     missing = counts.records - counts.receipts_independent
     if missing > 0:
         have = "has" if missing == 1 else "have"
-        weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} {have} no receipt of an account that"
-             " trust.toml lists", "receipts of more independent accounts")  # fmt: skip
+        weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} {have} no receipt of an independent"
+             " account that trust.toml lists", "receipts of more independent accounts")  # fmt: skip
     chained, given = previous
     if chained and not given:
         weak("chain", "the previous windows were not supplied: their count depends on the witnesses",

@@ -91,7 +91,7 @@ def _receipts(findings: Findings, parties: Parties | None) -> None:
         named = [
             line.account
             for line in parties.roster
-            if (known := findings.trust.independent(line.account)) is not None
+            if (known := findings.trust.listed(line.account)) is not None
             and (line.custody, line.key) == ("account", known.key)
         ]
     maximum = len(named) * findings.policy.n

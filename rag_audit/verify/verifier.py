@@ -235,16 +235,18 @@ def _reembed(case: Case, reembedding: Reembedding | None) -> tuple[Reembed | Non
 
 def _verdict(case: Case, notes: list[str]) -> Verdict:
     require = case.trust.require
-    windows = {}
+    windows, delta = {}, "0"
     for tenant in case.policy.tenants:
         with suppress(RagAuditError):  # the tenant's mechanism contradicts itself
-            windows[tenant.tenant] = case.policy.mechanism(tenant).scores
+            mechanism = case.policy.mechanism(tenant)
+            windows[tenant.tenant] = mechanism.scores
+            delta = case.policy.delta_policy if mechanism.uses_delta else delta
     ranges = {f"{w.lo}..{w.hi}" for w in windows.values()}
     if len(ranges) > 1:
         ranges = {f"{tenant}:{w.lo}..{w.hi}" for tenant, w in windows.items()}
     figures: Figures = {
         **case.figures,
-        "delta": case.policy.delta_policy,
+        "delta": delta,
         "k_max": case.policy.k_max,
         "n": case.policy.n,
         "scores": "+".join(sorted(ranges)),

@@ -96,3 +96,15 @@ def sampled_reports() -> dict[str, Report]:
     )
     result = {"passed": passed, "failed": verify(_another_root), "unmet": verify(**TIGHT)}
     return {name: report_of(v, now=at, version="0.1.0", command=words) for name, v in result.items()}
+
+
+@pytest.fixture(scope="session")
+def pooled(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of the second window of a service with pooled listing, with the first window supplied."""
+    from tests.window.test_document_tables import FIRST, SECOND
+    from tests.window.test_pooled_listing import POOLED, PooledChain
+
+    chain = PooledChain(tmp_path_factory.mktemp("pooled-report"))
+    for texts in (FIRST, SECOND):
+        chain.run(texts, mechanisms={"law": POOLED, "medicine": POOLED})
+    return report_of(chain.verify(2), now=NOW, version="0")

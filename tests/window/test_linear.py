@@ -167,9 +167,9 @@ def test_independent_accounts_are_not_searched(windows: dict[int, Path]) -> None
     accounts = [AccountTrust.model_construct(id=name, key="00" * 32) for name in names]
     trust = trust.model_copy(update={"account": accounts})
     CountedText.compared = 0
-    assert all((result := trust.independent(name)) and result.id is name for name in names)
+    assert all((result := trust.listed(name)) and result.id is name for name in names)
     assert CountedText.compared <= 20 * len(names)
-    assert trust.independent("nobody") is None
+    assert trust.listed("nobody") is None
 
 
 def test_a_policys_tenants_are_not_searched() -> None:

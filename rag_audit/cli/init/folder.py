@@ -222,7 +222,7 @@ class Folder:
             "witness": [{"name": key.name, "vkey": str(key)} | own for key in keys],
             "beacon": {"witnesses": [key.name for key in keys]},
             "verifier": [{"name": key.name, "vkey": str(key)} for key in verifiers],
-            "account": [{"id": line.account, "key": line.key} for line in accounts],
+            "account": [{"id": line.account, "key": line.key, "independent": False} for line in accounts],
         }
         mechanisms = sorted({policy.mechanism(tenant).name for tenant in policy.tenants})
         require = requirements(

@@ -36,7 +36,7 @@ from rag_audit.report.model import (
 MAX_GROUPS = 3
 """Maximum groups of tenants with equal protection that the page describes; the report in JSON has all tenants."""
 MAX_WITNESSES = 8
-Answer: TypeAlias = Literal["yes", "drawn", "no", "open"]
+Answer: TypeAlias = Literal["yes", "drawn", "unchecked", "no", "open"]
 
 
 class Group(NamedTuple):
@@ -335,17 +335,36 @@ def rules(say: Language, report: Report) -> list[Rule]:
         "ledger": say.text(
             "The public record, the ledger, was not rewritten, and enough witnesses confirm this."
         ),
-        "chain": say.text("The window follows the previous one, and no window in between was left out."),
+        "chain": _order(say, report),
         "coalition": say.text(
             "No more accounts than the policy covers repeated a question almost word for word."
         ),
-        "receipts-independent": say.text("Receipts of independent accounts agree with the ledger."),
+        "receipts-independent": say.text("Receipts of independent accounts agree with the ledger.")
+        if report.counts.receipts_independent or not report.counts.receipts_dependent
+        else say.text(
+            "Receipts agree with the ledger. The trust file calls their accounts not independent of the provider."
+        ),
     }
     return [
         Rule(text, answer, [*SENTENCES[name].checks])
         for name, text in named_rules.items()
         if (answer := _followed(report, name)) is not None
     ]
+
+
+def _order(say: Language, report: Report) -> Markup:
+    """The rule about the order of windows, with its evidence in this run."""
+    if report.chain.before is None:
+        return say.text(
+            "The window is the first one of the service: its header names no previous window, and witnesses confirm"
+            " only one such window."
+        )
+    if not report.chain.reached and report.shows("chain"):
+        return say.text(
+            "The window header names a previous window, which was not supplied: only the witnesses confirm that no"
+            " window in between was left out."
+        )
+    return say.text("The window follows the previous one, and no window in between was left out.")
 
 
 def _followed(report: Report, name: str) -> Answer | None:
@@ -355,7 +374,8 @@ def _followed(report: Report, name: str) -> Answer | None:
     ledger's end are evidence for every rule, so their failure alone leaves the other rules open.
     """
     if report.shows(name):
-        return "drawn" if name == "answers-drawn" else "yes"
+        unseen = name == "chain" and report.chain.before is not None and not report.chain.reached
+        return "unchecked" if unseen else "drawn" if name == "answers-drawn" else "yes"
     mine = [check for check in report.checks if check.base in SENTENCES[name].checks]
     common = () if name == "ledger" else SENTENCES["provider"].checks
     false = any(check.outcome == "fail" and check.base not in common for check in mine)
@@ -371,7 +391,7 @@ def _absent(report: Report, name: str) -> bool:
     if name == "randomness":
         return not any(named(t.mechanism).protects for t in report.tenants)
     if name == "receipts-independent":
-        return not report.counts.receipts_independent
+        return not report.counts.receipts_independent + report.counts.receipts_dependent
     if name == "coalition":
         return report.figures.coalition != "checked"
     return False
@@ -382,6 +402,7 @@ def answer(say: Language, value: Answer) -> Markup:
     return {
         "yes": say.text("yes"),
         "drawn": say.text("yes, for the drawn answers"),
+        "unchecked": say.text("not checked here"),
         "no": say.text("no"),
         "open": say.text("not established"),
     }[value]

@@ -24,7 +24,9 @@ def check(case: Case) -> None:
     with case.guarding("bound.computed"):
         figures = policy.figures()
         eps = figures["eps_audit"]
-        result = f"epsilon {eps} at delta {policy.delta_policy} (bound: {figures['eps_audit_by']})"
+        used = any(policy.mechanism(t).uses_delta for t in policy.tenants)
+        delta = policy.delta_policy if used else "0"
+        result = f"epsilon {eps} at delta {delta} (bound: {figures['eps_audit_by']})"
         # If no epsilon bounds every outcome of a tenant, the policy states so; trust.toml decides.
         finite = Decimal(eps).is_finite() or figures["eps_audit_by"] == accounting.NO_BOUND
         case.report("bound.computed", finite, "a finite epsilon, or a mechanism without one", result)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rag_audit._internal.errors import InvalidProof, PolicyError, RagAuditError, SetupError, SignatureError
 from rag_audit._internal.words import counted, instant
 from rag_audit.log.checkpoint import SignedCheckpoint
@@ -131,13 +133,7 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
         try:
             value, drawn_at = beacon_value(case, source, entry, signed)
         except (InvalidProof, SignatureError) as exc:
-            case.report(
-                check_id,
-                False,
-                exc.expected or "the beacon that the entry names",
-                exc,
-                f"entries[{entry.seq}]",
-            )
+            case.report(check_id, False, exc.expected or "the beacon that the entry names", exc, exc.field)
             return
         if value.hex() != entry.value:
             case.report(check_id, False, value.hex(), entry.value, f"entries[{entry.seq}].value")
@@ -205,16 +201,20 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
     files = [(file, f"previous[{number}]") for number, file in enumerate(case.previous)]
     if unread := next((file for file, _ in files if isinstance(file, RagAuditError)), None):
         raise unread
-    if named is None:
+    given = [_given(case, file, field) for file, field in files if isinstance(file, WindowFile)]
+    if named is None and not given:
         # Only the witnesses know whether a first window is really the first: they refuse to cosign a second one.
-        case.report("header.chain", not case.previous, "the origin's first window, or a named predecessor",
-                    "no previous window" if not case.previous else "no predecessor is named")  # fmt: skip
+        case.report(
+            "header.chain", True, "the origin's first window, or a named predecessor", "no previous window"
+        )
         return
-    if not case.previous:
+    if named is None:
+        _first(case, given)
+        return
+    if not given:
         case.report("header.chain", True, "the window that the quorum cosigned before",
                     f"header {named.header[:16]}.., not supplied: the witnesses are the only evidence")  # fmt: skip
         return
-    given = [_given(case, file, field) for file, field in files if isinstance(file, WindowFile)]
     links = {window.digest: window for window in given}
     later = case.header
     while later.previous is not None and (window := links.pop(later.previous.header, None)) is not None:
@@ -246,6 +246,20 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
         )
         case.report("header.chain", True, "each window names its predecessor, and the intervals are disjoint",
                     f"{counted(len(reached), 'earlier window')}, {end}")  # fmt: skip
+
+
+def _first(case: Case, given: Sequence[ClosedWindow]) -> None:
+    """Judge supplied windows before a window header without a predecessor: an earlier window, or another one without a
+    predecessor, shows two first windows, which the quorum cosigned. Any other one is the verifier's mistake."""
+    for window in given:
+        second = window.header.previous is None and window.digest != case.header_digest
+        if second or window.ended_at <= case.header.opens_at:
+            reason = "names no predecessor either" if second else "ended before this window"
+            case.report("header.chain", False, "the origin's first window, or a named predecessor",
+                        f"no predecessor is named, and window {window.header.window} {reason}")  # fmt: skip
+            return
+    case.record("header.chain", Status.UNDECIDED, "no earlier window: the window header names no predecessor",
+                f"{counted(len(given), 'supplied window')} that did not end before this window")  # fmt: skip
 
 
 def _given(case: Case, file: WindowFile, field: str) -> ClosedWindow:

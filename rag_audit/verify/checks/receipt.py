@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rag_audit._internal.errors import RagAuditError, SetupError
 from rag_audit._internal.words import counted
+from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt, withheld_once
 from rag_audit.models.records import QueryRecord, verifies
 from rag_audit.verify.case import Case, ReceiptFile, Reembed, Status
@@ -55,14 +56,15 @@ def check(case: Case, reembed: Reembed | None) -> None:
     case.tallies["disclosed"] = len({r.record.seq for i, r in opened if i.receipt.disclosed is not None})
     case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
                 wrong[0] if wrong else counted(len(opened), "receipt agrees", "receipts agree"))  # fmt: skip
-    named = {receipt.record.seq: _independent(case, item) for item, receipt in opened}
-    independent = sum(named.values())
-    case.figures["receipts"] = independent
-    case.figures["receipts_other"] = len(named) - independent
+    named = {receipt.record.seq: _listed(case, item) for item, receipt in opened}
+    counting = sum(named.values())
+    case.figures["receipts"] = counting
+    case.figures["receipts_other"] = len(named) - counting
+    case.tallies["receipts_dependent"] = len({r.record.seq for i, r in opened if _dependent(case, i)})
     minimum = case.trust.require.min_receipts
     wanted = "min_receipts (absent) receipts" if minimum is None else counted(minimum, "receipt")
-    case.require("receipt.independent", minimum is not None and independent >= minimum,
-                 f"at least {wanted} of accounts in trust.toml", independent)  # fmt: skip
+    case.require("receipt.independent", minimum is not None and counting >= minimum,
+                 f"at least {wanted} of accounts in trust.toml", counting)  # fmt: skip
     _re_execute(case, opened, reembed)
 
 
@@ -73,6 +75,7 @@ def _first_of(complaints: list[str]) -> str:
 
 def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
     receipt = item.receipt
+    _of_this_window(case, item)
     account = case.accounts().get(receipt.account)
     if account is None:
         raise SetupError(
@@ -99,6 +102,18 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
     return opened
 
 
+def _of_this_window(case: Case, item: ReceiptFile) -> None:
+    """Name a receipt of another service or window as such. The origin in the unverified note only selects the message.
+
+    :raises SetupError: the receipt names the log of another window
+    """
+    note = TlogProof.parse(item.receipt.receipt, field=item.name).checkpoint
+    if (actual := note.text.split("\n", 1)[0]) != case.header.log:
+        raise SetupError(
+            "the receipt belongs to another service or window", expected=case.header.log, actual=actual
+        )
+
+
 def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
     """The contradictions between the provider's signed data and the ledger."""
     tenant = case.tenants.get(receipt.record.tenant)
@@ -119,8 +134,9 @@ def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
     return wrong
 
 
-def _independent(case: Case, item: ReceiptFile) -> bool:
-    named = case.trust.independent(item.receipt.account)
+def _listed(case: Case, item: ReceiptFile) -> bool:
+    """Whether the receipt is of an account that trust.toml lists, and the account has its own key."""
+    named = case.trust.listed(item.receipt.account)
     account = case.accounts().get(item.receipt.account)
     return (
         named is not None
@@ -128,6 +144,12 @@ def _independent(case: Case, item: ReceiptFile) -> bool:
         and account.custody == "account"
         and account.key == named.key
     )
+
+
+def _dependent(case: Case, item: ReceiptFile) -> bool:
+    """Whether the receipt counts, of an account that trust.toml calls dependent on the provider."""
+    named = case.trust.listed(item.receipt.account)
+    return named is not None and not named.independent and _listed(case, item)
 
 
 def _re_execute(case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], reembed: Reembed | None) -> None:
@@ -151,7 +173,7 @@ def _re_execute(case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], ree
             if again.cq != receipt.record.cq:
                 wrong.append(f"the commitment in record {receipt.record.seq} is to another vector")
             done.add(receipt.record.seq)
-            if _independent(case, item):
+            if _listed(case, item):
                 vouched.add(receipt.record.seq)
     case.report("proof.query_embedding", not wrong, "cq of the pinned embedder's vector of the query",
                 wrong[0] if wrong else f"{len(done)} of {total} records re-executed, {len(vouched)} of them for"

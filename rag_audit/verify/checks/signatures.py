@@ -40,9 +40,10 @@ def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -
     try:
         signed = open_trusted(case, text, field=signature_id)
     except SignatureError as exc:
-        case.report(
-            signature_id, False, exc.expected or f"signed by {case.trust.provider.vkey}", exc, signature_id
-        )
+        # Without any signature of the pinned key, the error names that key: the pin may be wrong.
+        other = exc.expected == provider_key(case).name
+        place = "trust.toml: provider.vkey" if other else signature_id
+        case.report(signature_id, False, exc.expected or f"signed by {case.trust.provider.vkey}", exc, place)
         return None
     case.signed[signature_id] = signed
     case.report(signature_id, True, f"signed for {origin}", f"signed with size {signed.checkpoint.size}")

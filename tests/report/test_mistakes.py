@@ -1,0 +1,207 @@
+"""A verifier's own mistake reads as one, and no sentence claims more independence or order than the files show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.log.keys import VerifierKey
+from rag_audit.log.signing import SigningKey
+from rag_audit.models.trust import Trust
+from rag_audit.report import render_report
+from rag_audit.report.build import report_of
+from rag_audit.report.html import overview
+from rag_audit.report.html.page import render
+from rag_audit.report.language import language_of
+from rag_audit.report.model import Report
+from rag_audit.report.verification import verify_window
+from tests.report.conftest import EXAMPLES, NOW
+
+EN = language_of("en")
+VECTORS = Path(__file__).resolve().parents[2] / "vectors/windows"
+
+
+def report(
+    trust: Trust | None = None, folder: Path = EXAMPLES, trusted: Path = EXAMPLES, **given: Any
+) -> Report:
+    """The report of a window under a trust file that may have a mistake."""
+    trust = Trust.load(trusted / "trust.toml") if trust is None else trust
+    verdict = verify_window(
+        folder / "window.json", trust=trust, **{"receipts": [folder / "receipts"], **given}
+    )
+    return report_of(verdict, now=NOW, version="0")
+
+
+def trusting(**changes: Any) -> Trust:
+    return Trust.load(EXAMPLES / "trust.toml").model_copy(update=changes)
+
+
+def page_text(report: Report) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]*>", " ", render(report), flags=re.DOTALL))
+
+
+def _with_other_provider_key() -> Trust:
+    provider = trusting().provider
+    key = str(SigningKey.generate(provider.origin).verifier)
+    return trusting(provider=provider.model_copy(update={"vkey": key}))
+
+
+def _with_other_origin() -> Trust:
+    key = SigningKey.generate("other.example/service")
+    return trusting(
+        provider=trusting().provider.model_copy(update={"origin": key.name, "vkey": str(key.verifier)})
+    )
+
+
+def _with_other_witnesses() -> Trust:
+    def other(vkey: str, name: str) -> str:
+        public = SigningKey.generate(name).verifier.public
+        return str(replace(VerifierKey.parse(vkey, field="vkey"), public=public))
+
+    return trusting(
+        witness=[w.model_copy(update={"vkey": other(w.vkey, w.name)}) for w in trusting().witness]
+    )
+
+
+def _with_fewer_beacon_witnesses() -> Trust:
+    beacon = trusting().beacon
+    return trusting(beacon=beacon.model_copy(update={"witnesses": beacon.witnesses[:1]}))
+
+
+def _with_other_pins(**pins: Any) -> Trust:
+    return trusting(pins=trusting().pins.model_copy(update=pins))
+
+
+MISTAKES: dict[str, Callable[[], Trust]] = {
+    "provider's key": _with_other_provider_key,
+    "origin": _with_other_origin,
+    "witnesses": _with_other_witnesses,
+    "beacon witnesses": _with_fewer_beacon_witnesses,
+    "noise table": lambda: _with_other_pins(noise_table="11" * 32),
+    "manifest": lambda: _with_other_pins(manifest="11" * 32),
+    "embedder": lambda: _with_other_pins(embedder={**trusting().pins.embedder, "tokenizer": "11" * 32}),
+    "proof keys": lambda: _with_other_pins(
+        groth16=[g.model_copy(update={"vk": "11" * 32}) for g in trusting().pins.groth16]
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_wrong_trust_file_accuses_nobody(mistake: str) -> None:
+    result = report(MISTAKES[mistake]())
+    assert not result.outcome.startswith("PASS")
+    assert overview.followed(result) == "open"
+    assert "no" not in {rule.answer for rule in overview.rules(EN, result)}
+    assert "is false" not in result.sentence and "statement of the window is false" not in page_text(result)
+    assert "Rules followed: not established" in page_text(result)
+    steps = " ".join(result.next_steps)
+    assert "trust.toml" in steps or "compare trust.toml" in render_report(result, "summary")
+
+
+def test_a_window_with_one_signature_of_another_key_is_false() -> None:
+    """The end of the ledger is signed with the pinned key, so the trust file is right."""
+    folder = VECTORS / "opening-signed-by-another-key"
+    result = report(folder=folder, trusted=VECTORS / "honest")
+    assert result.outcome == "FAIL" and overview.followed(result) == "no"
+    assert "is false" in result.sentence
+
+
+def test_an_earlier_window_for_the_first_one_is_the_verifiers_mistake() -> None:
+    first: dict[str, Any] = {"folder": VECTORS / "honest", "trusted": VECTORS / "honest"}
+    for given in (VECTORS / "in-a-row", VECTORS / "honest"):
+        result = report(**first, previous=[given / "window.json"])
+        (check,) = (c for c in result.checks if c.base == "header.chain")
+        assert (result.outcome, check.outcome) == ("UNDECIDED", "undecided")
+        assert "omit --previous for the first window" in render_report(result, "summary")
+        assert "no" not in {rule.answer for rule in overview.rules(EN, result)}
+
+
+def test_two_first_windows_of_one_origin_are_false() -> None:
+    result = report(
+        folder=VECTORS / "honest",
+        trusted=VECTORS / "honest",
+        previous=[VECTORS / "embedded/window.json"],
+    )
+    (check,) = (c for c in result.checks if c.base == "header.chain")
+    assert (result.outcome, check.outcome) == (
+        "FAIL",
+        "fail",
+    ) and "names no predecessor either" in check.actual
+
+
+def _order(report: Report) -> tuple[str, str]:
+    (rule,) = (r for r in overview.rules(EN, report) if "header.abandoned" in r.checks)
+    return rule.answer, str(rule.words)
+
+
+def test_the_order_of_windows_is_stated_as_far_as_it_was_checked() -> None:
+    row: dict[str, Any] = {"folder": VECTORS / "in-a-row", "trusted": VECTORS / "honest"}
+    answer, words = _order(report(**row))
+    assert answer == "unchecked" and "was not supplied: only the witnesses confirm" in words
+    answer, words = _order(report(**row, previous=[VECTORS / "honest/window.json"]))
+    assert answer == "yes" and words.startswith("The window follows the previous one")
+    answer, words = _order(report())
+    assert answer == "yes" and words.startswith("The window is the first one of the service")
+
+
+def _pilot(accounts: int | None = None) -> Trust:
+    """The example's trust file as `rag-audit init` writes it for a pilot."""
+    trust = trusting()
+    named = trust.account[:accounts] if accounts else trust.account
+    return trust.model_copy(
+        update={
+            "account": [a.model_copy(update={"independent": a not in named}) for a in trust.account],
+            "witness": [w.model_copy(update={"independent": False}) for w in trust.witness],
+        }
+    )
+
+
+def test_a_pilots_accounts_and_witnesses_are_not_called_independent() -> None:
+    result = report(_pilot())
+    assert result.outcome == "PASS"
+    assert (result.counts.receipts_independent, result.counts.receipts_dependent) == (0, 4)
+    (claim,) = (c for c in result.claims if c.id == "receipts-independent")
+    assert claim.words == (
+        "4 receipts are from accounts that the trust file calls not independent of the provider."
+    )
+    text = page_text(result)
+    for words in ("calls independent of the provider", "Receipts of independent accounts agree"):
+        assert words in page_text(report()) and words not in text
+    assert "The trust file calls their accounts not independent of the provider" in text
+    assert "lists 0 accounts as independent of the provider" in text
+    assert "from accounts that are not independent of the provider" in render_report(result, "text")
+    (weakness,) = (w for w in result.weaker if w.id == "receipts")
+    assert "no receipt of an independent account" in weakness.words
+
+
+def test_some_accounts_of_the_provider_are_counted_apart() -> None:
+    result = report(_pilot(1))
+    c = result.counts
+    assert (
+        c.receipts_independent and c.receipts_dependent and c.receipts_independent + c.receipts_dependent == 4
+    )
+    (claim,) = (line for line in result.claims if line.id == "receipts-independent")
+    assert "calls independent" in claim.words and "calls not independent" in claim.words
+
+
+def test_receipts_of_another_service_are_named_as_such() -> None:
+    result = report(receipts=[VECTORS / "in-a-row/receipts"])
+    (check,) = (c for c in result.checks if c.base == "receipt.accepted")
+    assert (result.outcome, check.outcome) == ("UNDECIDED", "undecided")
+    assert "the receipt belongs to another service or window" in check.actual
+    assert "example.org/rag/w-1" in check.actual and "roster" not in check.actual
+    summary = render_report(result, "summary")
+    assert "belong to another service" in summary and "supply only receipts of this window" in summary
+
+
+def test_a_mechanism_without_delta_states_none(pooled: Report) -> None:
+    assert pooled.outcome == "PASS" and pooled.figures.delta == "0" and " delta=0 " in pooled.line
+    (claim,) = (c for c in pooled.claims if c.id == "privacy")
+    assert "for any number of colluding accounts, at delta 0." in claim.words
+    shown = " ".join(render_report(pooled, kind) for kind in ("summary", "text")) + page_text(pooled)
+    assert "1e-5" not in shown.replace("at most 1e-5", "")
