@@ -85,7 +85,7 @@ def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list
     capacity = 1 << max(12, (len(collection.passages) - 1).bit_length())
     sample = sample_of(collection, embedder, capacity)
     repeats = enough_repeats(len(sample.queries))
-    mechanisms = default_mechanisms(embedder.name, capacity)
+    mechanisms = default_mechanisms(embedder.name, capacity, embedder.relevance, 2_000)
     return [measure(sample, m, top_k=TOP_K, n=200, ks=(1, 2, 10), repeats=repeats) for m in mechanisms]
 
 

@@ -45,13 +45,16 @@ def noised(noise: Noise, top_k: int) -> Window:
 
 
 def with_bits(mechanism: BernoulliMechanism, top_k: int) -> Window:
-    """Sampling or randomized response."""
+    """Sampling, pooled listing or randomized response."""
 
     def window(random: np.random.Generator) -> Answer:
         kept: npt.NDArray[np.bool_] | None = None
+        everybody: Account | None = None
 
         def answer(account: Account, scores: Scores) -> Sequence[int]:
-            nonlocal kept
+            nonlocal kept, everybody
+            if mechanism.window is not None:  # one set of listed documents for all accounts
+                account = everybody = everybody or Account.new(len(scores))
             if kept is None:
                 kept = random.random(len(scores)) < mechanism.sampling.keep / PROBABILITY_RANGE
             positions: Sequence[int] = mechanism.answer(scores, kept, account, random, top_k)[

@@ -5,9 +5,14 @@ computes for every mechanism:
 
 - recall among the first 5, next to blind chance and exact retrieval;
 - the certified figures for coalitions of 1, 2 and 10 accounts with 200 queries each;
+- the factor by which the absence of a document becomes more likely for accounts that never received it: the certified
+  factor, and the factor that an attack shows;
 - the documents that these accounts read with honest questions (`bench.exposure`), next to the maximum, the number by
   chance alone and the number for exact retrieval; every document fills one position;
 - the strongest of the attacks in `bench.lists`.
+
+Pooled listing has a policy for each size: its m is the number of queries of all accounts, so every coalition of these
+accounts has the same epsilon.
 
 The attack's lower bound on epsilon (confidence 0.95) must be below the certified bound in every cell. The script prints
 the smallest distance, and exit code 1 reports a cell with a lower bound above the certified bound. `--out` is the
@@ -23,6 +28,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -43,9 +49,10 @@ from rag_audit.mechanisms.accounting import curves
 from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
+from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
 from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.embedders import Embedder, get_embedder, published_constants
 from rag_audit.retrieval.engine import build_index
 
 NAMES = ("squad", "scifact", "pubmedqa")
@@ -58,6 +65,8 @@ DELTA = "1e-5"
 NOISES = (((1, 1, 1, 1, 1, 1), 512), ((1, 1, 1, 1), 128), ((1, 8), 32), ((1, 8, 64), 64))
 KEEPS = ("0.9", "0.7")
 CANDIDATES = 6
+CHANCE = 4_000
+"""Queries that measure the rows which chance does not list, in windows of m queries."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ class Cell:
     :param read_by_chance: the expected number of documents that lists contain without relevance, at most
     :param read_at_most: the maximum number of documents that they can read
     :param attacks: by probe strategy, each with the epsilon that it refutes
-    :param odds_shown: the factor that the attack shows for positions that no account receives
+    :param odds_shown: the factor that the attack shows for positions that no account receives; inf above every double
     """
 
     mechanism: str
@@ -110,6 +119,7 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
     cells = [
         *_noised(sample, target, embedder, options, say),
         *_sampled(sample, target, embedder, options, say),
+        *_pooled(sample, target, options, say),
         *_listed(sample, target, options, say),
     ]
     quiet = recall_without_noise(sample, ScoreWindow(*embedder.score_window, 512), top_k=TOP_K)
@@ -128,10 +138,12 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
     }
 
 
-def _read(sample: Sample, window: exposure.Window, options: Namespace) -> dict[int, float]:
+def _read(
+    sample: Sample, window: exposure.Window, options: Namespace, sizes: Sequence[int] = SIZES
+) -> dict[int, float]:
     """The documents that coalitions of each size read."""
     return exposure.documents_read(
-        sample, window, SIZES, queries=QUERIES, windows=options.repeats, seed=options.seed
+        sample, window, sizes, queries=QUERIES, windows=options.repeats, seed=options.seed
     )
 
 
@@ -214,6 +226,10 @@ def _noised(
                     by_chance,
                     exposure_limit(documents, queries=k * QUERIES, longest=TOP_K),
                     shown,
+                    max(
+                        lists.factor_by_counting(counts[row, name][0], options.lists, k * QUERIES)
+                        for name in target.probes
+                    ),
                 )
             )
     return cells
@@ -252,6 +268,34 @@ def _sampled(
                  exposure_limit(documents, queries=k * QUERIES, longest=TOP_K), shown, odds)
             for k in SIZES
         ]  # fmt: skip
+    return cells
+
+
+def _pooled(sample: Sample, target: Target, options: Namespace, say: Callable[[str], Any]) -> list[Cell]:
+    """Pooled listing for each share and each number of queries m of a window."""
+    cells, documents = [], len(sample.index.positions)
+    relevance = published_constants(EMBEDDER).relevance
+    assert relevance is not None  # the default embedder has a measured score
+    for keep, k in product(KEEPS, SIZES):
+        m = k * QUERIES
+        mechanism = bernoulli.PooledList.of(probability_over_range(keep, "keep"), UNREQUESTED, relevance, m)
+        point = bernoulli.measure(sample, mechanism, top_k=TOP_K, n=QUERIES, ks=[k], repeats=options.repeats,
+                                  seed=options.seed, progress=say(f"pooled listing {keep}, m {m}"))  # fmt: skip
+        bits = RandomizedResponse(mechanism.sampling.keep, mechanism.flip_probability)
+        pool = lists.Pool(bits.keep, bits.flip_probability, relevance, m)
+        shown = [
+            lists.pooled(target, pool, strategy=name, windows=windows, chance_windows=max(1, CHANCE // m),
+                         top_k=TOP_K, seed=options.seed)
+            for name, windows in (("repeated", options.windows // 4), ("paraphrased", options.windows // 40))
+        ]  # fmt: skip
+        cells.append(
+            Cell(f"pooled-listing, keep {keep}, m {m}", point.recall.recall, point.recall.error, k,
+                 point.eps[k], curves.auc_for(bits, 1), curves.tpr(bits, 1, "0.01"), point.exclusion_factor[k],
+                 _read(sample, exposure.with_bits(mechanism, TOP_K), options, [k])[k],
+                 expected_by_flips(documents, bits.flip_probability, queries=m),
+                 exposure_limit(documents, queries=m, longest=TOP_K), [attack for attack, _ in shown],
+                 max(odds for _, odds in shown))
+        )  # fmt: skip
     return cells
 
 
@@ -333,9 +377,7 @@ def table(result: dict[str, Any]) -> str:
     rows = []
     for cell in result["cells"]:
         attack, odds = cell["attack"], cell["exclusion_factor"]
-        unlisted = ("none" if math.isinf(odds) else f"{odds:.3g}") + ", " + (
-            "-" if cell["odds_shown"] is None else f"{cell['odds_shown']:.3g}"
-        )  # fmt: skip
+        unlisted = ("none" if math.isinf(odds) else f"{odds:.3g}") + ", " + _factor(cell["odds_shown"])
         k, exact = cell["k"], result["read_exactly"][str(cell["k"])]
         read = (
             f"{cell['read']:,.0f}, {cell['read'] / exact:.2f}, {cell['read_by_chance']:,.0f},"
@@ -356,6 +398,12 @@ def _number(value: float) -> str:
     return "none" if math.isinf(value) else f"{value:.2f}"
 
 
+def _factor(shown: float | None) -> str:
+    if shown is None:
+        return "-"
+    return "above 1e300" if shown > 1e300 else f"{shown:.3g}"
+
+
 def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw recall against the certified epsilon of a coalition of two, a panel for each collection."""
     import matplotlib
@@ -368,7 +416,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     )
     for panel, result in zip(panels[0], results, strict=True):
         panel.axhline(result["without_noise"]["recall"], color="0.6", linewidth=1, linestyle=":")
-        for kind, mark in (("noise", "o"), ("randomized-response", "s")):
+        for kind, mark in (("noise", "o"), ("pooled-listing", "^"), ("randomized-response", "s")):
             cells = [c for c in result["cells"] if c["k"] == 2 and c["mechanism"].startswith(kind)]
             finite = [c for c in cells if math.isfinite(c["certified"])]
             panel.plot(

@@ -7,6 +7,9 @@ own functions draw the noise, the sampled positions and the Bernoulli bits. Scor
 - Noise: the answers are independent given the world. The coalition's best use of one probe is therefore to count the
   lists that contain the position, and the rates of one answer determine the rates of every count.
 - Sampling: a second question gives the coalition no advantage. The position is listed at once, or never.
+- Pooled listing: the coalition asks for the other text first and then for the text itself. The bound is attained if the
+  position is listed for the first time at the second question. The accounts share one set of listed documents, so
+  further accounts add questions and no new set.
 - Listing (randomized response): the coalition asks for the other text first and then for the text itself. The bound is
   attained at this outcome: at the first question no account receives the position, at the second question every
   account receives it.
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 from random import Random
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_audit import _native
 from rag_audit.commit.explore.simulate import Noise
@@ -27,7 +31,7 @@ from rag_audit.lab.empirical.lower_bounds import clopper_pearson, counted_epsilo
 from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
 from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.field import digest_to_field
-from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.scores import MAX_LATTICE, ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import (
     Int8Array,
@@ -37,13 +41,17 @@ from rag_audit.retrieval.engine import (
     draw_noise,
     no_noise,
 )
+from rag_audit.retrieval.serving.pooled_listing import PooledRules, answer_in_order
 from rag_audit.retrieval.serving.randomized_response import select_listed
 
+BoolArray = npt.NDArray[np.bool_]
 CONFIDENCE = 0.95
 PARAPHRASES = 64
 SAMPLED_WORDS = 0.7
 PILOT = 200
 ASKED = 8
+_IDENTITY = ScoreWindow(0, MAX_LATTICE, MAX_LATTICE)
+"""The score window of exact scores."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,18 @@ def by_counting(probes: str, counts: tuple[int, int], lists: int, repeats: int, 
     return Attack(probes, float(np.trapezoid(tpr, fpr)), float(np.interp(0.01, fpr, tpr)), eps)
 
 
+def factor_by_counting(listed: int, lists: int, repeats: int) -> float:
+    """Return the factor by which the absence of a text becomes more likely if none of `repeats` independent lists
+    contains its position, refuted at confidence `CONFIDENCE`: the text is absent with certainty where no list can
+    return it, and unlisted with probability (1 - p)^repeats where one list contains it with probability p.
+
+    :param listed: the lists with the position, of `lists`
+    """
+    least = clopper_pearson(listed, lists, CONFIDENCE)[0]
+    log = -repeats * math.log1p(-least) if least < 1 else math.inf
+    return math.exp(log) if log < 700 else math.inf
+
+
 @dataclass(frozen=True)
 class Unlisted:
     """The result of an attack on sampling: a position is listed at the first question, or never.
@@ -212,6 +232,128 @@ def _unlisted(listed: Sequence[int], windows: int) -> Unlisted:
     maximum = clopper_pearson(windows - listed[0], windows, each)[1]
     minimum = clopper_pearson(windows - listed[1], windows, each)[0]
     return Unlisted(*_one_corner(listed[1] / windows, listed[0] / windows), max(1.0, minimum / maximum))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Pooled listing with one document for each position.
+
+    :param keep: pi over 2^40
+    :param flip_probability: q over 2^40
+    :param threshold: minimum raw score of a relevant position
+    :param queries: m, the questions of all accounts in a window
+    """
+
+    keep: int
+    flip_probability: int
+    threshold: int
+    queries: int
+
+
+@dataclass
+class _FirstListed:
+    """Counts of rows of one world by whether the sample contains the row: [not sampled, sampled].
+
+    :param later: rows that a later question lists, but not the first
+    """
+
+    rows: list[int]
+    later: list[int]
+
+
+def pooled(
+    target: Target, pool: Pool, *, strategy: str, windows: int, chance_windows: int, top_k: int, seed: int
+) -> tuple[Attack, float]:
+    """Attack pooled listing with one probe strategy.
+
+    The accounts of the tenant ask for the other text, then with the strategy's first `ASKED` probes for the text
+    itself, on one set of listed rows. The engine's own functions draw the bits and list the rows.
+
+    The rules treat all rows alike: the first listing of a row depends only on whether the sample contains the row, on
+    the questions whose scores reach the threshold in it, and on the row's own bits. The rates therefore come from all
+    rows in the same situation as the position under attack, and not only from this position. The same holds for the
+    absence of the text: its measured factor uses the rows that chance lists at none of m questions.
+
+    :param windows: windows that measure the position under attack
+    :param chance_windows: windows with m questions that measure rows listed by chance
+    :returns: the attack, and the factor by which the absence of the text becomes more likely for accounts that never
+        received it, refuted at confidence 0.95
+    """
+    requested = [target.other, *target.probes[strategy][: 1 if strategy == "repeated" else ASKED]]
+    sides = [[target.scores(query)[world] for query in requested] for world in (0, 1)]
+    capacity, place = target.index.capacity, target.position
+    table, rules = np.arange(capacity, dtype=np.int64), PooledRules(pool.threshold, top_k, _IDENTITY)
+    groups = [_same(scores, pool.threshold, place) for scores in sides]
+    seen = [_FirstListed([0, 0], [0, 0]) for _ in sides]
+    kept_windows = 0
+    for number in range(windows):
+        kept = draw_bernoulli_bits(key(seed, "kept", number), capacity, pool.keep)
+        kept_windows += int(kept[place])
+        chance = [
+            draw_bernoulli_bits(key(seed, number, ask), capacity, pool.flip_probability)
+            for ask in range(len(requested))
+        ]
+        for side, scores, (same, alone) in zip(seen, sides, groups, strict=True):
+            first, *_, last = [
+                step.listed
+                for step in answer_in_order(
+                    zip(scores, chance, strict=True), table, rules,
+                    listed=np.zeros(capacity, np.int8), kept=kept,
+                )
+            ]  # fmt: skip
+            later = (last == 1) & (first == 0)
+            for bit, rows in enumerate((alone | (kept == 0), same & (kept == 1))):
+                side.rows[bit] += int(rows.sum())
+                side.later[bit] += int(later[rows].sum())
+    unlisted = _unlisted_by_chance(pool, capacity, chance_windows, seed)
+    return _pooled_attack(strategy, seen, kept_windows, windows, unlisted)
+
+
+def _same(scores: Sequence[Int32Array], threshold: int, place: int) -> tuple[BoolArray, BoolArray]:
+    """Return the rows that the first question and later questions reach as they reach a place, and the rows that no
+    question reaches. A row that the first question reaches is listed then, so later questions do not matter."""
+    first = scores[0] >= threshold
+    later = np.max(np.stack(scores[1:]), axis=0) >= threshold
+    return (first if first[place] else ~first & (later == later[place])), ~first & ~later
+
+
+def _unlisted_by_chance(pool: Pool, capacity: int, windows: int, seed: int) -> tuple[int, int]:
+    """The rows that chance lists at none of m questions, and all rows, of several windows."""
+    rest = 0
+    for number in range(windows):
+        listed = np.zeros(capacity, np.int8)
+        for ask in range(pool.queries):
+            listed |= draw_bernoulli_bits(key(seed, "chance", number, ask), capacity, pool.flip_probability)
+        rest += capacity - int(listed.sum())
+    return rest, capacity * windows
+
+
+def _pooled_attack(
+    strategy: str, seen: Sequence[_FirstListed], kept_windows: int, windows: int, unlisted: tuple[int, int]
+) -> tuple[Attack, float]:
+    """Test whether a later question lists the position for the first time: a mixture over whether the sample contains
+    it; and the factor of its absence."""
+    each = 1 - (1 - CONFIDENCE) / 6  # six limits are used and must be valid simultaneously
+    low, high = clopper_pearson(kept_windows, windows, each)
+
+    def limit(world: int, bit: int, side: int) -> float:
+        if not seen[world].rows[bit]:
+            return float(side)
+        return clopper_pearson(seen[world].later[bit], seen[world].rows[bit], each)[side]
+
+    minimum = low * limit(0, 1, 0) + (1 - low) * limit(0, 0, 0)
+    maximum = high * limit(1, 1, 1) + (1 - low) * limit(1, 0, 1)
+    share = kept_windows / windows
+    true, false = (
+        sum(
+            weight * side.later[bit] / max(1, side.rows[bit]) for bit, weight in enumerate((1 - share, share))
+        )
+        for side in seen
+    )
+    eps = math.log(minimum / maximum) if minimum > maximum else 0.0
+    half = 1 - (1 - CONFIDENCE) / 2
+    never = (1 - clopper_pearson(kept_windows, windows, half)[0]) * clopper_pearson(*unlisted, half)[1]
+    return Attack(strategy, *_one_corner(false, true), eps), max(1.0, 1 / never)
 
 
 @dataclass

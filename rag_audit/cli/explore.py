@@ -173,9 +173,10 @@ class _Target:
     click.option(
         "--mechanism",
         "mechanisms",
-        metavar="sampling:KEEP|randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD[:MAXIMUM]",
+        metavar="sampling:KEEP|pooled-listing:KEEP:F:THRESHOLD|randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD[:MAXIMUM]",
         multiple=True,
-        help="a mechanism of random bits; repeat for each  [default: sampling and randomized-response at 0.9 and 0.7]",
+        help="a mechanism of random bits; repeat for each  [default: sampling, pooled-listing and randomized-response"
+        " at 0.9 and 0.7]",
     ),
     click.option(
         "--n",
@@ -226,8 +227,12 @@ def explore(
     figures, so the provider must not publish them.
     """
     from rag_audit.commit.explore import bernoulli, render, simulate
+    from rag_audit.retrieval.embedders import relevance_of
 
-    requested = [bernoulli.parse_mechanism(written) for written in grid.mechanisms]
+    for written in grid.mechanisms:
+        bernoulli.parse_mechanism(
+            written
+        )  # an error in the option ends the command before it reads documents
     base = None if policy_file is None else read_policy(policy_file)
     documents = documents.within(base)
     embedder = documents.chosen_embedder(base)
@@ -249,14 +254,23 @@ def explore(
         list(dict.fromkeys(p.n for p in exploration.points)),
         list(dict.fromkeys(p.k for p in exploration.points)),
     )
-    chosen = requested or bernoulli.default_mechanisms(documents.embedder, sample.index.capacity)
+
+    def chosen(count: int) -> list[bernoulli.BernoulliMechanism]:
+        """The mechanisms at a number of queries of an account; the largest coalition has all accounts of the tenant."""
+        queries = count * max(sizes)
+        return [
+            bernoulli.parse_mechanism(written, queries) for written in grid.mechanisms
+        ] or bernoulli.default_mechanisms(
+            documents.embedder, sample.index.capacity, relevance_of(embedder), queries
+        )
+
     bernoulli_points = {
         count: [
             bernoulli.measure(
                 sample, mechanism, top_k=exploration.top_k, n=count, ks=dict.fromkeys((1, *sizes)),
                 repeats=exploration.repeats, seed=seed, progress=progress("windows"),
             )
-            for mechanism in chosen
+            for mechanism in chosen(count)
         ]
         for count in ns
     }  # fmt: skip

@@ -91,12 +91,21 @@ def test_a_run_has_every_mechanism_by_default_and_coalitions_where_a_bound_cover
     assert default_cells(1) == [
         *(Cell("none", defence) for defence in ("none", "mirabel", "prompt", "paraphrase")),
         *(Cell(WEAK_NOISE, defence) for defence in ("none", "mirabel")),
-        *(Cell(written) for written in (STRONG_NOISE, "sampling:0.7", "randomized-response:0.7")),
+        *(
+            Cell(written)
+            for written in (STRONG_NOISE, "sampling:0.7", "randomized-response:0.7", "pooled-listing:0.9")
+        ),
     ]
     coalitions = [cell for cell in default_cells(4) if cell.accounts == 4]
     assert coalitions == [
         Cell(written, accounts=4)
-        for written in (WEAK_NOISE, STRONG_NOISE, "sampling:0.7", "randomized-response:0.7")
+        for written in (
+            WEAK_NOISE,
+            STRONG_NOISE,
+            "sampling:0.7",
+            "randomized-response:0.7",
+            "pooled-listing:0.9",
+        )
     ]
 
 

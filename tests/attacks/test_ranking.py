@@ -18,7 +18,7 @@ WINDOW = ScoreWindow(20, 160, 64)
 
 
 def attacked(written: str, capacity: int = 64) -> Attacked:
-    return parse(written, WINDOW, capacity, 768)
+    return parse(written, WINDOW, capacity, 768, 601)
 
 
 def ranking(written: str, capacity: int = 64, top_k: int = 4, defence: str = "none") -> Ranking:
@@ -63,6 +63,43 @@ def test_listing_hands_each_account_a_document_once_and_it_keeps_it() -> None:
     assert 7 in window.select(scores, 1).positions
 
 
+def test_pooled_listing_lists_for_all_accounts_in_the_order_of_the_requests() -> None:
+    """A document is listed by the account whose question reaches the threshold, and then ranks for every account."""
+    near, far = np.full(64, 5, np.int32), np.full(64, 5, np.int32)
+    near[7], far[7] = 700, 20
+    pool = "pooled-listing:0.999999:0.000001:601"
+    window = ranking(pool, top_k=2).window(5)
+    assert window.select(far, 1).positions == (), "below the threshold, and not yet listed"
+    assert window.select(near, 0).positions == (7,), (
+        "other documents are not listed, and their places stay empty"
+    )
+    assert window.select(far, 1).positions == (7,)
+    assert ranking(pool, top_k=2).window(6).select(far, 1).positions == (), (
+        "a window begins without listed documents"
+    )
+    far[7] = 0
+    assert window.select(far, 1).positions == (), "a place without a positive score stays empty"
+
+
+def test_pooled_listing_lists_by_chance_as_often_as_f_says() -> None:
+    scores = np.full(64, 5, np.int32)
+    asked = 0
+    for name in range(40):
+        window = ranking("pooled-listing:0.5:0.3:601:50", top_k=64).window(name)
+        for account in range(49):
+            window.select(scores, account % 3)
+        asked += len(window.select(scores, 0).positions)
+    assert asked / (40 * 64) == pytest.approx(0.3, abs=5 * math.sqrt(0.21 / (40 * 64)))
+
+
+def test_pooled_listing_has_one_epsilon_for_any_coalition_and_more_for_more_questions() -> None:
+    few, many = (attacked(f"pooled-listing:0.9:0.1:601:{m}") for m in (200, 2000))
+    eps = {few.certified(k, n, "1e-5")[0] for k, n in ((1, 1), (4, 50))}
+    assert eps == {9.7463} and many.certified(1, 1, "1e-5")[0] == 12.049
+    assert attacked("pooled-listing:0.9").parameters == few.parameters, "the default f, threshold and m"
+    assert few.certified(1, 1, "1e-5")[1] == pytest.approx(0.995, abs=1e-4)
+
+
 def test_the_threshold_is_exceeded_by_normal_maxima_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
     draws = rng.normal(0.3, 0.1, (1500, 1000))
@@ -96,6 +133,11 @@ def test_mirabel_hides_what_stands_out_and_answers_with_the_next(written: str) -
         "noise:8,1:64",
         "randomized-response:0.7:0.1",
         "none:0.7",
+        "pooled-listing:0.9:0.1",
+        "pooled-listing:0.9:0.1:601:0",
+        "pooled-listing:0.9:0.1:601:x",
+        "pooled-listing:0.9:1:601",
+        "pooled-listing:0.9:0.1:601:200:9",
     ],
 )
 def test_a_mechanism_that_is_none_is_refused(written: str) -> None:
@@ -114,8 +156,8 @@ def test_sampling_bounds_the_area_and_no_epsilon() -> None:
 
 
 def test_only_noise_has_the_policy_s_delta() -> None:
-    written = ("noise:1:64", "sampling:0.7", "randomized-response:0.7", "none")
-    assert [attacked(w).delta("1e-5") for w in written] == ["1e-5", 0, 0, 0]
+    written = ("noise:1:64", "sampling:0.7", "pooled-listing:0.7", "randomized-response:0.7", "none")
+    assert [attacked(w).delta("1e-5") for w in written] == ["1e-5", 0, 0, 0, 0]
 
 
 def test_a_defence_that_is_not_defined_under_a_mechanism_is_refused(bench: Bench) -> None:
@@ -133,3 +175,16 @@ def test_the_world_without_the_document_differs_in_its_place_alone(bench: Bench,
     assert any(a.actual and "Yes" in a.reply.text for a in read), (
         "chance lists the empty place, and the answer is made of the document's text all the same"
     )
+
+
+def test_pooled_listing_answers_in_the_world_without_the_document_from_its_lists(
+    bench: Bench, split: Split
+) -> None:
+    """The place is empty and its bit cannot list it, so only chance does; the answer then reads the document's text."""
+    probes = [Probe(n, 0, 0, YesNo(text, text, presence=True)) for n, text in enumerate(split.members[:20])]
+    never, often = (bench.engine(Cell(f"pooled-listing:0.9999:{f}:1:1")) for f in ("0.000001", "0.7"))
+    assert all(answer.actual for answer in never.ask(probes))
+    assert not any(answer.actual for answer in never.ask_without(probes))
+    read = often.ask_without(probes)
+    assert any(a.actual and "Yes" in a.reply.text for a in read)
+    assert not all(a.actual for a in read)

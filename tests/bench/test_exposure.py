@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench import exposure
-from rag_audit.commit.explore.bernoulli import RandomizedList, SampledTopK
+from rag_audit.commit.explore.bernoulli import PooledList, RandomizedList, SampledTopK
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Noise
 from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
@@ -53,6 +53,16 @@ def test_flips_list_documents_that_nobody_asks_for(sample: Sample) -> None:
     one, three = read(sample, window, 5, (1, 3))
     assert one == pytest.approx(expected_by_flips(16, flip, queries=5) / 2, abs=0.4)
     assert three == pytest.approx(expected_by_flips(16, flip, queries=15) / 2, abs=0.5)
+
+
+def test_accounts_share_the_documents_that_pooled_listing_lists(sample: Sample) -> None:
+    """The threshold is out of reach, so chance alone lists a document, for all accounts, and the next question about
+    it reads it."""
+    m, pool = 40, PooledList.of(HALF, "0.5", 1000, 40)
+    q = pool.flip_probability / PROBABILITY_RANGE
+    unread = (1 - q) ** m + sum(q * (1 - q) ** (t - 1) * (15 / 16) ** (m - t + 1) for t in range(1, m + 1))
+    (four,) = read(sample, exposure.with_bits(pool, 1), 10, (4,))
+    assert four == pytest.approx(16 * (1 - unread), abs=0.5)
 
 
 def test_large_noise_returns_documents_by_chance(sample: Sample) -> None:

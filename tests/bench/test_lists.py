@@ -15,6 +15,7 @@ from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
 from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
+from rag_audit.mechanisms.accounting.documents import pooled_epsilon, pooled_factor
 from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import build_index
@@ -92,6 +93,28 @@ def test_lists_by_chance_show_their_bound_and_no_more(target: lists.Target) -> N
         assert 0.75 * honest.epsilon(k) < result[0][k].eps < honest.epsilon(k)
     assert result[1][2].eps > honest.epsilon(2)
     assert result[0][1].auc <= curves.auc_for(honest, 1)
+
+
+def test_pooled_listing_shows_its_bound_and_no_more(target: lists.Target) -> None:
+    keep = probability_over_range("0.7", "keep")
+    honest, less = (lists.Pool(keep, probability_over_range(q, "chance"), 600, 5) for q in ("0.02", "0.0002"))
+    bound = pooled_epsilon(keep, honest.flip_probability)
+    result = [
+        lists.pooled(target, pool, strategy="repeated", windows=1200, chance_windows=50, top_k=3, seed=3)
+        for pool in (honest, less)
+    ]
+    (attack, odds), (stronger, _) = result
+    assert 0.75 * bound < attack.eps < bound < stronger.eps
+    assert attack.auc <= curves.auc_for(RandomizedResponse(keep, honest.flip_probability), 1)
+    factor = pooled_factor(keep, honest.flip_probability, queries=5)
+    assert 0.85 * factor < odds < factor
+
+
+def test_a_text_that_no_list_contains_is_absent_by_the_rate_of_one_list() -> None:
+    assert lists.factor_by_counting(0, 1000, 200) == 1
+    assert lists.factor_by_counting(500, 1000, 2) == pytest.approx(4, rel=0.15)
+    assert lists.factor_by_counting(500, 1000, 2) < 4
+    assert lists.factor_by_counting(1000, 1000, 2000) == math.inf
 
 
 def test_keys_of_draws_differ_and_are_field_elements() -> None:

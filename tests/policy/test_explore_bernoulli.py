@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from rag_audit.commit.explore.bernoulli import (
+    BernoulliMechanism,
     BernoulliPoint,
+    PooledList,
     RandomizedList,
     SampledTopK,
     default_mechanisms,
@@ -29,7 +31,7 @@ NEVER, ALWAYS = 1, PROBABILITY_RANGE - 1
 
 
 def measured(
-    mechanism: SampledTopK | RandomizedList, *, n: int = 40, repeats: int = 1, seed: int = 3
+    mechanism: BernoulliMechanism, *, n: int = 40, repeats: int = 1, seed: int = 3
 ) -> BernoulliPoint:
     return measure(random_sample(), mechanism, top_k=5, n=n, ks=(1, 2), repeats=repeats, seed=seed)
 
@@ -92,6 +94,27 @@ def test_chance_alone_lists_as_many_as_it_says() -> None:
     assert (unkept.in_list.recall, unkept.texts) == (0, 0)
 
 
+def test_pooled_listing_finds_what_is_kept_and_keeps_one_set_for_a_window() -> None:
+    minimum = min(self_scores())
+    certain = measured(PooledList.of(ALWAYS, "0.000001", minimum, 40))
+    assert certain.in_list.recall == 1 and certain.disclosed is None
+    kept = measured(PooledList.of(HALF, "0.000001", minimum, 40), repeats=50)
+    assert abs(kept.in_list.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
+    # The bits of a window are those of all its questions: with one window for each question, recall varies less.
+    each = [measured(PooledList.of(HALF, "0.000001", minimum, 1), seed=s).in_list.recall for s in range(30)]
+    assert abs(float(np.mean(each)) - 0.5) < 5 * 0.5 / math.sqrt(40 * 30)
+    assert certain.eps[1] == certain.eps[2] and certain.exclusion_factor[1] == certain.exclusion_factor[2]
+
+
+def test_pooled_listing_returns_the_text_of_a_document_that_chance_lists() -> None:
+    """The threshold is out of reach and the sample almost empty, so chance alone lists a document."""
+    result = measured(PooledList.of(NEVER, "0.5", 10**6, 40), repeats=50)
+    shares = 1 - 0.5 ** (
+        np.arange(1, 41) / 40
+    )  # a document is listed by question t of 40 with this probability
+    assert result.in_list.recall == pytest.approx(shares.mean(), abs=5 * 0.5 / math.sqrt(40 * 50))
+
+
 def test_figures_repeat_under_one_seed_and_move_under_another() -> None:
     mechanism = listing(HALF, HALF // 16, 10**6)
     assert measured(mechanism) == measured(mechanism)
@@ -100,6 +123,8 @@ def test_figures_repeat_under_one_seed_and_move_under_another() -> None:
 
 def test_mechanisms_are_read_as_they_are_written() -> None:
     assert parse_mechanism("sampling:0.9") == SampledTopK(Sampling(probability_over_range("0.9", "keep")))
+    pool = PooledList.of(HALF, "0.2", 354, 800)
+    assert parse_mechanism("pooled-listing:0.5:0.2:354", 800) == pool
     chance = probability_over_range("0.001", "flip_probability")
     assert parse_mechanism("randomized-response:0.5:0.001:354:20") == listing(HALF, chance, 354, 20)
     assert parse_mechanism("randomized-response:0.5:0.001:354") == listing(HALF, chance, 354, 32)
@@ -113,6 +138,10 @@ def test_mechanisms_are_read_as_they_are_written() -> None:
         ("sampling:0", "--mechanism: keep"),
         ("sampling:1", "--mechanism: keep"),
         ("sampling:x", "--mechanism: keep"),
+        ("pooled-listing:0.5", "--mechanism"),
+        ("pooled-listing:2:0.1:354", "--mechanism: keep"),
+        ("pooled-listing:0.5:1:354", "listed"),
+        ("pooled-listing:0.5:0.1:0", "--mechanism: threshold"),
         ("randomized-response:0.5:0:354", "--mechanism: flip probability"),
         ("randomized-response:0.5:1:354", "--mechanism: flip probability"),
         ("randomized-response:0.5:0.1:0", "--mechanism: threshold"),
@@ -134,13 +163,14 @@ def test_lists_longer_than_the_index_are_refused() -> None:
 
 
 def test_an_embedder_without_a_threshold_has_no_listing_by_default() -> None:
-    assert [type(m) for m in default_mechanisms("all-MiniLM-L6-v2", 4096)] == [SampledTopK] * 2
-    rows = default_mechanisms("wordllama-lexical-768", 4096)
-    assert [type(m) for m in rows] == [SampledTopK] * 2 + [RandomizedList] * 2
-    listed = rows[-1]
+    assert [type(m) for m in default_mechanisms("all-MiniLM-L6-v2", 4096, None, 400)] == [SampledTopK] * 2
+    rows = default_mechanisms("wordllama-lexical-768", 4096, 601, 400)
+    assert [type(m) for m in rows] == [SampledTopK] * 2 + [PooledList] * 2 + [RandomizedList] * 2
+    listed, pooled = rows[-1], rows[2]
     assert isinstance(listed, RandomizedList) and listed.sampling.epsilon(2) == 14.264
+    assert pooled.epsilon(1) == pooled.epsilon(10) == 10.44
     # Fewer positions than chance would list.
-    assert len(default_mechanisms("wordllama-lexical-768", 8)) == 2
+    assert len(default_mechanisms("wordllama-lexical-768", 8, 601, 400)) == 4
 
 
 def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
@@ -153,7 +183,11 @@ def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
         "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--repeats", 5, "--gains", "1,8", "--lattice", 64, "--capacity", 64,
     ).stdout  # fmt: skip
-    assert "sampling, keep 0.9" in text and "randomized response, keep 0.7" in text
+    assert (
+        "sampling, keep 0.9" in text
+        and "pooled listing, keep 0.9, m 2000" in text
+        and "randomized response, keep 0.7" in text
+    )
     assert "the presence of a document that is asked for has no protection" in " ".join(text.split())
     assert len(ASKED) == result["questions"]
 

@@ -1,12 +1,13 @@
-"""Simulation of sampling and of randomized response on a provider's own documents and questions.
+"""Simulation of sampling, pooled listing and randomized response on a provider's own documents and questions.
 
 The mechanisms are defined in docs/accounting.md, "Mechanisms based on Bernoulli bits". Sampled positions are ranked by
 their exact scores, without a lattice. If fewer than K positions are sampled, a window fills its list with other
 positions; the simulation omits them. Texts of unsampled positions do not count, since a window returns none of them.
 
 A repetition is one window: its sample is drawn once. For randomized response, each account asks n questions, in an
-order given by the seed, and stores its listed documents. The Bernoulli bits come from numpy's PCG64 instead of a
-window's committed seed.
+order given by the seed, and stores its listed documents. For pooled listing, a window ends after m questions of all
+accounts, and a repetition has as many windows as all questions need; each position is a document. The Bernoulli bits
+come from numpy's PCG64 instead of a window's committed seed.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Recall, recall_of
-from rag_audit.mechanisms.accounting import bernoulli, curves
+from rag_audit.mechanisms.accounting import bernoulli, curves, documents
 from rag_audit.mechanisms.accounting.values import count, text
+from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
 from rag_audit.mechanisms.descriptions.randomized_response import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
@@ -34,8 +36,8 @@ Bits: TypeAlias = npt.NDArray[np.bool_]
 Scores: TypeAlias = npt.NDArray[np.int32]
 Positions: TypeAlias = npt.NDArray[np.intp]
 _FORM = (
-    "sampling:KEEP, or randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD[:MAXIMUM], such as sampling:0.9 or"
-    " randomized-response:0.7:0.00122:900"
+    "sampling:KEEP, pooled-listing:KEEP:F:THRESHOLD, or randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD[:MAXIMUM],"
+    " such as sampling:0.9 or randomized-response:0.7:0.00122:900"
 )
 
 
@@ -72,6 +74,8 @@ class SampledTopK:
     sampling: bernoulli.Sampling
     remembers: ClassVar[bool] = False
     """whether an account finds more in all that it was listed than in one list"""
+    window: ClassVar[int | None] = None
+    """the questions of all accounts in one window; None if a window has any number of them"""
 
     @property
     def label(self) -> str:
@@ -81,6 +85,10 @@ class SampledTopK:
     def epsilon(self, accounts: int) -> float:
         """Returns infinity: no finite bound over all outcomes exists, because an exact list reveals its content."""
         return math.inf
+
+    def exclusion_factor(self, queries: int) -> float:
+        """The factor for a document of one position that accounts never received with so many queries in all."""
+        return self.sampling.exclusion_factor(queries)
 
     def check(self, capacity: int) -> None:
         """Every capacity fits."""
@@ -109,6 +117,7 @@ class RandomizedList:
     threshold: int
     maximum: int
     remembers: ClassVar[bool] = True
+    window: ClassVar[int | None] = None
 
     @property
     def label(self) -> str:
@@ -122,6 +131,10 @@ class RandomizedList:
     def epsilon(self, accounts: int) -> float:
         """The bound for a coalition, over all outcomes and any number of queries."""
         return self.sampling.epsilon(accounts)
+
+    def exclusion_factor(self, queries: int) -> float:
+        """See `SampledTopK.exclusion_factor`."""
+        return self.sampling.exclusion_factor(queries)
 
     def check(self, capacity: int) -> None:
         """Refuse lists that are longer than the index.
@@ -148,7 +161,65 @@ class RandomizedList:
         }
 
 
-BernoulliMechanism: TypeAlias = SampledTopK | RandomizedList
+@dataclass(frozen=True)
+class PooledList:
+    """Pooled listing: one set of listed documents for all accounts (docs/accounting.md, "Pooled listing").
+
+    :param flip_probability: q over 2^40, which the m questions of a window and f determine
+    :param threshold: minimum raw score of a relevant position
+    :param window: m, the questions of all accounts in one window
+    """
+
+    sampling: bernoulli.Sampling
+    flip_probability: int
+    threshold: int
+    window: int
+    remembers: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, keep: int, unrequested: str, threshold: int, queries: int) -> PooledList:
+        """Pooled listing with the flip probability of f and m.
+
+        :param keep: pi over 2^40
+        :param unrequested: f, a decimal between 0 and 1
+        :param queries: m
+        :raises PolicyError: a parameter is out of range
+        """
+        flip_probability = documents.flip_probability_for(unrequested, queries=queries)
+        return cls(bernoulli.Sampling(keep), flip_probability, threshold, queries)
+
+    @property
+    def label(self) -> str:
+        """The mechanism and its parameters in words."""
+        return (
+            f"pooled listing, keep {_decimal(self.sampling.keep)}, m {self.window}, flip probability"
+            f" {_decimal(self.flip_probability)}, threshold {self.threshold}"
+        )
+
+    def epsilon(self, accounts: int) -> float:
+        """The bound on everything that all accounts see until a document is listed: the same for any number of them."""
+        return documents.pooled_epsilon(self.sampling.keep, self.flip_probability)
+
+    def exclusion_factor(self, queries: int) -> float:
+        """See `SampledTopK.exclusion_factor`: all m questions count, since chance lists a document for all accounts."""
+        return documents.pooled_factor(self.sampling.keep, self.flip_probability, queries=self.window)
+
+    def check(self, capacity: int) -> None:
+        """Every capacity fits."""
+
+    def answer(
+        self, scores: Scores, sampled: Bits, account: Account, random: np.random.Generator, top_k: int
+    ) -> dict[str, Positions]:
+        """See `SampledTopK.answer`. The texts of all places of an answer are returned, inside the sample or not.
+
+        :param account: stands for all accounts of the tenant: the set of listed positions, which this request extends
+        """
+        chance = random.random(len(scores)) < self.flip_probability / PROBABILITY_RANGE
+        account.disclosed |= chance | (scores >= self.threshold) & sampled
+        return {"in_list": _best(scores, account.disclosed & (scores > 0), top_k)}
+
+
+BernoulliMechanism: TypeAlias = SampledTopK | PooledList | RandomizedList
 
 
 @dataclass(frozen=True)
@@ -191,20 +262,28 @@ class BernoulliPoint:
         }
 
 
-def parse_mechanism(written: str) -> BernoulliMechanism:
+def parse_mechanism(written: str, queries: int = 1) -> BernoulliMechanism:
     """Read a mechanism from a command's option.
 
+    :param queries: m, the questions of all accounts in a window, which determines the flip probability of pooled
+        listing
     :raises PolicyError: it is not of the form, or a parameter is out of range
     """
     form = re.fullmatch(
-        r"sampling:([^:]+)|randomized-response:([^:]+):([^:]+):([0-9]{1,9})(?::([0-9]{1,9}))?", written
-    )
+        r"sampling:([^:]+)|randomized-response:([^:]+):([^:]+):([0-9]{1,9})(?::([0-9]{1,9}))?"
+        r"|pooled-listing:([^:]+):([^:]+):([0-9]{1,9})", written
+    )  # fmt: skip
     if form is None:
         raise PolicyError(
             "the option names no mechanism", field="--mechanism", expected=_FORM, actual=written
         )
     if form[1] is not None:
         return SampledTopK(bernoulli.Sampling(curves.probability_over_range(form[1], "--mechanism: keep")))
+    if form[6] is not None:
+        return PooledList.of(
+            curves.probability_over_range(form[6], "--mechanism: keep"), form[7],
+            count(int(form[8]), "--mechanism: threshold"), queries,
+        )  # fmt: skip
     keep, flip_probability = (
         curves.probability_over_range(form[g], f"--mechanism: {n}")
         for g, n in ((2, "keep"), (3, "flip probability"))
@@ -217,10 +296,19 @@ def parse_mechanism(written: str) -> BernoulliMechanism:
     )
 
 
-def default_mechanisms(embedder: str, capacity: int) -> list[BernoulliMechanism]:
-    """Two of each mechanism, as far as the embedder has a threshold."""
+def default_mechanisms(
+    embedder: str, capacity: int, relevance: int | None, queries: int
+) -> list[BernoulliMechanism]:
+    """Two of each mechanism, as far as the embedder has a threshold.
+
+    :param relevance: the embedder's minimum raw score of a relevant passage, the threshold of pooled listing; None if
+        it is unknown
+    :param queries: m, the questions of all accounts in a window of pooled listing
+    """
     keeps = [curves.probability_over_range(keep, "keep") for keep in ("0.9", "0.7")]
     out: list[BernoulliMechanism] = [SampledTopK(bernoulli.Sampling(keep)) for keep in keeps]
+    if relevance is not None:
+        out += [PooledList.of(keep, UNREQUESTED, relevance, queries) for keep in keeps]
     threshold = THRESHOLDS.get(embedder)
     if threshold is not None and capacity > 2 * UNRELATED:
         flip_probability = curves.probability_over_range(Decimal(UNRELATED) / capacity, "flip probability")
@@ -262,7 +350,9 @@ def measure(
         sampled = random.random(capacity) < mechanism.sampling.keep / PROBABILITY_RANGE
         account = Account.new(capacity)
         for place, number in enumerate(random.permutation(len(sample.queries))):
-            if place % n == 0:
+            if mechanism.window is not None and place and place % mechanism.window == 0:
+                sampled = random.random(capacity) < mechanism.sampling.keep / PROBABILITY_RANGE
+            if place % (mechanism.window or n) == 0:
                 account = Account.new(capacity)
             scores, wanted = sample.index.scores(sample.queries[number]), sample.relevant[number]
             answer = mechanism.answer(scores, sampled, account, random, top_k)
@@ -278,7 +368,7 @@ def measure(
         by_chance=result.recall("by_chance", repeats) if mechanism.remembers else None,
         texts=result.texts / (repeats * len(sample.queries)),
         eps={k: mechanism.epsilon(k) for k in sizes},
-        exclusion_factor={k: mechanism.sampling.exclusion_factor(n * k) for k in sizes},
+        exclusion_factor={k: mechanism.exclusion_factor(n * k) for k in sizes},
     )
 
 

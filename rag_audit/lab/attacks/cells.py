@@ -12,7 +12,7 @@ from rag_audit.lab.attacks.mechanisms import ALL, Attacked, Defence, kind, parse
 from rag_audit.lab.attacks.targets.engine import Corpus, Engine
 from rag_audit.lab.attacks.targets.rewriting import paraphrase
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.retrieval.embedders import Embedder
+from rag_audit.retrieval.embedders import Embedder, relevance_of
 from rag_audit.retrieval.engine import smallest_capacity
 
 
@@ -86,7 +86,8 @@ class Bench:
 
     def attacked(self, written: str) -> Attacked:
         """The mechanism of an option, at this corpus's size."""
-        return parse(written, self.window, self.capacity, self.embedder.dimension)
+        e = self.embedder
+        return parse(written, self.window, self.capacity, e.dimension, relevance_of(e))
 
     def engine(self, cell: Cell) -> Engine:
         """The service of a cell.

@@ -103,6 +103,12 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
     return PublishedConstants(known.dimension, score_range(scale), None)
 
 
+def relevance_of(embedder: Embedder) -> int | None:
+    """The embedder's minimum raw score of a relevant passage; None if it was not measured."""
+    result: int | None = getattr(embedder, "relevance", None)  # an attribute of the static embedders only
+    return result
+
+
 def owner_of_score_window(lo: int, hi: int) -> str | None:
     """The first of this release's own embedders with that default score window; None if none has it."""
     own = (name for name in EMBEDDERS if name not in OF_A_PLACE)

@@ -40,6 +40,7 @@ class Written:
     :param capacity: number of positions
     :param dimension: components of the embedder's vectors
     :param expected: the forms of all values, for errors
+    :param relevance: the embedder's minimum raw score of a relevant passage; None if it is unknown
     """
 
     text: str
@@ -47,6 +48,7 @@ class Written:
     capacity: int
     dimension: int
     expected: str
+    relevance: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,9 @@ class Attacked(ABC):
         """
         w = written
         return cls(
-            chosen(w.text, whole=w.text, expected=w.expected, capacity=w.capacity, dimension=w.dimension)
-        )
+            chosen(w.text, whole=w.text, expected=w.expected, capacity=w.capacity, dimension=w.dimension,
+                   relevance=w.relevance)
+        )  # fmt: skip
 
     @property
     def parameters(self) -> AttackedMechanism:
@@ -177,17 +180,19 @@ class Window:
     """One window: its draws, in the order of its queries.
 
     :param sampled: the sampled positions
+    :param listed: the listed positions of the tenant, the same for all accounts
     :param disclosed: the disclosed set of each account
     """
 
     ranking: Ranking
     random: np.random.Generator
     sampled: Bits = field(init=False)
+    listed: Bits = field(init=False)
     disclosed: dict[int, Bits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         capacity, mechanism = self.ranking.capacity, self.ranking.attacked.mechanism
-        self.sampled = np.ones(capacity, np.bool_)
+        self.sampled, self.listed = np.ones(capacity, np.bool_), np.zeros(capacity, np.bool_)
         if mechanism.sampled:
             self.sampled = self.random.random(capacity) < mechanism.sampled_share / PROBABILITY_RANGE
 
