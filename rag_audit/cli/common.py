@@ -178,6 +178,11 @@ def _internal(exc: Exception, command: Sequence[str]) -> NoReturn:
     sys.exit(int(ExitCode.INTERNAL))
 
 
+def on_terminal() -> bool:
+    """Whether a person can answer questions."""
+    return sys.stdin.isatty()
+
+
 def emit(value: Mapping[str, object], as_json: bool, text: str | Sequence[str] | None = None) -> None:
     """Print the command's result as one JSON object or as text for people.
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.descriptions import ALL, chosen
-from rag_audit.mechanisms.noise import Noise
 
 _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
     f" or {', '.join(ALL[-1].forms)}; ID=.. sets it for one tenant, each id once"
@@ -18,11 +17,12 @@ _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
 def read_mechanisms(
     items: Sequence[str], capacities: Mapping[str, int], dimension: int, relevance: int | None
 ) -> dict[str, Mechanism]:
-    """Read the mechanisms by tenant. A tenant that no item names has noise.
+    """Read the mechanisms by tenant.
 
     :param relevance: the embedder's minimum raw score of a relevant passage, the default threshold of pooled listing
+    :raises PolicyError: an item is malformed, or the items name no mechanism for a tenant, or two
     """
-    result: dict[str, Mechanism] = dict.fromkeys(capacities, Noise())
+    result: dict[str, Mechanism] = {}
     named: set[str] = set()
     for item in sorted(items, key=lambda item: "=" in item):  # items for all tenants come first
         match = re.fullmatch(r"(?:([^=]+)=)?([^=]*)", item)
@@ -31,11 +31,11 @@ def read_mechanisms(
                 "the option names no mechanism", field="--mechanism", expected=_FORMS, actual=item
             )
         tenant, written = match[1], match[2]
-        if tenant is not None and tenant not in result:
+        if tenant is not None and tenant not in capacities:
             raise PolicyError(
                 f"no --tenant is named {tenant}",
                 field="--mechanism",
-                expected=" or ".join(result),
+                expected=" or ".join(capacities),
                 actual=item,
             )
         if (tenant or "") in named:
@@ -47,7 +47,7 @@ def read_mechanisms(
                 actual=item,
             )
         named.add(tenant or "")
-        for name in [*result] if tenant is None else [tenant]:
+        for name in [*capacities] if tenant is None else [tenant]:
             result[name] = chosen(
                 written,
                 whole=item,
@@ -56,4 +56,7 @@ def read_mechanisms(
                 dimension=dimension,
                 relevance=relevance,
             )
+    if missing := [tenant for tenant in capacities if tenant not in result]:
+        raise PolicyError("no option names the tenant's mechanism", field="--mechanism", expected=_FORMS,
+                          actual=f"none for {missing[0]}")  # fmt: skip
     return result

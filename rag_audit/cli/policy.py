@@ -15,7 +15,8 @@ from rag_audit._internal.canonical import jcs
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import beside, create_file
 from rag_audit._internal.errors import PolicyError, StoreError
-from rag_audit.cli.common import PATH, Group, emit, json_option, say
+from rag_audit.cli.choice import RIGHTS, choose_mechanism, reason
+from rag_audit.cli.common import PATH, Group, emit, json_option, on_terminal, say
 from rag_audit.cli.explore import explore
 from rag_audit.cli.mechanisms import read_mechanisms
 from rag_audit.cli.options import (
@@ -47,8 +48,9 @@ from rag_audit.commit.draft import (
     draft_policy,
 )
 from rag_audit.mechanisms import Mechanism, defaults
-from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.base import MAX_ROWS, TableShape
 from rag_audit.mechanisms.descriptions import pooled_listing, randomized_response
+from rag_audit.models.policy import Calibration
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
 from rag_audit.proofs.policy import check_policy
@@ -60,6 +62,8 @@ DESCRIBED = described()
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
+DEFAULT_POSITIONS = 64
+"""The maximum positions of a document in a table without options: a file usually has 4 to 50."""
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
 """Maximum tokens of a document in a policy of `provider policy new`."""
@@ -120,27 +124,25 @@ class _Tenants:
     tenants: tuple[str, ...]
     system: str
     mechanisms: tuple[str, ...]
-    accounts_max: int
     documents: int | None
     positions_per_document: int | None
     fresh_rows: int | None
     fresh_bits: bool
 
-    def _table(self) -> TableShape | None:
-        """The document table of every tenant with sampling or pooled listing, if the options ask for one.
+    def _shape(self, capacity: int, *, default: bool) -> TableShape | None:
+        """The document table of a tenant with sampling or pooled listing.
 
+        :param default: whether the tenant has a table without any option: a row for each position, and each window
+            replaces a quarter of the rows
+        :returns: None if the options ask for no table
         :raises PolicyError: an option is missing or contradicts another
         """
-        others = {
-            "--positions-per-document": self.positions_per_document,
-            "--fresh-rows": self.fresh_rows,
-            "--fresh-bits": self.fresh_bits or None,
-        }
         if self.documents is None:
-            if given := [name for name, value in others.items() if value is not None]:
-                raise PolicyError("the option needs a document table", field=given[0], expected="--documents ROWS",
-                                  actual="no --documents")  # fmt: skip
-            return None
+            if not default:
+                return None
+            rows = min(capacity, MAX_ROWS)
+            fresh = None if self.fresh_bits else self.fresh_rows or max(1, rows // 4)
+            return TableShape(rows, self.positions_per_document or min(capacity, DEFAULT_POSITIONS), fresh)
         if self.positions_per_document is None:
             raise PolicyError("the document table has no limit for the positions of a document",
                               field="--positions-per-document", expected="a number of positions", actual="none",
@@ -152,28 +154,132 @@ class _Tenants:
                               actual="both" if self.fresh_bits else "neither")  # fmt: skip
         return TableShape(self.documents, self.positions_per_document, self.fresh_rows)
 
-    def _by_document(self, mechanisms: Mapping[str, Mechanism] | None) -> Mapping[str, Mechanism] | None:
-        table = self._table()
-        if table is None:
-            return mechanisms
-        changed = {tenant: own.by_document(table) for tenant, own in (mechanisms or {}).items()}
-        result = {tenant: changed[tenant] or own for tenant, own in (mechanisms or {}).items()}
-        if not any(changed.values()):
+    def _by_document(
+        self, mechanisms: Mapping[str, Mechanism], capacities: Mapping[str, int], chosen: Sequence[str]
+    ) -> Mapping[str, Mechanism]:
+        """The mechanisms with their document tables.
+
+        :param chosen: the tenants whose mechanism the command chose
+        :raises PolicyError: an option is missing, contradicts another, or has no effect
+        """
+        result = {}
+        for tenant, own in mechanisms.items():
+            default = own.requires_table or tenant in chosen
+            shape = self._shape(capacities[tenant], default=default)
+            result[tenant] = (None if shape is None else own.by_document(shape)) or own
+        if any(own.table is not None for own in result.values()):
+            return result
+        if self.documents is not None:
             raise PolicyError("a document table belongs to sampling or pooled listing", field="--documents",
                               expected="--mechanism sampling or --mechanism pooled-listing",
                               actual="no tenant with either")  # fmt: skip
+        others = {
+            "--positions-per-document": self.positions_per_document,
+            "--fresh-rows": self.fresh_rows,
+            "--fresh-bits": self.fresh_bits or None,
+        }
+        if given := [name for name, value in others.items() if value is not None]:
+            raise PolicyError("the option needs a document table", field=given[0], expected="--documents ROWS",
+                              actual="no --documents")  # fmt: skip
         return result
 
-    def read(self, embedding: Embedding) -> Tenants:
+    @property
+    def unnamed(self) -> list[str]:
+        """The tenants without a mechanism in the options, which the command chooses for them."""
+        named = {item.rpartition("=")[0] for item in self.mechanisms}
+        ids = [item.partition("=")[0] for item in self.tenants]
+        return [] if "" in named else [tenant for tenant in ids if tenant not in named]
+
+    def read(self, embedding: Embedding, accounts: int, default: str | None) -> Tenants:
         """The tenants, with the vectors of an embedder.
 
+        :param accounts: the maximum accounts of a tenant
+        :param default: the mechanism of each tenant of `unnamed`; None if there is no such tenant
         :raises PolicyError: an option is malformed, or names a tenant twice
         """
         capacities, systems = _tenants(self.tenants, self.system)
-        mechanisms = self._by_document(
-            read_mechanisms(self.mechanisms, capacities, embedding.dimension, embedding.relevance)
+        items = self.mechanisms if default is None else (default, *self.mechanisms)
+        mechanisms = read_mechanisms(items, capacities, embedding.dimension, embedding.relevance)
+        return Tenants(capacities, accounts, systems, self._by_document(mechanisms, capacities, self.unnamed))
+
+
+@dataclass(frozen=True)
+class _Users:
+    """The options about the users; an omitted one is None.
+
+    :param n: the maximum queries of an account
+    :param rights: whether users of a tenant have individual rights
+    """
+
+    accounts_max: int | None
+    n: int | None
+    rights: bool | None
+
+    def complete(self, *, chooses: bool) -> tuple[int, int, bool]:
+        """The accounts, the queries and the rights, after a person on a terminal answered the omitted questions.
+
+        Users have no individual rights if neither an option nor a person says so.
+
+        :param chooses: whether the command chooses a mechanism, which depends on the rights
+        :raises PolicyError: a number is missing and there is no terminal, or the rights have no effect
+        """
+        if self.rights is not None and not chooses:
+            raise PolicyError("the rights of users choose the mechanism of a tenant that --mechanism does not name",
+                              field="--rights", expected="a tenant without --mechanism",
+                              actual="--mechanism for every tenant")  # fmt: skip
+        accounts = self.accounts_max or _asked_number(
+            "--accounts", "maximum accounts of a tenant", defaults.ACCOUNTS_MAX
         )
-        return Tenants(capacities, self.accounts_max, systems, mechanisms)
+        queries = self.n or _asked_number(
+            "--questions", "maximum questions of an account in the window", defaults.QUERIES
+        )
+        rights = self.rights
+        if rights is None and chooses and on_terminal():
+            rights = click.confirm(RIGHTS, default=None, err=True)
+        return accounts, queries, bool(rights)
+
+
+def _asked_number(option: str, question: str, default: int) -> int:
+    """A number that no option gives.
+
+    :raises PolicyError: no person can answer, because standard input is no terminal
+    """
+    if not on_terminal():
+        raise PolicyError("a policy needs the number of accounts and of their questions", field=option,
+                          expected=f"{option} NUMBER", actual="no such option",
+                          hint="the product m of accounts and questions determines the figures; on a terminal, the"
+                               " command asks for both")  # fmt: skip
+    return int(click.prompt(question, type=click.IntRange(1), default=default, err=True))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """The options about the noise and the largest coalition (`NoiseTarget`)."""
+
+    k_max: int
+    eps_acc: str | None
+    eps_joint: str | None
+    calibration: Calibration
+    delta_acc: str
+    delta_policy: str
+    gains: tuple[int, ...] | None
+    lattice: int | None
+
+    def noise_target(self, queries: int) -> NoiseTarget:
+        """The target for the number of queries of an account."""
+        return NoiseTarget(queries, self.k_max, self.eps_acc, self.eps_joint, self.calibration,
+                           self.delta_acc, self.delta_policy, self.gains, self.lattice)  # fmt: skip
+
+    def refuse_without_noise(self) -> None:
+        """Refuse an option about noise in a policy without noise.
+
+        :raises PolicyError: there is such an option
+        """
+        given = {"--eps-acc": self.eps_acc, "--eps-joint": self.eps_joint, "--gains": self.gains,
+                 "--lattice": self.lattice}  # fmt: skip
+        if names := [name for name, value in given.items() if value is not None]:
+            raise PolicyError("the option is about noise, and no tenant has noise", field=names[0],
+                              expected="--mechanism noise", actual="no tenant with noise")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -263,43 +369,61 @@ class _Estimator:
         "mechanisms",
         multiple=True,
         metavar="[ID=]KIND[:KEEP..]",
-        help="noise (the default), sampling, randomized-response, pooled-listing, or none, which only proves integrity;"
+        help="noise, sampling, randomized-response, pooled-listing, or none, which only proves integrity;"
         " for all tenants, or for one; KEEP is the sampled share of positions or documents  [sampling and"
         f" pooled-listing: {defaults.KEEP}, randomized-response: {randomized_response.KEEP}]; F of pooled listing is"
         f" the probability that random bits list a given document in a window  [{pooled_listing.UNREQUESTED}], and"
-        " THRESHOLD the minimum raw score of a passage whose document a question lists  [that of --relevance]",
-    ),
-    number_option(
-        "--accounts-max",
-        "--accounts",
-        default=defaults.ACCOUNTS_MAX,
-        help="maximum accounts of a tenant in the window",
+        " THRESHOLD the minimum raw score of a passage whose document a question lists  [that of --relevance]"
+        "  [default: pooled-listing with KEEP and F such that epsilon is at most"
+        f" {defaults.EPS_POOLED_LISTING} for all questions of all accounts]",
     ),
     click.option(
         "--documents",
         callback=whole_number,
         metavar="ROWS",
-        help="sample documents instead of positions, with a table of so many rows; only for sampling, for"
-        " pooled-listing, which requires it, and for the system scan",
+        help="sample documents instead of positions, with a table of so many rows; only for sampling and pooled-listing"
+        " with the system scan  [default: a row for each position, for pooled-listing and without --mechanism]",
     ),
     click.option(
         "--positions-per-document",
         callback=whole_number,
         metavar="POSITIONS",
-        help="with --documents: maximum positions of a document",
+        help=f"maximum positions of a document in the table  [default without --documents: {DEFAULT_POSITIONS}]",
     ),
     click.option(
         "--fresh-rows",
         callback=whole_number,
         metavar="ROWS",
-        help="with --documents: new documents of each window after the first; the others keep their bits",
+        help="new documents of each window after the first; the others keep their bits  [default without --documents:"
+        " a quarter of the rows]",
     ),
-    flag_option("--fresh-bits", help="with --documents: draw the bits of all documents anew in each window"),
+    flag_option("--fresh-bits", help="draw the bits of all documents anew in each window"),
+)
+@gathered(
+    "users",
+    _Users,
+    click.option(
+        "--accounts-max",
+        "--accounts",
+        callback=whole_number,
+        help="maximum accounts of a tenant in the window  [asked on a terminal]",
+    ),
+    click.option(
+        "--n",
+        "--questions",
+        callback=whole_number,
+        help="maximum queries of an account in the window  [asked on a terminal]",
+    ),
+    click.option(
+        "--rights/--no-rights",
+        default=None,
+        help="whether users of a tenant have individual rights to documents, or need privacy from one another: without"
+        " --mechanism, the command then chooses sampling instead of pooled-listing  [asked on a terminal]",
+    ),
 )
 @gathered(
     "target",
-    NoiseTarget,
-    number_option("--n", "--questions", default=defaults.QUERIES, help="queries of an account"),
+    _Target,
     number_option("--k-max", "--k", default=defaults.K_MAX, help="largest coalition that the bound covers"),
     click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint"),
     click.option(
@@ -399,16 +523,18 @@ def new(
     out: Path,
     time: _Time,
     tenants: _Tenants,
-    target: NoiseTarget,
+    users: _Users,
+    target: _Target,
     embedder: _Embedder,
     estimator: _Estimator,
     top_k: int,
     proving: Literal["eager", "on-challenge"],
     as_json: bool,
 ) -> None:
-    """Write a well-formed policy to OUT, from a target for epsilon or from given noise.
+    """Write a well-formed policy to OUT, from the number of accounts and of their questions.
 
-    The command explains each number on stdout and in OUT.explained.txt. It does not overwrite an existing file.
+    Without --mechanism, the command chooses pooled-listing, or sampling if users have individual rights. It explains
+    each number on stdout and in OUT.explained.txt. It does not overwrite an existing file.
     """
     from rag_audit.commit.compare import comparison
     from rag_audit.report.policy_text import explain
@@ -419,13 +545,22 @@ def new(
             raise StoreError("the file exists already and is not overwritten", field=str(path),
                              hint="name another file, or move the existing file")  # fmt: skip
     embedding = embedder.embedding
-    drafted, chosen = tenants.read(embedding), target.choose()
-    queries = len(drafted.capacities) * drafted.accounts_max * target.n
+    unnamed = tenants.unnamed
+    accounts, questions, rights = users.complete(chooses=bool(unnamed))
+    default = None
+    if unnamed:
+        default = choose_mechanism(
+            rights=rights, accounts=accounts, questions=questions, relevance=embedding.relevance
+        )
+    drafted, wanted = tenants.read(embedding, accounts, default), target.noise_target(questions)
+    if not drafted.noisy:
+        target.refuse_without_noise()
+    chosen, queries = wanted.choose(), len(drafted.capacities) * accounts * questions
     draft = draft_policy(
         time.period(),
         drafted,
         PrivacyTarget(
-            target.n, target.k_max, chosen.eps_acc, target.delta_acc, target.delta_policy, target.calibration
+            questions, wanted.k_max, chosen.eps_acc, target.delta_acc, target.delta_policy, target.calibration
         ),
         noise=NoiseParameters(chosen.gains, chosen.lattice, embedder.scores),
         embedding=embedding,
@@ -435,7 +570,14 @@ def new(
     )
     check_policy(draft, embedding.dimension)
     figures = draft.figures()
-    text = explain(draft, figures, chosen.why)
+    why = (
+        chosen.why
+        if drafted.noisy
+        else "The options name the mechanisms."
+        if default is None
+        else reason(rights)
+    )
+    text = explain(draft, figures, why)
     create_file(out, jcs(draft.dump()) + b"\n")
     create_file(explained, text.encode())
     emit(
@@ -447,7 +589,7 @@ def new(
                 "gains": list(chosen.gains),
                 "lattice": chosen.lattice,
                 "eps_acc": chosen.eps_acc,
-                "why": chosen.why,
+                "why": why,
             },
             **figures,
         },

@@ -255,6 +255,9 @@ class Mechanism(ABC):
         """
         return replace(self, tenant=tenant, scores=exact)
 
+    requires_table: ClassVar[bool] = False
+    """whether the mechanism needs a document table"""
+
     def by_document(self, table: TableShape) -> Mechanism | None:
         """The same mechanism with a document table; None if it has none."""
         return None

@@ -73,6 +73,7 @@ class PooledListing(Mechanism):
     limit = "max_epsilon"
     pools = True
     takes_table = True
+    requires_table = True
     own_fields = ("flip_probability", "threshold")
 
     # -- from a policy ---------------------------------------------------------------------------------------

@@ -240,14 +240,16 @@ def _noise_lines(figures: PolicyFigures) -> list[str]:
     return lines
 
 
-def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
+def explain(policy: Policy, figures: PolicyFigures, reason: str) -> str:
     """The explanation of a policy, number by number.
 
     :param figures: the result of `accounting.policy_figures` for this policy
-    :param target: the target of the noise's calibration, in one line
+    :param reason: the reason for the noise, or for the mechanisms if no tenant has noise, in one line
     """
     lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
-    for name, value, meaning in _entries(policy, target):
+    if policy.noise is None:
+        lines += [*textwrap.wrap(reason, _WIDTH), ""]
+    for name, value, meaning in _entries(policy, reason):
         lines += textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3))
         lines += textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(

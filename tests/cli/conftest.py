@@ -191,6 +191,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         "3",
         "--k-max",
         "2",
+        "--mechanism",
+        "noise",
         "--eps-acc",
         "14",
         "--gains",

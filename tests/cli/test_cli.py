@@ -20,6 +20,7 @@ from tests.cli.tree import commands
 from tests.window.simulator import EMBEDDER, ORIGIN
 
 ROOT = Path(__file__).resolve().parents[2]
+SIZES = ("--accounts", "16", "--questions", "200", "--mechanism", "noise")
 
 
 def test_a_window_from_keys_to_verdict(service: Shell) -> None:
@@ -182,7 +183,7 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
     ),
     "account add: not a line": (lambda s, p: ["account", "add", "roster.json", "policy.json"], "SchemaError"),
     "policy new: not a tenant": (
-        lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law"],
+        lambda s, p: ["provider", "policy", "new", p / "x", "--window", "w", "--tenant", "law", *SIZES],
         "PolicyError",
     ),
     "policy new: not gains": (
@@ -197,6 +198,7 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
             "law=8",
             "--gains",
             "x",
+            *SIZES,
         ],
         "PolicyError",
     ),
@@ -212,11 +214,12 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
             "law=8",
             "--lasts",
             "soon",
+            *SIZES,
         ],
         "PolicyError",
     ),
     "policy new: not a window id": (
-        lambda s, p: ["provider", "policy", "new", p / "x", "--window", "../w", "--tenant", "law=64"],
+        lambda s, p: ["provider", "policy", "new", p / "x", "--window", "../w", "--tenant", "law=64", *SIZES],
         "SchemaError",
     ),
     "policy new: delta is no number": (
@@ -231,6 +234,7 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
             "law=64",
             "--delta-policy",
             "x",
+            *SIZES,
         ],
         "PolicyError",
     ),

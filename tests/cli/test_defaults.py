@@ -13,6 +13,7 @@ from tests.cli.conftest import Shell
 from tests.window.simulator import ORIGIN
 
 WITNESSES = ("w1", "w2")
+SIZES = ("--accounts", 4, "--questions", 50)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shell.ok("account", "new", "alice", "--id", "alice", "--tenant", "law")
     )
     shell.ok("account", "add", "roster.json", "alice.line")
-    shell.ok("provider", "policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=64")
+    shell.ok("provider", "policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=64", *SIZES)
     shell.ok(
         "verifier",
         "trust",
@@ -50,6 +51,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "verifier.pub",
         "--account",
         "alice.line",
+        "--policy",
+        "policy.json",
     )
     return shell.root
 
@@ -130,7 +133,7 @@ def test_defaults_pass(parties: Shell) -> None:
     assert first.startswith("PASS eps_audit=") and "allow=" not in first
     for part in ("records=1 receipts=1 query_embedding=proved", "coalition=checked", "setup=transparent"):
         assert part in first
-    assert float(first.split("eps_audit=")[1].split()[0]) <= float(defaults.EPS_JOINT)
+    assert float(first.split("eps_audit=")[1].split()[0]) <= float(defaults.EPS_POOLED_LISTING)
 
 
 def test_nothing_is_opened_that_would_not_pass(parties: Shell) -> None:

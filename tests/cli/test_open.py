@@ -46,6 +46,8 @@ def command(service: Shell, tmp_path: Path) -> list[str]:
         "3",
         "--k-max",
         "2",
+        "--mechanism",
+        "noise",
         "--eps-acc",
         "14",
         "--gains",

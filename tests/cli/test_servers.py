@@ -110,6 +110,10 @@ def provider(shell: Shell) -> Shell:
         5,
         "--k-max",
         2,
+        "--mechanism",
+        "noise",
+        "--accounts",
+        "16",
         "--eps-acc",
         14,
         "--top-k",
@@ -325,7 +329,9 @@ def test_witnesses_that_serve_and_are_asked_by_command(provider: Shell) -> None:
             "receipts",
             "--disclose",
         )
-        done = shell.run("verify", "window/public", "--trust", "trust.toml", "--receipts", "receipts")
+        done = shell.run(
+            "verify", "window/public", "--trust", "trust.toml", "--receipts", "receipts", "--details"
+        )
         assert "pass       ledger.quorum" in done.stdout and "pass       header.beacon" in done.stdout, (
             done.stdout
         )

@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from rag_audit._internal.errors import SetupError
 from rag_audit._internal.lock import lock_file
 from rag_audit.cli import main
+from rag_audit.cli.choice import choose_mechanism, coalition
 from rag_audit.cli.init import command
 from rag_audit.cli.init.answers import load_answers
-from rag_audit.cli.init.choice import choose_mechanism, coalition
 from rag_audit.cli.init.folder import PILOT_RELATION, PILOT_WITNESSES, Folder
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
@@ -94,7 +94,7 @@ def test_the_sizes_are_counted_and_the_files_fit_together(tmp_path: Path, docs: 
     assert value["tenants"]["hr"]["documents"] == value["tenants"]["hr"]["positions"] == 70
     assert value["tenants"]["law"]["bytes"] == sum(len(TEXT.format(n)) for n in range(3))
     assert value["seconds_to_embed"] >= 0
-    assert value["mechanisms"] == {"hr": "sampling", "law": "sampling"} and value["pilot"] is True
+    assert value["mechanisms"] == {"hr": "pooled-listing", "law": "pooled-listing"} and value["pilot"] is True
     config = RunConfig.load(tmp_path / "pilot" / "provider.toml")
     policy = config.policy("w-1", 0)
     # 70 passages with a quarter of room need more than 64 positions.
@@ -187,7 +187,7 @@ def test_files_beside_folders_make_one_tenant(tmp_path: Path, docs: Path) -> Non
 
 
 def test_a_person_is_asked_for_what_the_options_omit(tmp_path: Path, docs: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(command, "_on_terminal", lambda: True)
+    monkeypatch.setattr(command, "on_terminal", lambda: True)
     done = ok(tmp_path / "pilot", "--accounts", 3, stdin=f"{docs}\nn\nfirm\n20\nn\n\n\n")
     policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
     assert [t.tenant for t in policy.tenants] == ["firm"] and policy.n == 20
@@ -205,20 +205,20 @@ def test_a_person_is_asked_for_what_the_options_omit(tmp_path: Path, docs: Path,
 def test_a_second_call_changes_nothing(original: Path, made: Path) -> None:
     before = contents(made)
     assert "every file exists already" in ok(made).stdout
-    ok(made, "--accounts", 4, "--rights", "--docs", original.parent / "docs")
+    ok(made, "--accounts", 4, "--no-rights", "--docs", original.parent / "docs")
     assert contents(made) == before
 
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--accounts", "5"), ("--questions", "51"), ("--no-rights", None), ("--name", "other.example/rag"),
+    [("--accounts", "5"), ("--questions", "51"), ("--rights", None), ("--name", "other.example/rag"),
      ("--lasts", "6m"), ("--windows", "0"), ("--tenant", "firm"), ("--http", "127.0.0.1:9999"),
      ("--skip-unreadable", None), ("--embedder", "hashed-words-64")],
 )  # fmt: skip
 def test_another_answer_is_refused_by_name(made: Path, option: str, value: str | None) -> None:
     before = contents(made)
     told = refused(made, *([option] if value is None else [option, value]))
-    assert option.replace("--no-rights", "--rights") in told and "another folder" in told
+    assert option in told and "another folder" in told
     assert contents(made) == before
 
 
@@ -319,7 +319,7 @@ def test_a_tenant_without_documents_is_named(tmp_path: Path, docs: Path) -> None
     [((), "--docs"), (("--docs", "missing"), "does not exist"), (("--docs", "DOCS", "--http", "x"), "--http"),
      (("--docs", "DOCS", "--lasts", "soon"), "lasts"), (("--docs", "DOCS", "--name", "a b"), "name"),
      (("--docs", "DOCS", "--tenant", "a/b"), "--tenant"), (("--docs", "DOCS", "--accounts", "0"), "--accounts"),
-     (("--docs", "DOCS", "--questions", "9" * 14), "accounts_max"),
+     (("--docs", "DOCS", "--questions", "9" * 14), "accounts times questions at most"),
      (("--docs", "DOCS", "--no-rights", "--embedder", "hashed-words-64"), "--embedder"),
      (("--docs", "DOCS", "--witness", "w1"), "--witness"), (("--docs", "DOCS", "--verifier", "v1"), "--verifier"),
      (("--docs", "DOCS", "--witness", "w1+00000000+AAAA@http://a.test"), "--witness")],

@@ -341,7 +341,7 @@ def test_the_command_repeats_itself(files: Path) -> None:
 def test_a_policy_gives_its_own_constants(files: Path) -> None:
     created = run(
         "provider", "policy", "new", files / "p.json", "--window", "w", "--tenant", "a=16", "--n", 20, "--k-max", 3,
-        "--top-k", 2,
+        "--top-k", 2, "--accounts", 16, "--mechanism", "noise",
     )  # fmt: skip
     assert created.exit_code == 0, created.output
     policy = json.loads((files / "p.json").read_text())

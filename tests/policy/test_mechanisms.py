@@ -312,7 +312,10 @@ def written(tmp_path: Path, *options: str) -> tuple[int, str, Policy | None]:
         file.unlink(missing_ok=True)  # `policy new` overwrites nothing
     tenants = ["--tenant", "law=64", "--tenant", "medicine=128:groth16"]
     base = ["provider", "policy", "new", str(out), "--window", "w", *tenants]
-    done = CliRunner().invoke(main, [*base, "--n", "4", "--k-max", "2", "--eps-acc", "20", *options])
+    noise = [] if "--mechanism" in options else ["--mechanism", "noise"]
+    if any("noise" in option for option in (*noise, *options)):
+        noise += ["--eps-acc", "20"]
+    done = CliRunner().invoke(main, [*base, *noise, "--accounts", "16", "--n", "4", "--k-max", "2", *options])
     result = Policy.parse(read_json(out, max_bytes=1 << 20), field="p") if done.exit_code == 0 else None
     return done.exit_code, done.output, result
 

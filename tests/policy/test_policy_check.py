@@ -18,6 +18,8 @@ from rag_audit.mechanisms.descriptions.randomized_response import default_random
 from rag_audit.mechanisms.sampling import Sampling
 from tests.drafting import draft
 
+SIZES = ("--accounts", 16, "--questions", 200)
+
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(a) for a in arguments])
@@ -29,7 +31,17 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ahead")
     assert (
         run(
-            "provider", "policy", "new", folder / "policy.json", "--window", "w", "--tenant", "law=64"
+            "provider",
+            "policy",
+            "new",
+            folder / "policy.json",
+            "--window",
+            "w",
+            "--tenant",
+            "law=64",
+            *SIZES,
+            "--mechanism",
+            "noise",
         ).exit_code
         == 0
     )
@@ -90,9 +102,10 @@ def test_what_a_policy_lacks_is_named(given: Path, tmp_path: Path, requirement: 
 
 
 def drafted(folder: Path, *options: object) -> Path:
-    """A policy of `policy new` with the options, and defaults for all else."""
+    """A policy of `policy new` with the options, noise where they name no mechanism, and defaults for all else."""
     path = folder / "chosen.json"
-    result = run("provider", "policy", "new", path, "--window", "w", *options)
+    noise = [] if "--mechanism" in options else ["--mechanism", "noise"]
+    result = run("provider", "policy", "new", path, "--window", "w", *SIZES, *noise, *options)
     assert result.exit_code == 0, result.output
     return path
 
@@ -121,7 +134,15 @@ def test_a_mechanism_without_noise_is_accepted_by_name_alone(given: Path, tmp_pa
 def test_the_limit_of_listing_is_no_limit_of_noise(given: Path, tmp_path: Path) -> None:
     """A trust file that accepts both has the limit of noise; no limit is taken from the policy that it names."""
     policy = drafted(
-        tmp_path, "--tenant", "law=320", "--tenant", "files=320", "--mechanism", "files=randomized-response"
+        tmp_path,
+        "--tenant",
+        "law=320",
+        "--tenant",
+        "files=320",
+        "--mechanism",
+        "law=noise",
+        "--mechanism",
+        "files=randomized-response",
     )
     folder = tmp_path / "trust"
     folder.mkdir()
@@ -141,7 +162,7 @@ def test_a_policy_is_never_overwritten(tmp_path: Path) -> None:
     path = drafted(tmp_path, "--tenant", "law=64")
     explained = tmp_path / "chosen.json.explained.txt"
     before = path.read_bytes(), explained.read_bytes()
-    again = ["provider", "policy", "new", path, "--window", "other", "--tenant", "law=128"]
+    again = ["provider", "policy", "new", path, "--window", "other", "--tenant", "law=128", *SIZES]
     for gone in (None, path):  # the explanation alone is kept too
         if gone is not None:
             gone.unlink()
@@ -168,6 +189,7 @@ def test_an_epsilon_of_listing_above_the_default_limit_is_said(tmp_path: Path) -
         "w",
         "--tenant",
         "law=100000",
+        *SIZES,
         "--mechanism",
         "randomized-response",
     )
@@ -182,6 +204,7 @@ def test_an_epsilon_of_listing_above_the_default_limit_is_said(tmp_path: Path) -
         "w",
         "--tenant",
         "law=4096",
+        *SIZES,
         "--mechanism",
         "randomized-response",
     )
@@ -320,7 +343,16 @@ def test_a_setting_that_is_no_requirement_is_named(tmp_path: Path, setting: str,
 )
 def test_an_option_that_fits_no_tenant_is_named(tmp_path: Path, options: list[str], said: list[str]) -> None:
     done = run(
-        "provider", "policy", "new", tmp_path / "p.json", "--window", "w", "--tenant", "law=64", *options
+        "provider",
+        "policy",
+        "new",
+        tmp_path / "p.json",
+        "--window",
+        "w",
+        "--tenant",
+        "law=64",
+        *SIZES,
+        *options,
     )
     assert done.exit_code == 2 and all(words in done.stderr for words in said), done.stderr
     assert "2^40" not in done.stderr and not (tmp_path / "p.json").exists()

@@ -15,6 +15,7 @@ from rag_audit.report.verification import verify_window
 from tests.named import error_name
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+SIZES = ("--accounts", 16, "--n", 200, "--mechanism", "noise")
 CONSTANTS = {
     "--n": "200",
     "--eps-acc": "4",
@@ -37,8 +38,27 @@ def options(values: dict[str, str]) -> list[str]:
 def made(path: Path, *arguments: object) -> tuple[Policy, dict[str, Any]]:
     for file in (path, path.with_name(f"{path.name}.explained.txt")):
         file.unlink(missing_ok=True)  # `policy new` overwrites nothing
+    sizes = ["--accounts", 16, "--n", 200, "--k-max", 10, "--mechanism", "noise"]
+    for option, other in (
+        ("--accounts", None),
+        ("--n", "--questions"),
+        ("--k-max", None),
+        ("--mechanism", "--rights"),
+    ):
+        if option in arguments or other in arguments:
+            del sizes[(at := sizes.index(option)) : at + 2]
     result = run(
-        "provider", "policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--json", *arguments
+        "provider",
+        "policy",
+        "new",
+        path,
+        "--window",
+        "w-1",
+        "--tenant",
+        "law=64",
+        "--json",
+        *sizes,
+        *arguments,
     )
     assert result.exit_code == 0, result.output
     policy = Policy.parse(json.loads(path.read_text()), field="policy")
@@ -77,6 +97,7 @@ def test_a_score_window_beyond_reach_is_refused(
             window,
             "--dimension",
             dimension,
+            *SIZES,
         ),
         "PolicyError",
         "hi",
@@ -137,7 +158,7 @@ def test_the_file_is_canonical_and_its_explanation_stands_beside_it(tmp_path: Pa
     path = tmp_path / "p.json"
     result = run(
         "provider", "policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--tenant", "tax=8",
-        "--eps-joint", 2, "--delta", "2e-5",
+        *SIZES, "--eps-joint", 2, "--delta", "2e-5",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     value = json.loads(path.read_text())
@@ -163,7 +184,8 @@ def test_the_file_is_canonical_and_its_explanation_stands_beside_it(tmp_path: Pa
     assert explained.index("cover the list of selected positions") < explained.index("<- eps_audit")
 
 
-TARGET = {"--window": "w-1", "--tenant": "law=64"}
+TARGET = {"--window": "w-1", "--tenant": "law=64", "--accounts-max": "16", "--n": "200", "--k-max": "10",
+          "--mechanism": "noise"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -344,6 +366,7 @@ def test_a_theta_outside_the_unit_interval_is_refused(tmp_path: Path, theta: str
             "law=64",
             "--theta",
             theta,
+            *SIZES,
         ),
         "PolicyError",
         "--theta",

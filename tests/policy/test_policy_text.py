@@ -25,9 +25,11 @@ def run(*arguments: object) -> Result:
 
 def words(folder: Path, *options: object) -> str:
     """What `policy new` prints, in one line."""
+    noise = [] if "--mechanism" in options else ["--mechanism", "noise"]
     done = run(
-        "provider", "policy", "new", folder / "p.json", "--window", "w", "--coalition-proof", "none", *options
-    )
+        "provider", "policy", "new", folder / "p.json", "--window", "w", "--coalition-proof", "none",
+        "--accounts", 16, "--questions", 200, *noise, *options,
+    )  # fmt: skip
     assert done.exit_code == 0, done.output
     return " ".join(done.stdout.split())
 

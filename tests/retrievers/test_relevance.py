@@ -110,7 +110,8 @@ def test_policy_new_takes_the_embedder_s_threshold(tmp_path: Path) -> None:
     known = published_constants("wordllama-lexical-768").relevance
     for options, expected in (((), known), (("--relevance", "7"), 7), (("--relevance", "none"), None)):
         out = tmp_path / f"{len(options)}{options[-1:]}.json"
-        result = run("provider", "policy", "new", str(out), "--window", "w", "--tenant", "law=64", *options)
+        result = run("provider", "policy", "new", str(out), "--window", "w", "--tenant", "law=64",
+                     "--accounts", "16", "--n", "200", "--mechanism", "sampling", *options)  # fmt: skip
         assert result.exit_code == 0, result.stderr
         assert json.loads(out.read_text())["relevance"] == expected
     result = run(

@@ -569,7 +569,18 @@ def test_circuit_of_a_policy(
     policy, folder = tmp_path / "policy.json", Place(tmp_path)
     tenants = ("--tenant", "law=8", "--tenant", "medicine=8", "--system", "groth16")
     result = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
-    small = ("--lattice", "64", "--top-k", "2", "--accounts-max", "3", "--lasts", "1h")
+    small = (
+        "--lattice",
+        "64",
+        "--top-k",
+        "2",
+        "--accounts-max",
+        "3",
+        "--lasts",
+        "1h",
+        "--mechanism",
+        "noise",
+    )
     embedder = ("--embedder", "hashed-words-64")
     done = CliRunner().invoke(
         main, ["provider", "policy", "new", str(policy), *tenants, *result, *small, *embedder]

@@ -28,6 +28,8 @@ from tests.embedders.test_endpoint import DIMENSION, EmbeddingServer, settings
 from tests.endpoint import serving
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 
+SIZES = ("--accounts", "16", "--n", "200", "--mechanism", "noise")
+
 
 class Drifting(EmbeddingServer):
     """Gives a text another vector each time."""
@@ -107,7 +109,7 @@ def test_policy_and_trust_file_of_defaults_agree_for_many_components(
     place, out = settings(tmp_path, "https://models.example/v1", dimension=1536), tmp_path / "policy.json"
     embedder = ["--embedder", "openai", "--model", str(place)]
     result = CliRunner().invoke(
-        main, ["provider", "policy", "new", str(out), "--window", "w", "--tenant", "a=64", *embedder]
+        main, ["provider", "policy", "new", str(out), "--window", "w", "--tenant", "a=64", *embedder, *SIZES]
     )
     assert result.exit_code == 0, result.output
     policy = Policy.parse(json.loads(out.read_text()), field="policy")
@@ -154,6 +156,7 @@ def test_embedders_of_a_place_need_one(name: str, tmp_path: Path) -> None:
         "a=64",
         "--embedder",
         name,
+        *SIZES,
     ]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "--model" in done.output

@@ -71,6 +71,7 @@ def test_a_window_is_served_and_verified(service: Service, tmp_path: Path) -> No
 def test_policies_and_trust_files_name_minilm_int(service: Service, tmp_path: Path) -> None:
     out = tmp_path / "policy.json"
     arguments = ["provider", "policy", "new", str(out), "--window", "w", "--tenant", "a=64"]
+    arguments += ["--accounts", "16", "--n", "200", "--mechanism", "noise"]
     done = CliRunner().invoke(main, [*arguments, "--embedder", "minilm-int"])
     assert done.exit_code == 0, done.output
     policy = Policy.parse(json.loads(out.read_text()), field="policy")

@@ -108,6 +108,7 @@ def test_a_policy_takes_its_constants_from_the_embedder(tmp_path: Path) -> None:
         "a=64",
         "--embedder",
         NAME,
+        *("--accounts", "16", "--n", "200", "--mechanism", "noise"),
     ]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output

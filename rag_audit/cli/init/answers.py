@@ -50,7 +50,7 @@ class Answers(Model):
     :param windows: the number of windows; 0 continues without end
     :param model: the folder of the embedder's files, absolute
     :param capacities: the positions of each tenant
-    :param tables: the document table of each tenant if users have no individual rights; else empty
+    :param tables: the document table of each tenant
     """
 
     v: One = 1
@@ -70,7 +70,7 @@ class Answers(Model):
     model: str | None
     skip_unreadable: bool
     capacities: dict[str, Positive]
-    tables: Annotated[dict[str, TableAnswer], Field(default_factory=dict)]
+    tables: dict[str, TableAnswer]
 
     @property
     def pilot(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +13,8 @@ from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import RagAuditError, SetupError, StoreError
 from rag_audit._internal.lock import lock_file
 from rag_audit._internal.words import some
-from rag_audit.cli.common import PATH, emit, json_option, patiently, say, verifier_key
+from rag_audit.cli.choice import RIGHTS
+from rag_audit.cli.common import PATH, emit, json_option, on_terminal, patiently, say, verifier_key
 from rag_audit.cli.count import Count, seconds_to_embed
 from rag_audit.cli.init.answers import (
     FILE,
@@ -126,7 +126,7 @@ class _Service:
         "--rights/--no-rights",
         default=None,
         help="whether users of a tenant have individual rights to documents, or need privacy from one another"
-        "  [default: --rights]",
+        ": then the mechanism is sampling, and otherwise pooled listing  [default: --no-rights]",
     ),
 )
 @gathered(
@@ -208,7 +208,7 @@ def init(
             )
         else:
             _refuse_foreign(directory)
-            asked = given if yes or not _on_terminal() else _ask(given)
+            asked = given if yes or not on_terminal() else _ask(given)
             answers, counted = _answers(asked, directory)
             replace_file(directory / FILE, answers.canonical())
         folder = Folder(directory, answers)
@@ -255,7 +255,7 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
         "one_tenant": tenant,
         "accounts": given.accounts or defaults.ACCOUNTS_MAX,
         "questions": given.questions or defaults.QUERIES,
-        "rights": given.rights is not False,
+        "rights": given.rights is True,
         "verifiers": [*given.verifiers],
         "witnesses": [w.dump() for w in given.witnesses],
         "http": given.http or HTTP,
@@ -266,7 +266,7 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
         "model": None if given.model is None else os.path.abspath(given.model),
         "skip_unreadable": given.skip_unreadable,
         "capacities": {c.tenant: _capacity(c) for c in counts},
-        "tables": {c.tenant: _table(c) for c in counts} if given.rights is False else {},
+        "tables": {c.tenant: _table(c) for c in counts},
     }
     answers = Answers.parse(values, field="answers")
     SigningKey.generate(answers.name)  # refuses a name that no key can have, before anything is written
@@ -458,11 +458,6 @@ def _table(count: Count) -> dict[str, int]:
 # -- questions and report ------------------------------------------------------------------------------------
 
 
-def _on_terminal() -> bool:
-    """Whether a person can answer."""
-    return sys.stdin.isatty()
-
-
 def _ask(given: Given) -> Given:
     """Ask for the omitted answers."""
 
@@ -481,8 +476,7 @@ def _ask(given: Given) -> Given:
                                                     type=click.IntRange(1), default=defaults.QUERIES,
                                                     err=True))  # fmt: skip
     rights = given.rights if given.rights is not None else click.confirm(
-        "do users of a tenant have individual rights to documents, or need privacy from one another?",
-        default=True, err=True)  # fmt: skip
+        RIGHTS, default=None, err=True)  # fmt: skip
     verifiers = given.verifiers or [
         str(verifier_key(word, field="verifier"))
         for word in text("vkeys of verifiers, separated by spaces (empty: none)", "").split()

@@ -16,8 +16,8 @@ from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import create_file, sync_directory
 from rag_audit._internal.errors import SetupError, StoreError
 from rag_audit.account.account import Account
+from rag_audit.cli.choice import choose_mechanism, coalition, reason
 from rag_audit.cli.init.answers import Answers
-from rag_audit.cli.init.choice import choose_mechanism, coalition
 from rag_audit.cli.mechanisms import read_mechanisms
 from rag_audit.cli.options import read_policy
 from rag_audit.cli.trust import REMARKS, requirements, trust_of
@@ -52,7 +52,6 @@ PILOT_WITNESSES = 2
 PILOT_RELATION = "operated by the provider, with a key that `rag-audit init` made beside the provider's key"
 DAY_MS = 86_400_000
 QUERY_TOKENS, DOCUMENT_TOKENS = 64, 512
-WHY = "`rag-audit init` chose the mechanism from the number of accounts, their questions and the rights of users."
 
 
 def pilot_name(number: int) -> str:
@@ -159,16 +158,15 @@ class Folder:
         answers = self.answers
         model = None if answers.model is None else Path(answers.model)
         published = published_constants(answers.embedder, model)
-        options = []
-        for tenant in answers.capacities:
-            mechanism = choose_mechanism(
-                rights=answers.rights,
-                accounts=answers.accounts,
-                questions=answers.questions,
-                relevance=published.relevance,
-            )
-            options.append(f"{tenant}={mechanism}")
-        mechanisms = read_mechanisms(options, answers.capacities, published.dimension, published.relevance)
+        mechanism = choose_mechanism(
+            rights=answers.rights,
+            accounts=answers.accounts,
+            questions=answers.questions,
+            relevance=published.relevance,
+        )
+        mechanisms = read_mechanisms(
+            [mechanism], answers.capacities, published.dimension, published.relevance
+        )
         for tenant, table in answers.tables.items():
             shape = TableShape(table.rows, table.positions_per_document, table.fresh_rows)
             mechanisms[tenant] = mechanisms[tenant].by_document(shape) or mechanisms[tenant]
@@ -285,7 +283,7 @@ class Folder:
 
     def _explain(self, path: Path) -> None:
         policy = self._written_policy()
-        _write(path, explain(policy, policy.figures(), WHY))
+        _write(path, explain(policy, policy.figures(), reason(self.answers.rights)))
 
 
 def account_of(tenant: str) -> str:

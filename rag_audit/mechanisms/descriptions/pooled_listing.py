@@ -109,7 +109,7 @@ class PooledListingDescription(Description):
         eps, odds = documents.pooled_epsilon(keep, q), documents.pooled_factor(keep, q, queries=queries)
         return [
             f"  --mechanism pooled-listing:{defaults.KEEP}   -  eps {text(eps)} for any number of accounts with"
-            f" {queries:,} queries in total; exclusion_factor {text(odds)}; needs --documents; recall not measured"
+            f" {queries:,} queries in total; exclusion_factor {text(odds)}; recall not measured"
             " with this embedder"
         ]
 

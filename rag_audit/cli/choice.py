@@ -1,4 +1,4 @@
-"""The choice of a tenant's mechanism from the answers to `rag-audit init`."""
+"""The choice of a tenant's mechanism from the number of accounts, their questions and the rights of users."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from rag_audit._internal.errors import SetupError
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.curves import probability_over_range
-from rag_audit.mechanisms.accounting.documents import flip_probability_for, largest_queries, pooled_epsilon
+from rag_audit.mechanisms.accounting.documents import largest_queries
 from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER
 
@@ -15,6 +15,23 @@ KEEPS = ("0.9", "0.8", "0.7")
 """The sampled shares of documents, the first choice first: more queries need a smaller share for the same epsilon."""
 MAX_UNREQUESTED = 0.5
 """The maximum f: random bits list fewer than half of the documents that no question asks for."""
+
+
+RIGHTS = "do users of a tenant have individual rights to documents, or need privacy from one another?"
+"""The question that decides between sampling and pooled listing."""
+
+
+def reason(rights: bool) -> str:
+    """The reason of the choice in words."""
+    if rights:
+        return (
+            "The command chose sampling, because the users of a tenant have individual rights: no question of one"
+            " account changes an answer to another account."
+        )
+    return (
+        "The command chose pooled listing, because the users of a tenant have no individual rights: epsilon holds for"
+        " any number of accounts, and depends on the number m of all their questions."
+    )
 
 
 def coalition(accounts: int) -> int:
@@ -65,8 +82,7 @@ def _parameters(queries: int) -> tuple[str, str]:
     """
     limit = float(defaults.EPS_POOLED_LISTING)
     for keep in KEEPS:
-        q = flip_probability_for(UNREQUESTED, queries=queries)
-        if pooled_epsilon(probability_over_range(keep, "keep"), q) <= limit:
+        if queries <= largest_queries(probability_over_range(keep, "keep"), UNREQUESTED, eps=limit):
             return keep, UNREQUESTED
     pi = float(KEEPS[-1])
     # eps = ln((pi/q + 1 - pi)/(1 - pi)) (docs/accounting.md), solved for q; the margin covers the rounding of figures.
