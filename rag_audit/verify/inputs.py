@@ -22,6 +22,7 @@ from rag_audit.verify.case import ReceiptFile
 from rag_audit.verify.checks.challenge import open_challenge
 
 MAX_RECEIPT_BYTES = 8 << 20
+EARLY = "the window is not complete: the provider publishes window.json after its end and its proofs; repeat this then"
 Role: TypeAlias = Literal["window", "sibling", "trust", "previous", "challenge", "attacks"]
 
 
@@ -127,7 +128,7 @@ def reading_window(path: Path) -> Iterator[None]:
     """`reading` of a window file."""
     fetch = "fetch window.json and its sibling files from the provider's public folder"
     if path.is_dir() and not (path / "window.json").exists():
-        raise _missing("window file", in_folder(path), fetch)
+        raise _missing("window file", in_folder(path), EARLY if (path / "header.json").exists() else fetch)
     with reading("window file", window_file(path), missing=fetch,
                    remedy=f"{fetch} a second time; if the files are the same, ask the provider"):  # fmt: skip
         yield

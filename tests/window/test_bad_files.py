@@ -276,6 +276,14 @@ def test_a_window_file_that_is_not_there(finished: Finished, tmp_path: Path) -> 
         verify_window(tmp_path / "window.json", trust=finished.service.trust(finished.policy))
 
 
+def test_a_window_that_is_not_complete_is_said_to_be_early(finished: Finished, tmp_path: Path) -> None:
+    """A verifier of a folder before the end of the window learns that the file follows."""
+    (tmp_path / "header.json").write_text("{}")
+    with pytest.raises(EncodingError, match="window file not found") as caught:
+        verify_window(tmp_path, trust=finished.service.trust(finished.policy))
+    assert "the window is not complete" in str(caught.value.hint)
+
+
 def test_a_window_file_above_the_limit(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
