@@ -3,11 +3,13 @@
 
 The collections come from RAG_AUDIT_DATA; only their short texts are attacked. The model answers document by document,
 a member and a document outside the index by turns, and every answer is stored in FOLDER. The script stops after M
-minutes and prints the figures of the documents with all answers; the same command continues. With M = 0 it only prints.
+minutes and writes the figures of the documents with all answers; the same command continues. With M = 0 it only
+writes. `python docs/attacks/generate.py --language-model FOLDER/attacks-*.json` makes the tables of docs/attacks.md.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.common import parser
+from rag_audit._internal.durable import replace_file
 from rag_audit.errors import RagAuditError
-from rag_audit.lab.attacks import campaign, runner, tables
+from rag_audit.lab.attacks import campaign, runner
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.generators.local import LocalGenerator
 from rag_audit.lab.attacks.generators.stored import StoredGenerator
@@ -24,9 +27,7 @@ from rag_audit.lab.attacks.interface import Attack, AttackError, Probe, Reply, T
 from rag_audit.lab.attacks.language.model import LanguageModel, open_model
 from rag_audit.lab.attacks.language.proxy import LanguageProxy
 from rag_audit.lab.attacks.methods import chosen
-from rag_audit.lab.attacks.metrics import Figure
 from rag_audit.lab.attacks.passages import Passage
-from rag_audit.lab.attacks.quality import Form
 from rag_audit.lab.attacks.runner import Result
 from rag_audit.lab.attacks.split import Split, make_split
 from rag_audit.lab.empirical.sets import collection
@@ -156,65 +157,28 @@ def ask(corpora: Sequence[Corpus], attacks: Sequence[str], cell: Cell, members: 
     return members
 
 
-def measure(corpus: Corpus, attacks: Sequence[str], cell: Cell, members: int) -> list[tuple[str, Result]]:
-    """The results of the first members and others, for the model and for the baseline."""
-    split = corpus.split
-    part = replace(split, members=split.members[:members], others=split.others[:members])
-    result = []
-    for name, bench in (("language model", corpus.bench), ("extractive baseline", corpus.baseline)):
-        plan = runner.Plan(tuple(attacks), (cell,), 0, bench.seed, (200, 1), runner.digest_of(part))
-        result += [(name, r) for r in runner.run(plan, chosen(list(attacks)), bench, part)]
-    return result
+def measure(corpus: Corpus, complete: Mapping[tuple[str, Cell], int], model: bool) -> dict[str, object]:
+    """The results of the documents with all answers, as attacks.json has them.
 
-
-def paper(name: str, attack: str) -> str:
-    """The papers' AUC on the corpus that the collection replaces: masks, then shadow services."""
-    masks, shadow = tables.MASKS_1.get(name, {}).get(attack), tables.SHADOW_1.get(name, {}).get(attack)
-    result = [f"{values[place]:g}" for values, place in ((masks, 1), (shadow, 0)) if values is not None]
-    return ", ".join(result) or "-"
-
-
-def figure(value: Figure | None, digits: int = 2) -> str:
-    """A figure with its interval."""
-    return "-" if value is None else f"{value[0]:.{digits}f} ({value[1]:.{digits}f} to {value[2]:.{digits}f})"
-
-
-def attacks_table(rows: Sequence[tuple[str, str, Result]]) -> str:
-    """The AUC of each attack next to the papers', with the retrieval recall.
-
-    :param rows: collection, generator, result
+    :param complete: the members with all answers, by attack and cell
+    :param model: whether the language model answers, or the baseline
     """
-    lines = [
-        "| collection | attack | generator | members | retrieval recall | AUC with its 95 % interval | accuracy |"
-        " the papers' AUC |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name, generator, r in rows:
-        recall = "-" if r.retrieval is None else f"{r.retrieval[0]:.2f}"
-        lines.append(
-            f"| {name} | `{r.attack}` | {generator} | {r.documents // 2} | {recall} | {figure(r.figures['auc'])} |"
-            f" {figure(r.figures['accuracy'])} | {paper(name, r.attack)} |"
-        )
-    return "\n".join(lines)
-
-
-def answers_table(rows: Sequence[tuple[str, str, Result]]) -> str:
-    """The form of the answers, and the size of the generation channel."""
-    lines = [
-        "| collection | questions of | prompt | generator | answers | "
-        + " | ".join(Form)
-        + " | copied | verbatim | longest run |",
-        "|---" * (8 + len(Form)) + "|",
-    ]
-    for name, generator, r in rows:
-        if r.attack in SAME_ANSWERS and (w := r.written) is not None:
-            prompt = "guarded" if r.cell.defence == "prompt" else "plain"
-            lines.append(
-                f"| {name} | `{r.attack}` | {prompt} | {generator} | {w.count} | "
-                + " | ".join(str(w.forms[form]) for form in Form)
-                + f" | {figure(w.copied, 3)} | {figure(w.verbatim)} | {w.longest} |"
-            )
-    return "\n".join(lines)
+    split, bench = corpus.split, corpus.bench if model else corpus.baseline
+    results: list[Result] = []
+    for (attack, cell), count in complete.items():
+        if count >= LEAST:
+            part = replace(split, members=split.members[:count], others=split.others[:count])
+            names = SAME_ANSWERS[attack]
+            plan = runner.Plan(names, (cell,), 0, bench.seed, (200, 1), runner.digest_of(part))
+            results += runner.run(plan, chosen(list(names)), bench, part)
+    return {
+        "type": "attacks", "v": 1, "target": "engine", "data": corpus.name, "seed": bench.seed,
+        "generator": bench.engine(PLAIN).generator.label, "proxy": bench.tools.proxy.name,
+        "members": len(split.members), "others": len(split.others), "index": len(split.index),
+        "capacity": bench.capacity, "top_k": TOP_K, "n": 200, "k_max": 1, "delta": runner.DELTA,
+        "mechanisms": {PLAIN.mechanism: bench.attacked(PLAIN.mechanism).parameters.model_dump(exclude_defaults=True)},
+        "results": [r.as_json() for r in results],
+    }  # fmt: skip
 
 
 def main() -> int:
@@ -237,25 +201,26 @@ def main() -> int:
     except RagAuditError as exc:
         print(f"bench: {exc}", file=sys.stderr)
         return 2
-    print(report(corpora, args.members))
+    for path in write(corpora, args.members, args.out):
+        print(path)
     return 0
 
 
-def report(corpora: Sequence[Corpus], members: int) -> str:
-    """The tables of all complete answers, after the answers that the time permits."""
+def write(corpora: Sequence[Corpus], members: int, out: Path) -> list[Path]:
+    """Write the figures of all complete answers, after the answers that the time permits.
+
+    :returns: for each corpus a file of the model and a file of the baseline
+    """
     complete: dict[tuple[str, Cell], int] = {}
     for attacks, cell, share in PASSES:
         count = ask(corpora, attacks, cell, round(share * members))
         complete |= {(a, cell): max(count, complete.get((a, cell), 0)) for a in attacks}
-    rows = [
-        (c.name, generator, result)
-        for (attack, cell), count in complete.items()
-        if count >= LEAST
-        for c in corpora
-        for generator, result in measure(c, SAME_ANSWERS[attack], cell, count)
-    ]
-    plain = [row for row in rows if row[2].cell == PLAIN]
-    return f"{attacks_table(plain)}\n\n{answers_table(rows)}"
+    paths = []
+    for c in corpora:
+        for name, model in (("model", True), ("baseline", False)):
+            paths.append(out / f"attacks-{c.name}-{name}.json")
+            replace_file(paths[-1], json.dumps(measure(c, complete, model), indent=1).encode())
+    return paths
 
 
 if __name__ == "__main__":
