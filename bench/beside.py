@@ -22,7 +22,7 @@ from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
 from rag_audit.proofs.backends.groth16.circuit import assign, compile_circuit
 from rag_audit.proofs.backends.groth16.instance import PUBLIC_INPUTS, RetrieveInstance
-from rag_audit.proofs.backends.groth16.job import RecordsJob, RetrieveInputs
+from rag_audit.proofs.backends.groth16.job import RecordInputs, RecordsJob
 from rag_audit.proofs.backends.groth16.keys import proving_key
 from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import (
@@ -36,7 +36,7 @@ DIMENSION, LISTED = 256, 5
 SALT, SALT_C, SALT_K = 6, 7, 8
 
 
-def record(documents: int, gains: tuple[int, ...]) -> RetrieveInputs:
+def record(documents: int, gains: tuple[int, ...]) -> RecordInputs:
     """Make a record from fixed numbers."""
     rows, vector, _, _, positions = scan.make_case(documents, DIMENSION, gains, LISTED)
     instance = RetrieveInstance(documents, DIMENSION, LISTED, gains, scan.LO, scan.HI, scan.LATTICE)
@@ -49,7 +49,7 @@ def record(documents: int, gains: tuple[int, ...]) -> RetrieveInputs:
         cq=vector_commitment(SALT_C, vector.tolist()),
         htopk=topk_commitment(SALT_K, positions),
     )
-    return RetrieveInputs(
+    return RecordInputs(
         instance=instance,
         statement=statement,
         s0=scan.S0,

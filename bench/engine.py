@@ -3,8 +3,7 @@
 Targets on two cores:
 
 - a query under 5 ms with the slot's noise already drawn, and drawing the noise under 0.4 s at three gains;
-- a sampled tenant's exact top K, and a list by randomized response, under 1 ms;
-- the disclosed sets of 1,000 accounts in under 200 MB.
+- a sampled tenant's exact top K under 1 ms.
 
 For comparison the script times faiss, which has neither noise nor the lattice, on the same vectors: scores of one
 query, and of a batch.
@@ -19,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import emit, parsed, parser, resident_bytes
-from rag_audit.mechanisms.randomized_response import ListRules
+from bench.common import emit, parsed, parser
 from rag_audit.models.records import SlotKey
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
@@ -33,15 +31,13 @@ from rag_audit.retrieval.engine import (
     select,
 )
 from rag_audit.retrieval.noise_pool import NoisePool
-from rag_audit.retrieval.serving.randomized_response import DisclosedBits, select_listed
 
 DIMENSION = 256
 GAINS = [1, 8, 64]
 TOP_K = 5
 BATCH = 64
 WINDOW = ScoreWindow(101, 810, 128)
-KEEP, CHANCE, MOST = round(0.9 * 2**40), round(5 / 100_000 * 2**40), 9
-ACCOUNTS = 1000
+KEEP, CHANCE = round(0.9 * 2**40), round(5 / 100_000 * 2**40)
 
 
 def timed(work: Callable[[], object], runs: int, each: int = 1) -> dict[str, float]:
@@ -98,22 +94,10 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
         "draw": timed(lambda: draw_noise(7, documents, GAINS), 5),
     }
 
-    kept, chance = (draw_bernoulli_bits(kappa, documents, bound) for kappa, bound in ((8, KEEP), (9, CHANCE)))
-    silent, rules = no_noise(documents), ListRules(threshold=WINDOW.hi, flip_probability=CHANCE, maximum=MOST)
-    held, before = DisclosedBits(), resident_bytes()
-    for account in range(ACCOUNTS):
-        # Each list has other positions than the lists before it, because an account receives a position only once.
-        held.before(f"{account}", 4, documents, lambda i: range(i * MOST, i * MOST + MOST))
-    accounts_bytes = resident_bytes() - before
-
-    def listing() -> list[int]:
-        bits = held.before("0", 4, documents, lambda _: ())
-        return select_listed(index, queries[0], rules, sampled=kept, disclosed=bits, flips=chance)
-
+    kept, silent = draw_bernoulli_bits(8, documents, KEEP), no_noise(documents)
     seconds |= {
         "sampled": timed(lambda: select(index, queries[0], silent, WINDOW, TOP_K, kept), 50),
         "sampled_with_noise": timed(lambda: select(index, queries[0], noise, WINDOW, TOP_K, kept), 50),
-        "list": timed(listing, 50),
         "draw_coins": timed(lambda: draw_bernoulli_bits(9, documents, CHANCE), 5),
     }
 
@@ -131,7 +115,6 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
         drawn = vars(pool.counts)
     return {
         "seconds": seconds | faiss_figures(rows, queries, threads),
-        "held": {"accounts": ACCOUNTS, "resident_bytes": accounts_bytes},
         "pool": drawn,
     }
 

@@ -9,8 +9,8 @@ questions against all paragraphs, and SciFact. It computes two grids for each co
   recall `of_quiet`, the share of the recall without noise.
 - `policies`: the explorer's own ladder at the default score window, 200 queries an account, 10 accounts.
 
-The script also measures sampling and listing (randomized response). Their number of positions is the smallest power of
-two with room for the passages (4,096 for SQuAD).
+The script also measures sampling and pooled listing. Their number of positions is the smallest power of two with room
+for the passages (4,096 for SQuAD).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list
     capacity = 1 << max(12, (len(collection.passages) - 1).bit_length())
     sample = sample_of(collection, embedder, capacity)
     repeats = enough_repeats(len(sample.queries))
-    mechanisms = default_mechanisms(embedder.name, capacity, embedder.relevance, 2_000)
+    mechanisms = default_mechanisms(embedder.relevance, 2_000)
     return [measure(sample, m, top_k=TOP_K, n=200, ks=(1, 2, 10), repeats=repeats) for m in mechanisms]
 
 

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit import _native
-from rag_audit.commit.explore.bernoulli import Account, BernoulliMechanism
+from rag_audit.commit.explore.bernoulli import BernoulliMechanism
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Noise, base_draws, weighted_sum
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
 Scores = npt.NDArray[np.int32]
-Answer = Callable[[Account, Scores], Iterable[int]]
+Answer = Callable[[Scores], Iterable[int]]
 """The positions whose texts an account receives for a question with these raw scores."""
 Window = Callable[[np.random.Generator], Answer]
 """The answers of one window; the generator draws what a window draws once."""
@@ -26,14 +26,14 @@ Window = Callable[[np.random.Generator], Answer]
 
 def exact(top_k: int) -> Window:
     """Exact retrieval."""
-    return lambda random: lambda account, scores: np.argsort(-scores, kind="stable")[:top_k].tolist()
+    return lambda random: lambda scores: np.argsort(-scores, kind="stable")[:top_k].tolist()
 
 
 def noised(noise: Noise, top_k: int) -> Window:
     """Noise on every score."""
 
     def window(random: np.random.Generator) -> Answer:
-        def answer(account: Account, scores: Scores) -> Sequence[int]:
+        def answer(scores: Scores) -> Sequence[int]:
             words = random.integers(0, 1 << 64, len(noise.gains) * len(scores), np.uint64)
             z = weighted_sum(noise.gains, base_draws(words).reshape(len(noise.gains), -1))
             lo, hi, lattice = noise.window.lo, noise.window.hi, noise.window.lattice
@@ -45,21 +45,18 @@ def noised(noise: Noise, top_k: int) -> Window:
 
 
 def with_bits(mechanism: BernoulliMechanism, top_k: int) -> Window:
-    """Sampling, pooled listing or randomized response."""
+    """Sampling or pooled listing."""
 
     def window(random: np.random.Generator) -> Answer:
         kept: npt.NDArray[np.bool_] | None = None
-        everybody: Account | None = None
+        listed = np.zeros(0, np.bool_)  # one set of listed documents for all accounts
 
-        def answer(account: Account, scores: Scores) -> Sequence[int]:
-            nonlocal kept, everybody
-            if mechanism.window is not None:  # one set of listed documents for all accounts
-                account = everybody = everybody or Account.new(len(scores))
+        def answer(scores: Scores) -> Sequence[int]:
+            nonlocal kept, listed
             if kept is None:
                 kept = random.random(len(scores)) < mechanism.sampling.keep / PROBABILITY_RANGE
-            positions: Sequence[int] = mechanism.answer(scores, kept, account, random, top_k)[
-                "in_list"
-            ].tolist()
+                listed = np.zeros(len(scores), np.bool_)
+            positions: Sequence[int] = mechanism.answer(scores, kept, listed, random, top_k).tolist()
             return positions
 
         return answer
@@ -79,9 +76,8 @@ def documents_read(
         random = np.random.default_rng([seed, number])
         answer, read = window(random), set[int]()
         for k in range(1, max(sizes) + 1):
-            account = Account.new(sample.index.capacity)
             for question in random.integers(0, len(sample.queries), queries):
-                read.update(answer(account, sample.index.scores(sample.queries[question])))
+                read.update(answer(sample.index.scores(sample.queries[question])))
             if k in totals:
                 totals[k] += len(read & filled)
     return {k: total / windows for k, total in totals.items()}

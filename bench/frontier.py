@@ -46,11 +46,10 @@ from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
-from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
 from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
-from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder, get_embedder, published_constants
 from rag_audit.retrieval.engine import build_index
@@ -120,7 +119,6 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
         *_noised(sample, target, embedder, options, say),
         *_sampled(sample, target, embedder, options, say),
         *_pooled(sample, target, options, say),
-        *_listed(sample, target, options, say),
     ]
     quiet = recall_without_noise(sample, ScoreWindow(*embedder.score_window, 512), top_k=TOP_K)
     return {
@@ -263,7 +261,7 @@ def _sampled(
         shown = [Attack(name, result.auc, result.tpr, math.inf) for name, result in seen.items()]
         odds = max(result.odds for result in seen.values())
         cells += [
-            Cell(f"sampling, keep {keep}", point.recall.recall, point.recall.error, k, math.inf,
+            Cell(f"sampling, keep {keep}", point.in_list.recall, point.in_list.error, k, math.inf,
                  curves.auc(sampling), curves.roc(sampling, 0.01), sampling.exclusion_factor(QUERIES * k), read[k], 0.0,
                  exposure_limit(documents, queries=k * QUERIES, longest=TOP_K), shown, odds)
             for k in SIZES
@@ -281,7 +279,7 @@ def _pooled(sample: Sample, target: Target, options: Namespace, say: Callable[[s
         mechanism = bernoulli.PooledList.of(probability_over_range(keep, "keep"), UNREQUESTED, relevance, m)
         point = bernoulli.measure(sample, mechanism, top_k=TOP_K, n=QUERIES, ks=[k], repeats=options.repeats,
                                   seed=options.seed, progress=say(f"pooled listing {keep}, m {m}"))  # fmt: skip
-        bits = RandomizedResponse(mechanism.sampling.keep, mechanism.flip_probability)
+        bits = ChanceListing(mechanism.sampling.keep, mechanism.flip_probability)
         pool = lists.Pool(bits.keep, bits.flip_probability, relevance, m)
         shown = [
             lists.pooled(target, pool, strategy=name, windows=windows, chance_windows=max(1, CHANCE // m),
@@ -289,64 +287,13 @@ def _pooled(sample: Sample, target: Target, options: Namespace, say: Callable[[s
             for name, windows in (("repeated", options.windows // 4), ("paraphrased", options.windows // 40))
         ]  # fmt: skip
         cells.append(
-            Cell(f"pooled-listing, keep {keep}, m {m}", point.recall.recall, point.recall.error, k,
+            Cell(f"pooled-listing, keep {keep}, m {m}", point.in_list.recall, point.in_list.error, k,
                  point.eps[k], curves.auc_for(bits, 1), curves.tpr(bits, 1, "0.01"), point.exclusion_factor[k],
                  _read(sample, exposure.with_bits(mechanism, TOP_K), options, [k])[k],
                  expected_by_flips(documents, bits.flip_probability, queries=m),
                  exposure_limit(documents, queries=m, longest=TOP_K), [attack for attack, _ in shown],
                  max(odds for _, odds in shown))
         )  # fmt: skip
-    return cells
-
-
-def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[str], Any]) -> list[Cell]:
-    cells, documents = [], len(sample.index.positions)
-    for keep in KEEPS:
-        chance = probability_over_range(f"{bernoulli.UNRELATED / sample.index.capacity:.9f}", "chance")
-        mechanism = RandomizedResponse(probability_over_range(keep, "keep"), chance)
-        rules = ListRules(chance, bernoulli.DEFAULT_LISTED_MAX, bernoulli.THRESHOLDS[EMBEDDER])
-        listing = bernoulli.RandomizedList(mechanism, rules.threshold, rules.maximum)
-        read = _read(sample, exposure.with_bits(listing, TOP_K), options)
-        point = bernoulli.measure(
-            sample,
-            listing,
-            top_k=TOP_K,
-            n=QUERIES,
-            ks=SIZES,
-            repeats=options.repeats,
-            seed=options.seed,
-            progress=say(f"randomized response {keep}"),
-        )
-        shown = [
-            lists.listed(
-                target,
-                mechanism,
-                rules,
-                strategy=name,
-                windows=windows,
-                accounts=10,
-                sizes=SIZES,
-                seed=options.seed,
-            )
-            for name, windows in (("repeated", options.windows // 10), ("paraphrased", options.windows // 40))
-        ]
-        cells += [
-            Cell(
-                f"randomized-response, keep {keep}",
-                point.recall.recall,
-                point.recall.error,
-                k,
-                mechanism.epsilon(k),
-                curves.auc_for(mechanism, k),
-                curves.tpr(mechanism, k, "0.01"),
-                mechanism.exclusion_factor(QUERIES * k),
-                read[k],
-                expected_by_flips(documents, chance, queries=k * QUERIES),
-                exposure_limit(documents, queries=k * QUERIES, longest=rules.maximum),
-                [result[k] for result in shown],
-            )
-            for k in SIZES
-        ]
     return cells
 
 
@@ -416,7 +363,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     )
     for panel, result in zip(panels[0], results, strict=True):
         panel.axhline(result["without_noise"]["recall"], color="0.6", linewidth=1, linestyle=":")
-        for kind, mark in (("noise", "o"), ("pooled-listing", "^"), ("randomized-response", "s")):
+        for kind, mark in (("noise", "o"), ("pooled-listing", "^")):
             cells = [c for c in result["cells"] if c["k"] == 2 and c["mechanism"].startswith(kind)]
             finite = [c for c in cells if math.isfinite(c["certified"])]
             panel.plot(

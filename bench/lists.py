@@ -10,9 +10,6 @@ own functions draw the noise, the sampled positions and the Bernoulli bits. Scor
 - Pooled listing: the coalition asks for the other text first and then for the text itself. The bound is attained if the
   position is listed for the first time at the second question. The accounts share one set of listed documents, so
   further accounts add questions and no new set.
-- Listing (randomized response): the coalition asks for the other text first and then for the text itself. The bound is
-  attained at this outcome: at the first question no account receives the position, at the second question every
-  account receives it.
 """
 
 from __future__ import annotations
@@ -28,8 +25,7 @@ import numpy.typing as npt
 from rag_audit import _native
 from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import clopper_pearson, counted_epsilon, counted_roc
-from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
-from rag_audit.mechanisms.randomized_response import ListRules
+from rag_audit.mechanisms.accounting.bernoulli import Sampling
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import MAX_LATTICE, ScoreWindow
 from rag_audit.retrieval.embedders import Embedder
@@ -42,7 +38,6 @@ from rag_audit.retrieval.engine import (
     no_noise,
 )
 from rag_audit.retrieval.serving.pooled_listing import PooledRules, answer_in_order
-from rag_audit.retrieval.serving.randomized_response import select_listed
 
 BoolArray = npt.NDArray[np.bool_]
 CONFIDENCE = 0.95
@@ -354,85 +349,6 @@ def _pooled_attack(
     half = 1 - (1 - CONFIDENCE) / 2
     never = (1 - clopper_pearson(kept_windows, windows, half)[0]) * clopper_pearson(*unlisted, half)[1]
     return Attack(strategy, *_one_corner(false, true), eps), max(1.0, 1 / never)
-
-
-@dataclass
-class _Seen:
-    """Counts of accounts and of observations, by whether the window sampled the position: [not sampled, sampled]."""
-
-    accounts: list[int]
-    attained: list[int]
-    """Accounts that received the position at a later question, but not at the first."""
-
-
-def listed(
-    target: Target,
-    mechanism: RandomizedResponse,
-    rules: ListRules,
-    *,
-    strategy: str,
-    windows: int,
-    accounts: int,
-    sizes: Sequence[int],
-    seed: int,
-) -> dict[int, Attack]:
-    """Attack listing with one probe strategy.
-
-    Each account asks for the other text, then with the strategy's first `ASKED` probes for the text itself. The lists
-    come from the engine, and each account has its own disclosed set.
-
-    Accounts are independent given the window's sampled positions. The rates of one account, by whether the position is
-    sampled, therefore determine the rates of a coalition of every size.
-    """
-    requested = [target.other, *target.probes[strategy][: 1 if strategy == "repeated" else ASKED]]
-    worlds = (target.index, target.world(True))
-    seen = [_Seen([0, 0], [0, 0]) for _ in worlds]
-    kept_windows, capacity = 0, target.index.capacity
-    for number in range(windows):
-        kept = draw_bernoulli_bits(key(seed, "kept", number), capacity, mechanism.keep)
-        is_kept = int(kept[target.position])
-        kept_windows += is_kept
-        for account in range(accounts):
-            coins = [
-                draw_bernoulli_bits(key(seed, number, account, ask), capacity, mechanism.flip_probability)
-                for ask in range(len(requested))
-            ]
-            for side, index in zip(seen, worlds, strict=True):
-                held, first = np.zeros(capacity, np.int8), None
-                for ask, query in enumerate(requested):
-                    positions = select_listed(
-                        index, query, rules, sampled=kept, disclosed=held, flips=coins[ask]
-                    )
-                    held[positions] = 1
-                    if first is None and target.position in positions:
-                        first = ask
-                side.accounts[is_kept] += 1
-                side.attained[is_kept] += first is not None and first > 0
-    return {k: _coalition(strategy, seen, kept_windows, windows, k) for k in sizes}
-
-
-def _coalition(strategy: str, seen: Sequence[_Seen], kept_windows: int, windows: int, k: int) -> Attack:
-    """Test whether all k accounts saw the position: a mixture over whether the window samples the position."""
-    each = 1 - (1 - CONFIDENCE) / 6  # six limits are used and must be valid simultaneously
-    low, high = clopper_pearson(kept_windows, windows, each)
-
-    def limit(world: int, bit: int, side: int) -> float:
-        if not seen[world].accounts[bit]:
-            return float(side)
-        return clopper_pearson(seen[world].attained[bit], seen[world].accounts[bit], each)[side]
-
-    minimum = low * limit(0, 1, 0) ** k + (1 - low) * limit(0, 0, 0) ** k
-    maximum = high * limit(1, 1, 1) ** k + (1 - low) * limit(1, 0, 1) ** k
-    share = kept_windows / windows
-    true, false = (
-        sum(
-            weight * (side.attained[bit] / max(1, side.accounts[bit])) ** k
-            for bit, weight in enumerate((1 - share, share))
-        )
-        for side in seen
-    )
-    eps = math.log(minimum / maximum) if minimum > maximum else 0.0
-    return Attack(strategy, *_one_corner(false, true), eps)
 
 
 def _one_corner(false: float, true: float) -> tuple[float, float]:

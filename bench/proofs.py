@@ -9,7 +9,6 @@ from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import DEFAULT_TABLE
 from rag_audit.proofs.backends.scan.embed import EmbedProofs
 from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
-from rag_audit.proofs.backends.scan.randomized_response import ListProofs
 from rag_audit.proofs.backends.scan.retrieve import RecordInputs, RecordsJob, RetrieveProofs
 from rag_audit.proofs.batch import Failures, Lazy
 from rag_audit.proofs.records import Group
@@ -26,11 +25,11 @@ def job(record: RecordInputs) -> RecordsJob:
     return RecordsJob((record,), ("record",))
 
 
-def steps(key: ScanKey | EmbedKey) -> RetrieveProofs | ListProofs | EmbedProofs:
+def steps(key: ScanKey | EmbedKey) -> RetrieveProofs | EmbedProofs:
     """The steps of the proofs under a key."""
     if isinstance(key, EmbedKey):
         return EmbedProofs(TENANT)
-    return RetrieveProofs(TENANT) if key.flip_probability is None else ListProofs(TENANT)
+    return RetrieveProofs(TENANT)
 
 
 def parts(key: ScanKey, value: Any) -> tuple[bytes, ...]:

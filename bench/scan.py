@@ -12,8 +12,7 @@ Targets at 10^5 documents of 256 components on two cores:
 - index commitment: 10 s.
 
 docs/performance.md lists all targets and the measured figures. With `--mechanisms` the same process also measures
-tenants with sampling or randomized response: the sampling proof, a sampled query without noise, the proof of a slot's
-Bernoulli bits, and the list.
+tenants with sampling: the sampling proof, and a sampled query without noise.
 """
 
 from __future__ import annotations
@@ -34,18 +33,15 @@ from rag_audit.proofs.backends.scan.key import (
     ScanKey,
     commit_index,
 )
-from rag_audit.proofs.backends.scan.randomized_response import ListJob, disclosed_digest, disclosed_rows
 from rag_audit.proofs.backends.scan.retrieve import RecordInputs
-from rag_audit.proofs.statements.retrieve import ListedStatement, Statement
+from rag_audit.proofs.statements.retrieve import Statement
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
-from rag_audit.relation.native_secrets import listed_commitment
 from rag_audit.retrieval.engine import Int8Array
 
 LO, HI, LATTICE = 101, 810, 128
 S0, S1, BEACON = 1, 2, 3
 EXACT_LATTICE, KEEP = 1024, round(0.9 * 2**40)
-CHANCE, THRESHOLD, LISTED_MOST = round(5 / 4096 * 2**40), 354, 9
 BLINDING_KEY = bytes(32)
 
 
@@ -121,7 +117,7 @@ def measure(
 def measure_mechanisms(
     plain: ScanKey, case: Case, requested: Statement, batch: int
 ) -> tuple[dict[str, Cost], dict[str, int]]:
-    """Return the figures of a sampled tenant and of one with randomized response over the same index."""
+    """Return the figures of a sampled tenant over the same index."""
     costs: dict[str, Cost] = {}
     documents, vector = plain.capacity, case.vector.tobytes()
     slot = requested.encode(SLOT)
@@ -164,44 +160,11 @@ def measure_mechanisms(
         lambda: verify_batch(key, [wire] * batch, [statement] * batch)
     )
 
-    key = replace(key, lo=THRESHOLD - 1, hi=THRESHOLD, lattice=1, listed=LISTED_MOST, flip_probability=CHANCE)
-    costs["coins"], coins = measured(SlotProofJob(key, requested.c_seed, BEACON, 1, S0, S1).run)
-    chance = native.draw_bernoulli_bits(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, CHANCE)
-    wins = np.frombuffer(chance, np.int8) | ((scores >= THRESHOLD) & bits.astype(np.bool_))
-    listed = [int(p) for p in np.flatnonzero(wins)[:LISTED_MOST]]
-    held, after = bytes(documents), np.zeros(documents, np.int8)
-    after[listed] = 1
-    costs["held"], (held_after, _) = measured(lambda: disclosed_rows(documents, after.tobytes(), bytes(32)))
-    of_list = ListedStatement(
-        **{**vars(requested), "htopk": listed_commitment(8, listed, documents)},
-        c_kept=0, before=None, after=disclosed_digest(documents, held_after),
-    )  # fmt: skip
-    listing = ListJob(
-        key,
-        of_list,
-        coins,
-        chance,
-        kept,
-        blindings,
-        held,
-        None,
-        bytes(32),
-        case.scores,
-        vector,
-        7,
-        8,
-        BLINDING_KEY,
-    )
-    costs["list"], proof = measured(listing.run)
-    record = parts(key, proof)
-    costs["list_verify"], bad_list = measured(lambda: verify_batch(key, [record], [of_list]))
-    costs["list_batch"], bad_lists = measured(lambda: verify_batch(key, [record] * batch, [of_list] * batch))
-    if bad or bad_in_batch or bad_list or bad_lists:
+    if bad or bad_in_batch:
         raise SystemExit("a proof that was just made does not verify")
     return costs, {
         "sampling_proof": len(proof_of_sample),
         "sampled": sum(map(len, wire)),
-        "record_of_a_list": sum(map(len, record)),
     }
 
 
@@ -213,9 +176,7 @@ def main() -> None:
     options.add_argument("--gains", default="1", help="comma-separated")
     options.add_argument("--listed", type=int, default=5)
     options.add_argument("--batch", type=int, default=10)
-    options.add_argument(
-        "--mechanisms", action="store_true", help="tenants with sampling or randomized response too"
-    )
+    options.add_argument("--mechanisms", action="store_true", help="tenants with sampling too")
     args = parsed(options)
     gains = tuple(int(g) for g in args.gains.split(","))
     head = {

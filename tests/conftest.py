@@ -111,7 +111,6 @@ SLOW = (
     "window/finished",
     "executors/test_cluster_window.py",
     "groth16/test_verifiers.py",
-    "window/test_randomized_response.py",
     "window/test_samples.py",
     "circuits/test_retrieve.py",
     "circuits/test_embed_proofs.py",

@@ -1,4 +1,4 @@
-"""Known answers for Bernoulli bits: sampled positions, lists by randomized response, and the commitments to them."""
+"""Known answers for Bernoulli bits: sampled positions, and the commitments to them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from typing import Any
 
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.commitments import (
-    disclosed_commitment,
-    list_commitment,
     noise_key,
     sample_commitment,
     sampling_slot,
 )
 from rag_audit.relation.draws import bernoulli_bits, uniforms
 from rag_audit.relation.field import digest_to_field, to_hex
-from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits
 
 SEED = "rag-audit/vectors/v2"
@@ -43,12 +40,6 @@ def coin_vectors() -> dict[str, Any]:
     drawn = uniforms(kappa[0], 100)
     slot = sampling_slot("w-1", "tenant-a")
     packed = [bits("packed", n) for n in (1, 252, 253, 505)]
-    cases = [
-        tuple(bits(f"{name}{n}", 24) for name in ("relevant", "kept", "held", "chance")) for n in range(3)
-    ]
-    cases.append(([True] * 8, [True] * 8, [False] * 8, [False] * 8))
-    cases.append(([True] * 8, [False] * 8, [False] * 8, [False] * 8))
-    cases.append(([True] * 8, [True] * 8, [True] * 8, [True, *[False] * 7]))
     return {
         "uniforms": [
             {"kappa": to_hex(k), "count": n, "result": uniforms(k, n)}
@@ -59,19 +50,6 @@ def coin_vectors() -> dict[str, Any]:
             for b in (1, half, maximum, drawn[0], drawn[0] + 1)
         ],
         "pack_bits": [{"bits": digits(p), "result": [to_hex(x) for x in pack_bits(p)]} for p in packed],
-        "winners": [
-            {
-                "relevant": digits(r), "kept": digits(k), "held": digits(h), "chance": digits(c),
-                "result": digits(winners(r, k, h, c)),
-            }
-            for r, k, h, c in cases
-        ],
-        "first_winners": [
-            {"winners": digits(w), "most": m, "result": digits(first_winners(w, m))}
-            for w, m in (
-                ([False] * 8, 3), ([True] * 8, 3), ([True] * 8, 8), (bits("winners", 40), 5), (bits("winners", 40), 40)
-            )
-        ],
         "sampling_slot": [
             {"window": w, "tenant": t, "result": to_hex(sampling_slot(w, t))}
             for w, t in (("w-1", "tenant-a"), ("w-1", "tenant-b"), ("w-2", "tenant-a"))
@@ -91,19 +69,9 @@ def coin_vectors() -> dict[str, Any]:
             }
             for p in packed
         ],
-        "held": [
-            {"salt": to_hex(s), "bits": digits(p), "result": to_hex(disclosed_commitment(s, p))}
-            for s, p in ((0, [False] * 253), *((element("salt"), p) for p in packed))
-        ],
-        "list": [
-            {"salt": to_hex(element("salt")), "bits": digits(p), "result": to_hex(list_commitment(element("salt"), p))}
-            for p in packed
-        ],
         "negative": [
             {"name": "bound_of_never", "bound": 0, "why": "strictly between 0 and 1"},
             {"name": "bound_of_always", "bound": PROBABILITY_RANGE, "why": "strictly between 0 and 1"},
-            {"name": "list_of_none", "winners": "0110", "most": 0, "why": "at least one position"},
-            {"name": "list_beyond_the_capacity", "winners": "0110", "most": 5, "why": "at most every position"},
             {"name": "bits_padding_not_zero", "elements": [to_hex(1 << 3)], "count": 3, "why": "a second packing"},
             {"name": "bits_too_wide", "elements": [to_hex(1 << 252)], "count": 252, "why": "252 bits an element"},
             {"name": "bits_wrong_count", "elements": [to_hex(1)], "count": 253, "why": "two elements needed"},

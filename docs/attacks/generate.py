@@ -43,8 +43,6 @@ CERTIFIED = [
     ("weak + Mirabel", WEAK, "mirabel", 1),
     ("strong noise", STRONG, "none", 1),
     ("strong, k = 4", STRONG, "none", 4),
-    ("listing", "randomized-response:0.7", "none", 1),
-    ("listing, k = 4", "randomized-response:0.7", "none", 4),
 ]
 
 

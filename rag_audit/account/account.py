@@ -22,7 +22,6 @@ from rag_audit._internal.errors import (
     StoreError,
 )
 from rag_audit._internal.lock import locked
-from rag_audit.account.disclosed_documents import DisclosedDocuments
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.final_log import FinalLog
@@ -349,8 +348,6 @@ class Account:
         mechanism = window.parsed_policy().mechanism_of(request.tenant)
         check_documents(answer, receipt, withholds=mechanism.withholds)
         check_openings(self._opened(request, embedder or embedder_of(window)), receipt)
-        if mechanism.remembers:  # before the receipt, without which the request is repeated
-            self.disclosed_documents(window).add(answer.documents)
         kept = StoredReceipt(
             header=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
         )
@@ -396,11 +393,6 @@ class Account:
                     self._pending_path(request.header).unlink(missing_ok=True)
                 raise
             return self.accept(window, request, reply, provider, embedder=embedder)
-
-    def disclosed_documents(self, window: Publication) -> DisclosedDocuments:
-        """The documents that the account received in a window, if its tenant uses randomized response."""
-        digest = window.header_digest()
-        return DisclosedDocuments(self.directory / f"held-{digest[:16]}.jsonl", digest)
 
     def receipts(self, window: Publication | str) -> list[StoredReceipt]:
         """The account's receipts of a window, in the order of its questions.

@@ -16,7 +16,7 @@ import numpy as np
 from rag_audit._internal.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit._internal.errors import RagAuditError, RequestRefused, SchemaError
 from rag_audit.attest import query as steps
-from rag_audit.attest.columns import DisclosedSets, SampleStore
+from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import Context
 from rag_audit.attest.listed_rows import ListedRowSets
 from rag_audit.attest.noise_proofs import NoiseProofStore
@@ -74,7 +74,6 @@ class Answers:
         self._noise_proofs = noise_proofs
         self._prover = prover
         self._samples = samples
-        self._disclosed = DisclosedSets(context)
         self._listed = ListedRowSets(context, samples)
         self._head: tuple[int, Note] | None = None
         self.release = Release()
@@ -165,7 +164,7 @@ class Answers:
         for query in queries:
             if query.drawn is not None:
                 self._pool.follow(query.slot)
-            query.drawn = query.disclosed = None
+            query.drawn = None
 
     def _open(self, query: Query) -> None:
         steps.check_opened(query.request, query.question)
@@ -186,7 +185,6 @@ class Answers:
         """Fetch the values that the mechanism needs for the query's slot. The account's next slots are drawn after
         its answer."""
         steps.vector_of(query.question)
-        query.disclosed = self._disclosed.before(query.slot)
         if self._context.serving(query.tenant).draws:
             query.drawn = self._pool.get(query.slot, follow=False)
 
@@ -262,10 +260,7 @@ class Answers:
     def _draft(self, query: Query) -> None:
         """Make the record, except its place and time."""
         self._find_documents(query)
-        if query.chain is not None:
-            after: str | None = query.chain[1]
-        else:
-            after = self._disclosed.after(query.slot, query.request.hq, query.positions)
+        after = None if query.chain is None else query.chain[1]
         query.record = steps.query_record(
             query.request, query.question, query.documents, window=self._context.header.window,
             htopk=query.htopk, disclosed_set=after,

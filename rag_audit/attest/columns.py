@@ -1,18 +1,14 @@
-"""The columns that the proofs of a tenant's records refer to in addition to its index: its sample and its disclosed
-sets.
+"""The columns that the proofs of a tenant's records refer to in addition to its index.
 
 A sampled tenant commits to its sampled positions, and proves them, after the beacon is drawn. The bits follow from seed
 and beacon. The blindings of their commitment do not, and every record's proof needs them. The commitment is therefore
 stored with its proof before the ledger names it, and an interrupted call continues with the stored commitment.
-
-For tenants with randomized response, the disclosed sets of accounts follow from the positions of their records, so they
-are not stored: before record i, an account's disclosed set is the union of the lists of its records 1 .. i - 1.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -26,7 +22,7 @@ from rag_audit.attest.context import Context, column_bits, drawn_bits
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
 from rag_audit.commit.tables import WindowTable, load_table, store_table
 from rag_audit.mechanisms.base import SAMPLE
-from rag_audit.models.records import ColumnEntry, QueryRecord, SlotKey
+from rag_audit.models.records import ColumnEntry
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.document_table import DocumentTablePublic
@@ -35,12 +31,10 @@ from rag_audit.proofs.statements.private import (
     CommittedColumn,
     CommittedTable,
     DocumentTablePrivate,
-    RandomizedResponsePrivate,
 )
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TableCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
 from rag_audit.retrieval.serving.pooled_listing import TableRows
-from rag_audit.retrieval.serving.randomized_response import DisclosedBits
 
 MAX_COLUMN_BYTES = 1 << 26
 _LENGTH = 8
@@ -276,68 +270,3 @@ class SampleStore:
     def _associated(self, tenant: str, name: str, digest: str) -> bytes:
         named: Json = {"header": self._context.header_digest, "tenant": tenant, "commitment": digest}
         return sha256(f"rag-audit/{name}-opening/v1".encode() + jcs(named))
-
-
-class DisclosedSets:
-    """The disclosed sets of one window's accounts, for tenants with mechanisms that use them. Safe to use from
-    several threads."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._bits = DisclosedBits()
-
-    def before(self, slot: SlotKey) -> Int8Array | None:
-        """The account's disclosed set before its record of a slot, shape (capacity,), 0 or 1. None if no answer of its
-        tenant depends on earlier answers.
-
-        :raises StoreError: an earlier record's retained data cannot be decrypted
-        """
-        context = self._context
-        if not context.mechanism(slot.tenant).remembers:
-            return None
-
-        def listed(i: int) -> Sequence[int]:
-            return context.retained(self._record(SlotKey(slot.tenant, slot.account, i))).positions
-
-        return self._bits.before(slot.account, slot.i, context.tenant(slot.tenant).index.capacity, listed)
-
-    def private(self, slot: SlotKey, hq: str) -> RandomizedResponsePrivate | None:
-        """The private inputs for the proof of an account's record, without its positions. None if `before` is None.
-
-        :param hq: the record's own hq
-        """
-        disclosed = self.before(slot)
-        if disclosed is None:
-            return None
-        return RandomizedResponsePrivate(
-            disclosed=disclosed.tobytes(),
-            before=None if slot.i == 1 else self._secret(slot.shifted(-1), self._record(slot.shifted(-1)).hq),
-            after=self._secret(slot, hq),
-        )
-
-    def after(self, slot: SlotKey, hq: str, listed: tuple[int, ...]) -> str | None:
-        """The commitment to the account's disclosed set after a record, for the record. None if `before` is None.
-
-        :param listed: the record's positions
-        """
-        disclosed = self.before(slot)
-        if disclosed is None:
-            return None
-        bits = disclosed.copy()
-        bits[list(listed)] = 1
-        context = self._context
-        secret = self._secret(slot, hq)
-        return context.system(slot.tenant).commit_disclosed(
-            context.public(slot.tenant).constants, bits.tobytes(), secret
-        )
-
-    def _secret(self, slot: SlotKey, hq: str) -> bytes:
-        """The secret of the commitment after a slot's record."""
-        before = None if slot.i == 1 else self._record(slot.shifted(-1)).disclosed_set
-        return self._context.secrets.disclosed_set_secret(slot, hq, before)
-
-    def _record(self, slot: SlotKey) -> QueryRecord:
-        record = self._context.state.by_slot.get((slot.account, slot.i))
-        if record is None or record.disclosed_set is None:
-            raise StoreError("a record of the account is missing", field=f"{slot.account}, i = {slot.i}")
-        return record

@@ -11,7 +11,7 @@ from itertools import takewhile
 from rag_audit._internal.canonical import Json, digest_hex, jcs
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import SchemaError, StoreError, WindowStateError
-from rag_audit.attest.columns import DisclosedSets, SampleStore
+from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import Context
 from rag_audit.attest.listed_rows import ListedRowSets
 from rag_audit.attest.noise_proofs import NoiseProofStore
@@ -45,7 +45,6 @@ class Prover:
         self._publisher = publisher
         self._noise_proofs = noise_proofs
         self._samples = samples
-        self._disclosed = DisclosedSets(context)
         self._listed = ListedRowSets(context, samples)
 
     def prove(
@@ -189,7 +188,7 @@ class Prover:
                 at_a_time=executor.workers if isinstance(executor, LocalProcesses) else 1,
             )
 
-        sharing: defaultdict[tuple[str, str, str | None], list[QueryRecord]] = defaultdict(list)
+        sharing: defaultdict[tuple[str, str], list[QueryRecord]] = defaultdict(list)
         for record, name in missing:
             tenant, slot = record.tenant, SlotKey(record.tenant, record.account, record.i)
             size = batch(tenant, name)
@@ -197,18 +196,12 @@ class Prover:
             if size == 1 or (batch_size is None and name == "retrieve" and self._noise_proofs.has(slot)):
                 yield [record], name, self.proofs(tenant, name, 1)
             else:
-                chained = self.proofs(tenant, name, size).chained
-                sharing[tenant, name, record.account if chained else None].append(record)
-        for (tenant, name, account), records in sharing.items():
+                sharing[tenant, name].append(record)
+        for (tenant, name), records in sharing.items():
             size = batch(tenant, name)
-            proofs = self.proofs(tenant, name, size)
-            for run in [records] if account is None else _successive(records):
-                for start in range(0, len(run), size):
-                    group = run[start : start + size]
-                    if len(group) == size or (len(group) > 1 and account is None):
-                        yield group, name, proofs
-                    else:
-                        yield from (([record], name, self.proofs(tenant, name, 1)) for record in group)
+            for start in range(0, len(records), size):
+                group = records[start : start + size]
+                yield group, name, self.proofs(tenant, name, size if len(group) > 1 else 1)
 
     def _jobs(
         self, groups: dict[str, tuple[list[QueryRecord], str, RecordProofs]]
@@ -257,7 +250,6 @@ class Prover:
             noise_proof=lambda: self._noise_proofs.get(slot),
             low_memory=self.low_memory,
             sample=None if mechanism.pools else self._samples.opening(record.tenant),
-            randomized_response=self._disclosed.private(slot, record.hq),
             pooled_listing=self._listed.private(record),
         )
 
@@ -269,7 +261,7 @@ class Prover:
             self._samples.public(record.tenant),
             header=context.header,
             beacon=context.beacon(record.account),
-            before=state.preceding(record) if pools else state.by_slot.get((record.account, record.i - 1)),
+            before=state.preceding(record) if pools else None,
         )
 
     def _slot_proof_job(self, slot: SlotKey) -> Job[NoiseProof] | None:
@@ -282,14 +274,3 @@ class Prover:
         )
         s0, s1 = context.secrets.s0, context.secrets.s1
         return context.system(slot.tenant).slot_proof_job(public, s0, s1, low_memory=self.low_memory)
-
-
-def _successive(records: Sequence[QueryRecord]) -> list[list[QueryRecord]]:
-    """An account's records by number, in runs without a gap."""
-    runs: list[list[QueryRecord]] = []
-    for record in sorted(records, key=lambda record: record.i):
-        if runs and runs[-1][-1].i + 1 == record.i:
-            runs[-1].append(record)
-        else:
-            runs.append([record])
-    return runs

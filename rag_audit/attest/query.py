@@ -33,7 +33,6 @@ from rag_audit.models.requests import Answer, AnsweredDocument, Refusal, SignedR
 from rag_audit.proofs.statements.private import (
     NoiseProof,
     PooledListingPrivate,
-    RandomizedResponsePrivate,
     RecordPrivate,
 )
 from rag_audit.relation.field import to_hex
@@ -55,8 +54,6 @@ class Query:
     eager: bool = False
     drawn: Drawn | None = field(default=None, repr=False)
     """the draw of its slot, taken from the pool; None if its tenant's mechanism draws no values"""
-    disclosed: Int8Array | None = field(default=None, repr=False)
-    """its account's disclosed set before it; None for mechanisms without disclosed sets"""
     positions: tuple[int, ...] = field(default=(), repr=False)
     withheld: frozenset[int] = field(default=frozenset(), repr=False)
     """the positions that the answer returns without a text"""
@@ -185,11 +182,11 @@ def select_positions(
 ) -> list[list[int] | Exception]:
     """The positions that a tenant's mechanism selects for its queries. The queries share passes over its index.
 
-    :param queries: queries with a vector, a draw and a disclosed set, if their mechanism needs them
+    :param queries: queries with a vector, and a draw if their mechanism needs it
     :param columns: the columns that the window commits to for the tenant
     :returns: each query's positions, or the error that stopped its selection
     """
-    requested = [Asked(vector_of(query.question), query.drawn, query.disclosed) for query in queries]
+    requested = [Asked(vector_of(query.question), query.drawn) for query in queries]
     return serving.select(tenant.index, requested, columns)
 
 
@@ -243,8 +240,7 @@ def query_record(
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
     :param htopk: the commitment to the listed positions (`Mechanism.list_elements`)
-    :param disclosed_set: the commitment to the account's disclosed set, or to the tenant's listed rows, after the
-        record; None for mechanisms without either
+    :param disclosed_set: with pooled listing, the commitment to the tenant's listed rows after the record; else None
     """
     return QueryRecord(
         type="query",
@@ -275,7 +271,6 @@ def record_private(
     noise_proof: Callable[[], NoiseProof | None],
     low_memory: bool,
     sample: tuple[bytes, bytes] | None = None,
-    randomized_response: RandomizedResponsePrivate | None = None,
     pooled_listing: PooledListingPrivate | None = None,
 ) -> RecordPrivate:
     """The private inputs of a record's proofs, which `record_public` complements."""
@@ -296,7 +291,6 @@ def record_private(
         positions=positions,
         low_memory=low_memory,
         sample=sample,
-        randomized_response=randomized_response,
         pooled_listing=pooled_listing,
     )
 

@@ -24,7 +24,7 @@ from rag_audit.account.prepared import Questions
 from rag_audit.account.relevance import BANDS, relevant
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
-from rag_audit.cli.options import flag_option, gathered, model_option, path_option, whole_number
+from rag_audit.cli.options import flag_option, gathered, model_option, path_option
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, RosterEntry
 from rag_audit.models.requests import MAX_ANSWER_BYTES, AnsweredDocument, SignedRequest
@@ -225,48 +225,6 @@ def _set_aside(questions: Questions, path: Path, reason: RagAuditError) -> RagAu
     """Move a file with an invalid question to another folder, and report it."""
     say(f"set aside: {questions.set_aside(path)}: {reason}")
     return reason
-
-
-@account.command("search")
-@click.argument("text")
-@path_option("--account", "directory", required=True, help="the account's folder")
-@path_option("--window", "public", help="the window's public folder")
-@click.option("--url", help="the provider's service, to find the open window; needs --provider")
-@click.option("--provider", help="with --url: the provider's vkey, or a file with it")
-@click.option("--top-k", callback=whole_number, help="documents  [default: the policy's K]")
-@model_option
-@json_option
-def search(
-    text: str,
-    directory: Path,
-    public: Path | None,
-    url: str | None,
-    provider: str | None,
-    top_k: int | None,
-    model: Path | None,
-    as_json: bool,
-) -> None:
-    """Rank the documents that the account received in a window for a question, without a request.
-
-    A tenant with randomized response returns a document to an account only once, and not in the order of relevance.
-    """
-    if (public is None) == (url is None) or (url is None) != (provider is None):
-        raise click.UsageError("give --window, or --url and --provider")
-    if public is not None:
-        window = Publication.load(public)
-    else:
-        with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
-            window = client.publication()
-    window.check()
-    count = top_k or window.parsed_policy().top_k
-    embedder = embedder_of(window, model)
-    documents = Account(directory).disclosed_documents(window).best(text, embedder, count)
-    bands = _bands(documents, text, embedder, window)
-    value = {"documents": [document.dump() for document in documents], "bands": [*bands]}
-    if as_json or not documents:
-        emit(value, as_json, "(the account received no document of this window)")
-    else:
-        click.echo(_shown(documents, bands, threshold=window.parsed_policy().relevance))
 
 
 def _bands(

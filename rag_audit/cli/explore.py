@@ -173,10 +173,9 @@ class _Target:
     click.option(
         "--mechanism",
         "mechanisms",
-        metavar="sampling:KEEP|pooled-listing:KEEP:F:THRESHOLD|randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD[:MAXIMUM]",
+        metavar="sampling:KEEP|pooled-listing:KEEP:F:THRESHOLD",
         multiple=True,
-        help="a mechanism of random bits; repeat for each  [default: sampling, pooled-listing and randomized-response"
-        " at 0.9 and 0.7]",
+        help="a mechanism of random bits; repeat for each  [default: sampling and pooled-listing at 0.9 and 0.7]",
     ),
     click.option(
         "--n",
@@ -260,9 +259,7 @@ def explore(
         queries = count * max(sizes)
         return [
             bernoulli.parse_mechanism(written, queries) for written in grid.mechanisms
-        ] or bernoulli.default_mechanisms(
-            documents.embedder, sample.index.capacity, relevance_of(embedder), queries
-        )
+        ] or bernoulli.default_mechanisms(relevance_of(embedder), queries)
 
     bernoulli_points = {
         count: [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms import Mechanism
@@ -15,7 +15,7 @@ _FORMS = ", ".join(form for kind in ALL[:-1] for form in kind.forms) + (
 
 
 def read_mechanisms(
-    items: Sequence[str], capacities: Mapping[str, int], dimension: int, relevance: int | None
+    items: Sequence[str], tenants: Collection[str], relevance: int | None
 ) -> dict[str, Mechanism]:
     """Read the mechanisms by tenant.
 
@@ -31,11 +31,11 @@ def read_mechanisms(
                 "the option names no mechanism", field="--mechanism", expected=_FORMS, actual=item
             )
         tenant, written = match[1], match[2]
-        if tenant is not None and tenant not in capacities:
+        if tenant is not None and tenant not in tenants:
             raise PolicyError(
                 f"no --tenant is named {tenant}",
                 field="--mechanism",
-                expected=" or ".join(capacities),
+                expected=" or ".join(tenants),
                 actual=item,
             )
         if (tenant or "") in named:
@@ -47,16 +47,14 @@ def read_mechanisms(
                 actual=item,
             )
         named.add(tenant or "")
-        for name in [*capacities] if tenant is None else [tenant]:
+        for name in [*tenants] if tenant is None else [tenant]:
             result[name] = chosen(
                 written,
                 whole=item,
                 expected=_FORMS,
-                capacity=capacities[name],
-                dimension=dimension,
                 relevance=relevance,
             )
-    if missing := [tenant for tenant in capacities if tenant not in result]:
+    if missing := [tenant for tenant in tenants if tenant not in result]:
         raise PolicyError("no option names the tenant's mechanism", field="--mechanism", expected=_FORMS,
                           actual=f"none for {missing[0]}")  # fmt: skip
     return result

@@ -49,7 +49,7 @@ from rag_audit.commit.draft import (
 )
 from rag_audit.mechanisms import Mechanism, defaults
 from rag_audit.mechanisms.base import MAX_ROWS, TableShape
-from rag_audit.mechanisms.descriptions import pooled_listing, randomized_response
+from rag_audit.mechanisms.descriptions import pooled_listing
 from rag_audit.models.policy import Calibration
 from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
@@ -199,7 +199,7 @@ class _Tenants:
         """
         capacities, systems = _tenants(self.tenants, self.system)
         items = self.mechanisms if default is None else (default, *self.mechanisms)
-        mechanisms = read_mechanisms(items, capacities, embedding.dimension, embedding.relevance)
+        mechanisms = read_mechanisms(items, capacities, embedding.relevance)
         return Tenants(capacities, accounts, systems, self._by_document(mechanisms, capacities, self.unnamed))
 
 
@@ -369,9 +369,8 @@ class _Estimator:
         "mechanisms",
         multiple=True,
         metavar="[ID=]KIND[:KEEP..]",
-        help="noise, sampling, randomized-response, pooled-listing, or none, which only proves integrity;"
-        " for all tenants, or for one; KEEP is the sampled share of positions or documents  [sampling and"
-        f" pooled-listing: {defaults.KEEP}, randomized-response: {randomized_response.KEEP}]; F of pooled listing is"
+        help="noise, sampling, pooled-listing, or none, which only proves integrity; for all tenants, or for one; KEEP"
+        f" is the sampled share of positions or documents  [{defaults.KEEP}]; F of pooled listing is"
         f" the probability that random bits list a given document in a window  [{pooled_listing.UNREQUESTED}], and"
         " THRESHOLD the minimum raw score of a passage whose document a question lists  [that of --relevance]"
         "  [default: pooled-listing with KEEP and F such that epsilon is at most"

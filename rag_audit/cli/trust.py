@@ -46,8 +46,7 @@ from rag_audit.verify.drawing import header_entry
 
 COUNT = re.compile(r"[0-9]{1,15}")
 REMARKS = {
-    "max_epsilon": "for min_k_max accounts: exp(8) is a factor of 3,000 in odds, so smaller is better; 80 (for"
-    " randomized response without noise) is 8 for each of ten accounts and promises little for all ten",
+    "max_epsilon": "for min_k_max accounts: exp(8) is a factor of 3,000 in odds, so smaller is better",
     "max_exclusion_factor": "for tenants with a sample (mechanisms has to name it), and a document of one position",
     "max_exposure": "maximum number of documents that min_k_max accounts of a tenant can read together",
     "max_delta": "far below one over the number of documents",
@@ -230,8 +229,8 @@ class _Keys:
     path_option(
         "--policy",
         help="a policy with the mechanisms that you accept and the circuits of --zkey; its own figures set"
-        f" no limit, but max_epsilon is {defaults.EPS_RANDOMIZED_RESPONSE} instead of {defaults.EPS_JOINT} if it has"
-        " randomized response and no noise",
+        f" no limit, but max_epsilon is {defaults.EPS_POOLED_LISTING} instead of {defaults.EPS_JOINT} if it has"
+        " pooled listing and no noise",
     ),
     path_option("--ptau", help="the powers of tau of the --zkey"),
     circuits_options(
@@ -360,28 +359,18 @@ def requirements(
     embedder: str,
     model: Path | None,
     mechanisms: Sequence[str],
-    remedy: str = "--require max_epsilon=VALUE sets your own limit",
 ) -> Require:
     """The requirements: the defaults, replaced by the given settings. A window with a default policy meets the
     defaults.
 
     :param mechanisms: the accepted mechanisms if no setting names them
-    :param remedy: how the caller's user sets another maximum of epsilon
     """
     for setting in settings:
         if setting.startswith("mechanisms="):
             mechanisms = setting.partition("=")[2].split(",")
     with_epsilon = [m for m in ALL if m.name in mechanisms and m.limit == "max_epsilon"]
-    by_account = bool(with_epsilon) and all(m.grows_by_account for m in with_epsilon)
     pools = bool(with_epsilon) and all(m.pools for m in with_epsilon)
     limit = defaults.EPS_POOLED_LISTING if pools else defaults.EPS_JOINT
-    if by_account:
-        limit = defaults.EPS_RANDOMIZED_RESPONSE
-    if by_account and not any(setting.startswith("max_epsilon=") for setting in settings):
-        say(
-            f"warning: max_epsilon is {defaults.EPS_RANDOMIZED_RESPONSE} instead of {defaults.EPS_JOINT}, because you"
-            f" accept randomized response without noise; {remedy}"
-        )
     published = published_constants(embedder, model)
     lo, hi = published.score_window
     unproved = "re-executed" if re_executable(embedder) else "declared"

@@ -92,21 +92,10 @@ class WindowSecrets:
         tenant). No tenant's id starts with a slash, so no document has this salt."""
         return hmac.new(self.document_key, f"/{name}\0{tenant}".encode(), hashlib.sha256).digest()
 
-    def disclosed_set_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
-        """The 32 secret bytes behind the commitment to an account's disclosed set after a record:
-        HMAC-SHA256(document_key, "/held" || 0 || slot, hq and the previous commitment). A different question in the
-        slot gives different bytes. A different previous chain, which a restored backup could start, does so too.
-
-        :param before: the commitment in the account's previous record; None before its first
-        """
-        named: Json = {
-            "tenant": slot.tenant, "account": slot.account, "i": slot.i, "hq": hq, "before": before,
-        }  # fmt: skip
-        return hmac.new(self.document_key, b"/held\0" + jcs(named), hashlib.sha256).digest()
-
     def listed_rows_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
-        """The 32 secret bytes behind the commitment to a tenant's listed rows after a record, as
-        `disclosed_set_secret`.
+        """The 32 secret bytes behind the commitment to a tenant's listed rows after a record:
+        HMAC-SHA256(document_key, "/listed" || 0 || slot, hq and the preceding commitment). A different question in the
+        slot gives different bytes. A different preceding chain, which a restored backup could start, does so too.
 
         :param before: the commitment in the tenant's preceding record; None before its first
         """

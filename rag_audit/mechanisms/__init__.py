@@ -17,13 +17,12 @@ from rag_audit.mechanisms.base import (
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.pooled_listing import PooledListing
-from rag_audit.mechanisms.randomized_response import RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.relation.bernoulli import check_probability
 
 __all__ = ["ALL", "COLUMNS", "Mechanism", "MechanismName", "named", "of_policy"]
 
-ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, RandomizedResponse, PooledListing, Exact)
+ALL: tuple[type[Mechanism], ...] = (Noise, Sampling, PooledListing, Exact)
 """Every mechanism, in the order of texts that list them."""
 COLUMNS: tuple[str, ...] = (SAMPLE, *(name for mechanism in ALL for name in mechanism.own_columns))
 """Every column that a window may commit to for a tenant (`Mechanism.columns`)."""

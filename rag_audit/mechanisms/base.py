@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SAMPLE = "sample"
 """The column of a window's sampled positions."""
-MechanismName: TypeAlias = Literal["noise", "sampling", "randomized-response", "pooled-listing", "none"]
+MechanismName: TypeAlias = Literal["noise", "sampling", "pooled-listing", "none"]
 """The name of a mechanism in verdicts, reports and trust files."""
 Limit: TypeAlias = Literal["max_epsilon", "max_exclusion_factor"]
 """A limit of a trust file on the figure that a mechanism promises."""
@@ -205,18 +205,12 @@ class Mechanism(ABC):
     """the field `mechanism` of a tenant's part of a policy"""
     limit: ClassVar[Limit | None] = None
     """the limit of a trust file that applies to its figure"""
-    grows_by_account: ClassVar[bool] = False
-    """whether its epsilon grows with the accounts of a coalition and not with their queries"""
     noised: ClassVar[bool] = False
     """whether scores get the policy's noise"""
     uses_delta: ClassVar[bool] = False
     """whether its epsilon is valid except with probability delta"""
-    ranked: ClassVar[bool] = True
-    """whether an answer lists exactly K positions in the order of their scores; else an ascending set of positions"""
     withholds_by_score: ClassVar[bool] = False
     """whether an answer omits the text of a position of score 0, or of an unsampled position"""
-    remembers: ClassVar[bool] = False
-    """whether an answer depends on the account's earlier answers: each record commits to its account's disclosed set"""
     pools: ClassVar[bool] = False
     """whether all accounts of the tenant share one set of listed rows: each record commits to the set after it"""
     own_fields: ClassVar[tuple[str, ...]] = ()
@@ -284,7 +278,7 @@ class Mechanism(ABC):
             "scores": None if own is None else {"lo": own.lo, "hi": own.hi, "lattice": own.lattice},
             "keep": self.keep,
             "flip_probability": self.flip_probability,
-            "listed_max": None if self.ranked else self.longest,
+            "listed_max": None,
             "threshold": self.threshold,
             "documents": None if self.table is None else asdict(self.table),
         }
@@ -409,7 +403,7 @@ class Mechanism(ABC):
         return None if self.sample is None else self.sample.exclusion_factor(queries, positions)
 
     def list_without_relevance(self, queries: int) -> float | None:
-        """See `accounting.bernoulli.RandomizedResponse.list_without_relevance`; None if chance lists no position."""
+        """See `accounting.bernoulli.ChanceListing.list_without_relevance`; None if chance lists no position."""
         return None
 
 

@@ -7,14 +7,9 @@ from __future__ import annotations
 EPS_JOINT = "8"
 """Epsilon of a coalition of k_max accounts: the target of `provider policy new`, and the maximum that `verifier trust
 new` accepts."""
-EPS_RANDOMIZED_RESPONSE = "80"
-"""The maximum epsilon of a coalition of k_max accounts if `verifier trust new` accepts randomized response and no
-noise: 8
-for each of the ten accounts, since the epsilon of randomized response grows by about this amount with each account,
-and does not grow with the number of queries."""
 EPS_POOLED_LISTING = "10"
-"""The maximum epsilon if `verifier trust new` accepts pooled listing and neither noise nor randomized response. It is
-the same for any number of accounts."""
+"""The maximum epsilon if `verifier trust new` accepts pooled listing and no noise. It is the same for any number of
+accounts."""
 DELTA = "1e-5"
 K_MAX = 10
 QUERIES = 200

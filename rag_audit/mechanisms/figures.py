@@ -14,7 +14,6 @@ from rag_audit.mechanisms.accounting.figures import (
     NO_BOUND,
     POOLED_LISTING,
     POSITIONS_PER_DOCUMENT,
-    RANDOMIZED_RESPONSE,
     DocumentTableFigures,
     ExposureFigures,
     PolicyFigures,
@@ -41,7 +40,7 @@ def window_figures(
     eps = max(by_tenant.values())
     figures: PolicyFigures = {
         "eps_audit": text(eps),
-        "eps_audit_by": NO_BOUND if math.isinf(eps) else _closed_form(tenants, by_tenant),
+        "eps_audit_by": NO_BOUND if math.isinf(eps) else POOLED_LISTING,
         "eps_one_account": text(max(one)),
         "eps_all_accounts": text(max(everyone)),
         "accounts_max": count(accounts_max, "accounts_max"),
@@ -80,12 +79,6 @@ def window_figures(
             if odds[name][0] is not None
         )
     return figures
-
-
-def _closed_form(tenants: Mapping[str, Mechanism], by_tenant: Mapping[str, float]) -> str:
-    """The name of the closed form with the largest epsilon."""
-    largest = tenants[max(by_tenant, key=lambda name: by_tenant[name])]
-    return POOLED_LISTING if largest.pools else RANDOMIZED_RESPONSE
 
 
 def table_figures(mechanism: Mechanism) -> DocumentTableFigures | None:

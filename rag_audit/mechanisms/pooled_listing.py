@@ -166,14 +166,10 @@ class PooledListing(Mechanism):
     # -- privacy figures -------------------------------------------------------------------------------------
 
     @property
-    def sample(self) -> bernoulli.RandomizedResponse | None:
+    def sample(self) -> bernoulli.ChanceListing | None:
         from rag_audit.mechanisms.accounting import bernoulli
 
-        return (
-            None
-            if self.keep is None
-            else bernoulli.RandomizedResponse(self.keep, self.rules.flip_probability)
-        )
+        return None if self.keep is None else bernoulli.ChanceListing(self.keep, self.rules.flip_probability)
 
     def epsilon(self, accounts: int, noise: str | None) -> float:
         """See `Mechanism.epsilon`: the same for every number of accounts, with delta 0."""

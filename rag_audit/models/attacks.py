@@ -68,7 +68,6 @@ class AttackedMechanism(Model):
     flip_probability: Positive | None = None
     """Q over 2^40"""
     threshold: Positive | None = None
-    listed_max: Positive | None = None
 
 
 class AttackCell(Model):

@@ -27,7 +27,7 @@ class Constants:
     :param query_tokens: the number of a query's tokens that are embedded
     :param table: the constants of the embedder's table; None if it has none, and A1 cannot be proved
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
-    :param flip_probability: for a tenant with randomized response or pooled listing, Q over 2^40
+    :param flip_probability: for a tenant with pooled listing, Q over 2^40
     :param threshold: for such a tenant, the minimum raw score of a relevant position
     :param by_document: for a tenant with a sample, whether all positions of a document share one bit
     :param pools: whether all accounts of the tenant share one set of listed rows
@@ -82,8 +82,3 @@ class Constants:
     def sampled(self) -> bool:
         """Whether positions are sampled once a window."""
         return SAMPLE in self.columns
-
-    @property
-    def uses_randomized_response(self) -> bool:
-        """Whether lists are made by randomised response; K is then the longest list."""
-        return self.flip_probability is not None and not self.pools

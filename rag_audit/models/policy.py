@@ -16,7 +16,6 @@ from pydantic import Field
 from rag_audit._internal.errors import PolicyError, VersionError
 from rag_audit.mechanisms import Mechanism, of_policy
 from rag_audit.mechanisms.base import Tenant
-from rag_audit.mechanisms.randomized_response import MAX_LISTED
 from rag_audit.models.constants import STATEMENTS, Constants
 from rag_audit.models.manifest import TableConstants
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
@@ -37,6 +36,8 @@ Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic"
 DEFAULT_SCORE_WINDOW = (420, 1680)
 """The score window of the default embedder in raw units (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
+MAX_LISTED = 1024
+"""The maximum K. A receipt opens every listed position, and this number fits its limit at any capacity."""
 MAX_TOKENS = 1 << 16
 """Maximum tokens of a text. Within it, the sum of squares that normalises the text's vector fits into 64 bits."""
 

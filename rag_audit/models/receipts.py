@@ -97,7 +97,7 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         return [wrong_list]
     htopk = hash_elements_list(*mechanism.list_elements(salt, body.positions))
     wrong = []
-    if (record.disclosed_set is not None) != (mechanism.remembers or mechanism.pools):
+    if (record.disclosed_set is not None) != mechanism.pools:
         wrong.append("the record belongs to another mechanism than the tenant's mechanism")
     if to_hex(htopk) != record.htopk:
         wrong.append("the positions do not open htopk")
@@ -139,7 +139,7 @@ def _misplaced_null_salts(body: ReceiptBody, mechanism: Mechanism) -> list[str]:
 def withheld_once(receipts: Sequence[OpenedReceipt], policy: Policy) -> dict[int, str]:
     """The receipts with a null salt at a position for which another receipt of the tenant has a salt.
 
-    With noise and sampling, and with randomized response, the window decides for each position whether answers return
+    With noise and sampling, the window decides for each position whether answers return
     its text, so all receipts of a tenant agree. With mechanism sampling, the score decides for each question, so the
     function compares no receipts.
 

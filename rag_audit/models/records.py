@@ -226,8 +226,7 @@ class QueryRecord(Model):
     htopk: FieldHex
     hans: Hex32
     disclosed_set: Hex32 | None
-    """with randomized response, the commitment to the account's disclosed set after the record; with pooled listing,
-    the commitment to the tenant's listed rows after the record; null for other mechanisms"""
+    """with pooled listing, the commitment to the tenant's listed rows after the record; null for other mechanisms"""
     sig: Hex64
     proof: Hex32 | None
 

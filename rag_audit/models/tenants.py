@@ -71,7 +71,7 @@ class TenantPolicy(Model):
     system: SystemName
     circuits: dict[str, Hex32]
     """circuit (or protocol) digest of each statement that a record's proofs prove (`models.constants.STATEMENTS`)"""
-    mechanism: Literal["top-k", "randomized-response", "pooled-listing"]
+    mechanism: Literal["top-k", "pooled-listing"]
     noise: bool
     """whether scores get the policy's noise"""
     scores: ScoresPolicy | None
@@ -80,12 +80,10 @@ class TenantPolicy(Model):
     """Pi: a position, or with a document table a document, is sampled with probability Pi / 2^40; null samples all
     positions"""
     flip_probability: Positive | None
-    """Q: with randomized response, the probability over 2^40 that a query lists a position whatever its content; with
-    pooled listing, that a query lists a document. The policies of other mechanisms have null"""
-    listed_max: Positive | None
-    """M: randomized response only, the maximum positions of a list"""
+    """Q: pooled listing only, the probability over 2^40 that a query lists a document whatever its content"""
+    listed_max: None
     threshold: Positive | None
-    """randomized response and pooled listing only: the minimum raw score of a relevant position"""
+    """pooled listing only: the minimum raw score of a relevant position"""
     documents: DocumentsPolicy | None
     """sampling and pooled listing: the document table, which pooled listing requires; null if every position is a
     document of its own, with a new bit in each window"""

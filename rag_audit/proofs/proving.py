@@ -77,10 +77,6 @@ class IndexCommitment:
 class RecordProofs(RecordVerifiers, Protocol):
     """Proofs of one kind of statement about one tenant's records, each for up to the same number of records."""
 
-    @property
-    def chained(self) -> bool:
-        """Whether the records of a proof must be successive ones of one account that fill all places."""
-
     def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
         """The job that proves the statement about these records, bound to the verification key of this machine's cache.
 
@@ -188,16 +184,7 @@ class Backend(ProofSystem, Protocol):
     def slot_proof_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
     ) -> Job[NoiseProof] | None:
-        """The job that precomputes a slot's noise proof, or the proof of the Bernoulli bits for a tenant with
-        randomized response; None if the slot has neither."""
-
-    def commit_disclosed(self, constants: Constants, disclosed: bytes, secret: bytes) -> str:
-        """The commitment to the disclosed set of an account with randomized response, for its record, 64 hexadecimal
-        digits.
-
-        :param disclosed: one byte 0 or 1 for each position
-        :param secret: 32 secret bytes for only this record, since salt or blindings follow from them
-        """
+        """The job that precomputes a slot's noise proof; None if the slot has none."""
 
     def commit_listed(self, constants: Constants, listed: bytes, secret: bytes) -> str:
         """The commitment to the listed rows of a tenant with pooled listing, for a record, 64 hexadecimal digits.

@@ -65,10 +65,6 @@ class Decides(Generic[Key]):
 class RecordSteps(Protocol[Key, Item]):
     """A system's steps for proofs of one statement about records of one tenant."""
 
-    @property
-    def chained(self) -> bool:
-        """See `RecordProofs.chained`."""
-
     def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> RecordJob:
         """See `RecordProofs.prove`."""
 
@@ -127,11 +123,6 @@ class Records(Generic[Key, Item]):
     """Proofs of one statement, each for one record or several (`RecordProofs`)."""
 
     steps: RecordSteps[Key, Item]
-
-    @property
-    def chained(self) -> bool:
-        """See `RecordProofs.chained`."""
-        return self.steps.chained
 
     def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> RecordJob:
         """See `RecordProofs.prove`. A precomputed noise proof belongs to one slot, and helps no proof for several

@@ -13,7 +13,6 @@ from rag_audit._internal.errors import EncodingError
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.poseidon import hash_elements, hash_list
 from rag_audit.relation.tags import (
-    TAG_DISCLOSED,
     TAG_INDEX,
     TAG_NOISE,
     TAG_QUERY,
@@ -77,21 +76,9 @@ def topk_commitment(salt: int, positions: Sequence[int]) -> int:
     return hash_list(TAG_TOPK, [salt, len(positions), *positions])
 
 
-def list_commitment(salt: int, listed: Sequence[bool]) -> int:
-    """htopk of a tenant with randomized response: HL(5, [salt, N, packed bits of the listed positions]). It hides
-    the number of listed positions."""
-    return hash_list(TAG_TOPK, [salt, len(listed), *pack_bits(listed)])
-
-
 def sample_commitment(salt: int, sampled: Sequence[bool]) -> int:
     """C_kept as a circuit commits to it: HL(12, [salt, packed bits of the sampled positions])."""
     return hash_list(TAG_SAMPLE, [salt, *pack_bits(sampled)])
-
-
-def disclosed_commitment(salt: int, disclosed: Sequence[bool]) -> int:
-    """Commitment of a circuit to an account's disclosed set: HL(13, [salt, packed bits]). All bits are 0
-    before the account's first record."""
-    return hash_list(TAG_DISCLOSED, [salt, *pack_bits(disclosed)])
 
 
 def index_commitment(salt: int, rows: Sequence[Sequence[int]]) -> int:

@@ -20,7 +20,7 @@ from rag_audit.relation.tags import (
     TAG_SLOT,
     TAG_TOPK,
 )
-from rag_audit.relation.tokens import BITS_PER_ELEMENT, pack_tokens
+from rag_audit.relation.tokens import pack_tokens
 
 _FEW = 2 * LIST_RUN
 """Elements up to which a list is hashed run by run from here; the core takes a longer one whole."""
@@ -109,18 +109,3 @@ def text_query_commitment(salt: int, utf8: bytes) -> int:
 def topk_elements(salt: int, positions: Sequence[int]) -> Elements:
     """The tag and elements that htopk hashes."""
     return TAG_TOPK, [to_bytes(x) for x in (salt, len(positions), *positions)]
-
-
-def listed_elements(salt: int, positions: Iterable[int], capacity: int) -> Elements:
-    """The tag and elements that htopk of a tenant with randomized response hashes
-    (`relation.commitments.list_commitment`)."""
-    return TAG_TOPK, [to_bytes(x) for x in (salt, capacity, *packed(positions, capacity))]
-
-
-def packed(positions: Iterable[int], capacity: int) -> list[int]:
-    """One bit for each position, 252 bits per element. The bits of `positions` are 1."""
-    elements = [0] * -(-capacity // BITS_PER_ELEMENT)
-    for position in positions:
-        element, bit = divmod(position, BITS_PER_ELEMENT)
-        elements[element] |= 1 << bit
-    return elements

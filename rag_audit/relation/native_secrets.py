@@ -11,11 +11,9 @@ from rag_audit.relation.native import (
     hash_elements,
     hash_elements_list,
     hash_list,
-    listed_elements,
-    packed,
     topk_elements,
 )
-from rag_audit.relation.tags import TAG_DISCLOSED, TAG_NOISE, TAG_SAMPLE, TAG_SEED, TAG_VECTOR
+from rag_audit.relation.tags import TAG_NOISE, TAG_SAMPLE, TAG_SEED, TAG_VECTOR
 from rag_audit.relation.vectors import (
     NIBBLE_BITS,
     NIBBLE_OFFSET,
@@ -40,11 +38,6 @@ def noise_key(s0: int, s1: int, beacon: int, slot: int) -> int:
 def topk_commitment(salt: int, positions: Sequence[int]) -> int:
     """htopk, the commitment to the listed positions."""
     return hash_elements_list(*topk_elements(salt, positions))
-
-
-def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """htopk of a tenant with randomized response, from the listed positions."""
-    return hash_elements_list(*listed_elements(salt, positions, capacity))
 
 
 def vector_elements(salt: int, vector: Iterable[int]) -> Elements:
@@ -77,12 +70,6 @@ def _nibbles(vector: Sequence[int]) -> list[bytes]:
         bytes.fromhex("0" + digits[first : first + NIBBLES_PER_ELEMENT][::-1])
         for first in range(0, len(digits), NIBBLES_PER_ELEMENT)
     ]
-
-
-def disclosed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
-    """Commitment to the disclosed set in a circuit's account (`relation.commitments.disclosed_commitment`), from
-    positions."""
-    return hash_list(TAG_DISCLOSED, [salt, *packed(positions, capacity)])
 
 
 def sample_commitment(salt: int, sampled: Sequence[bool]) -> int:

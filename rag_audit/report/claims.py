@@ -26,8 +26,7 @@ _LEDGER = (*_END, "ledger.quorum", "ledger.consistency", "ledger.sequence", "led
 _RANDOMNESS = ("header.signature", "header.quorum", "header.root", "header.complete", "header.beacon",
                "ledger.root", "ledger.enrolment", "ledger.beacons", "ledger.sample", "header.tables")  # fmt: skip
 _PROOFS = ("proof.present", "proof.records", "proof.pinned", "proof.system", "proof.circuit", "proof.key",
-           "proof.valid", "proof.sample", "proof.chain", "ledger.disclosed_set",
-           "ledger.listed_rows", "trust.setup", "trust.records",
+           "proof.valid", "proof.sample", "proof.chain", "ledger.listed_rows", "trust.setup", "trust.records",
            "trust.noise_table")  # fmt: skip
 _ANSWERS = tuple(dict.fromkeys((*_OPENED, *_LEDGER, *_RANDOMNESS, *_PROOFS)))
 _DRAW = ("proof.challenge", "trust.challenge")

@@ -194,7 +194,7 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
 
 
 def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:
-    """The bound for one tenant: noise composes exactly, the closed forms of randomized response add to it."""
+    """The bound for one tenant: noise composes exactly, the closed forms of pooled listing add to it."""
     parts: list[tuple[accounting.Mechanism, int]] = []
     listed = Decimal(0)
     for part in windows:
@@ -207,7 +207,7 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
         listed += loss.epsilon
     if not parts:
         why = "each window's closed form for its random bits, which add up"
-        return accounting.Bound(accounting.RANDOMIZED_RESPONSE, float(listed), 0.0, True, None, (why,))
+        return accounting.Bound(accounting.POOLED_LISTING, float(listed), 0.0, True, None, (why,))
     composed = cumulative(parts, delta)
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
 

@@ -120,9 +120,7 @@ def _of_engine(run: AttackRun, policy: Policy, field: str) -> Attacks:
             actual="; ".join(dict.fromkeys(described(run.mechanisms[r.cell.mechanism]) for r in run.results)),
             hint=f"rag-audit lab attack run all {_options(had, policy)}",
         )
-    ranked = any(mechanisms[name].ranked for names in by_mechanism.values() for name in names)
-    wanted = {"n": policy.n, "k_max": policy.k_max, **({"top_k": policy.top_k} if ranked else {})}
-    for name, value in wanted.items():
+    for name, value in {"n": policy.n, "k_max": policy.k_max, "top_k": policy.top_k}.items():
         if getattr(run, name) != value:
             raise MeasurementError("the attacks were measured under another policy", field=f"{field}.{name}",
                                    expected=value, actual=getattr(run, name),

@@ -178,8 +178,7 @@ class TenantReport(Model):
     documents: DocumentTableReport | None
     """the document table, if the factors are for documents"""
     chance_listed: Real | None
-    """for randomized response: the probability that random flips without relevance list a given position to one of
-    k_max accounts"""
+    """for pooled listing: the probability that random flips without relevance list a given document in the window"""
     positions_listed: Number | None
     """maximum number of its positions that can have been listed"""
     capacity: Number
@@ -194,7 +193,7 @@ class TenantReport(Model):
     keep: Real | None
     """the share of positions in a sample; null if every position is sampled"""
     flip_probability: Real | None
-    """for randomized response: the probability that a position is listed at a query whatever its content"""
+    """for pooled listing: the probability that a query lists a document whatever its content"""
     keep_over_range: Number | None
     """`keep` over 2^40, as the policy writes it"""
     flip_over_range: Number | None

@@ -34,7 +34,7 @@ COVERS = (
 
 
 def covers(policies: Sequence[Policy]) -> str:
-    """`COVERS`, and with noise or randomized response the probability that one account receives a given document
+    """`COVERS`, and with noise or pooled listing the probability that one account receives a given document
     whatever it asks.
 
     :param policies: the policies of one window, or of several windows over one index; the text covers their common
@@ -308,7 +308,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     yield (
         "top_k",
         str(p.top_k),
-        _length(p),
+        "Number of positions in an answer. It does not change epsilon, but it changes the number of returned passages.",
     )
     yield "unit, adjacency", f"{p.unit}, {p.adjacency}", _unit(mechanisms)
     for tenant in p.tenants:
@@ -369,20 +369,6 @@ def _coalition(p: Policy, mechanisms: Collection[Mechanism]) -> str:
         f"The largest covered coalition: {p.k_max:,} accounts that pool their answers send {queries}."
         f" {description(decisive.name).coalition}"
     )
-
-
-def _length(p: Policy) -> str:
-    """The relation of the tenants' list lengths to top_k. Randomized response does not use top_k."""
-    mechanisms = {tenant.tenant: p.mechanism(tenant) for tenant in p.tenants}
-    lengths = [f"{name} {m.longest}" for name, m in mechanisms.items() if not m.ranked]
-    own = f"With randomized response, a list has at most listed_max positions: {', '.join(lengths)}."
-    if len(lengths) == len(p.tenants):
-        return f"Maximum number of received documents that `account search` prints. {own}"
-    words = (
-        "Number of positions in an answer. It does not change epsilon, but it changes the number of returned"
-        " passages."
-    )
-    return f"{words} {own}" if lengths else words
 
 
 def _documents(table: TableShape) -> tuple[str, str]:

@@ -59,7 +59,7 @@ RETURNED_TEXTS = (
     " the sample and, with mechanism sampling, no text of a position with score 0. No proof covers this rule"
     " yet, and exclusion_factor of mechanism sampling depends on it. Receipts do not show a text that the"
     " provider withholds at the end of a list (mechanism sampling), or from every answer with a receipt that"
-    " the verifier has (noise with sampling, randomized response)"
+    " the verifier has (noise with sampling)"
 )
 """An additional line, printed if a tenant samples."""
 

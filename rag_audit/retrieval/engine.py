@@ -115,7 +115,7 @@ class SharedPasses(Generic[A, R]):
 Int8Array = npt.NDArray[np.int8]
 Int32Array = npt.NDArray[np.int32]
 Drawn: TypeAlias = Int32Array | Int8Array
-"""The draw of a slot: its noise, or the Bernoulli bits of a tenant with randomized response."""
+"""The draw of a slot: its noise, or the Bernoulli bits of a tenant with pooled listing."""
 
 Passes: TypeAlias = SharedPasses[tuple[bytes, bytes | None], list[int]]
 """Selections by query and noise, each to its positions."""

@@ -207,8 +207,7 @@ class Figures(TypedDict, total=False):
     :param exclusion_factor: the largest factor of the tenants with samples, for k_max accounts
     :param exclusion_factor_all_accounts: the largest factor for all accounts that a tenant may have
     :param positions_per_document: the positions of a document that both factors assume
-    :param by_chance: with randomized response, the probability that the random flips list a given position to one of
-        k_max accounts
+    :param by_chance: with pooled listing, the probability that the random flips list a given document
     :param documents: the document table of each tenant that has one
     :param listable: number of each tenant's positions that may have been listed
     :param exposed: number of each tenant's documents that accounts may have read

@@ -69,7 +69,6 @@ RULES: Mapping[str, Rule] = {
     "ledger.enrolment": _evidence("the figures assume randomness that the provider could not choose"),
     "ledger.beacons": _evidence("with several beacons, the provider could choose one of them"),
     "ledger.sample": _evidence("a sample with a late commitment may depend on questions"),
-    "ledger.disclosed_set": _evidence("the bound assumes that an account receives a document only once"),
     "ledger.listed_rows": _evidence(
         "the bound assumes one growing set of listed documents and at most m queries"
     ),

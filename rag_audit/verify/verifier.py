@@ -297,7 +297,6 @@ _CONDITIONAL = frozenset(
         "header.tables",
         "ledger.enrolment",
         "ledger.sample",
-        "ledger.disclosed_set",
         "ledger.listed_rows",
         "proof.challenge",
         "proof.system",
@@ -339,7 +338,6 @@ def needed_checks(case: Case) -> frozenset[str]:
     required = case.required or frozenset()
     proved = {q.tenant for q in case.queries if q.seq in required}
     columns = [(t.tenant, name) for t in policy.tenants for name in policy.mechanism(t).columns]
-    remembering = {t.tenant for t in policy.tenants if policy.mechanism(t).remembers}
     pooling = {t.tenant for t in policy.tenants if policy.mechanism(t).pools}
     result = {check for check in RULES if check not in _CONDITIONAL}
     result |= {f"{check}.{tenant}" for check in _EACH_TENANT for tenant in proved}
@@ -355,11 +353,10 @@ def needed_checks(case: Case) -> frozenset[str]:
     conditions = {
         "ledger.enrolment": any(e.account in asking for e in case.enrolments),
         "header.tables": any(policy.mechanism(t).table is not None for t in policy.tenants),
-        "ledger.disclosed_set": bool(remembering),
         "ledger.listed_rows": bool(pooling),
         "proof.challenge": trust.require.mode == "sampled",
         "trust.challenge": trust.require.mode == "sampled",
-        "proof.chain": bool((remembering | pooling) & requested),
+        "proof.chain": bool(pooling & requested),
         "proof.query_embedding": str(case.figures.get("query_embedding", "")).startswith("re-executed"),
         "trust.manifest": trust.pins.manifest is not None,
         "trust.max_epsilon": case.max_epsilon_asked

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms.accounting import curves, gaussian_epsilon
 from rag_audit.mechanisms.accounting.bernoulli import (
-    RandomizedResponse,
+    ChanceListing,
     Sampling,
     exclusion_factor_over_windows,
 )
@@ -32,8 +32,8 @@ COINS = st.integers(1, PROBABILITY_RANGE - 1)
 def law(
     queries: Sequence[Query], *, positions: int, keep: Fraction, flip_probability: Fraction, maximum: int
 ) -> Laws:
-    """The probability of every transcript of lists by randomised response, by all coins: docs/accounting.md,
-    "Randomized response"."""
+    """The probability of every transcript of lists of one set for each account, by all coins: docs/accounting.md,
+    "Listing by chance"."""
     # As integers over a common denominator, for time.
     unit, once = keep.denominator**positions, flip_probability.denominator**positions
     draws = [(drawn, int(q * once)) for drawn, q in coins(positions, flip_probability)]
@@ -134,7 +134,7 @@ def test_every_transcript_of_a_listing(
                 assert ratio <= 1
                 found_unlisted = max(found_unlisted, 1 / ratio)
             found_replaced = max(found_replaced, p / other[lists])
-    listing = RandomizedResponse(keep, flip_probability)
+    listing = ChanceListing(keep, flip_probability)
     assert found_added == upper
     assert curves.epsilon_of_adding(listing, accounts) == pytest.approx(
         float(max(math.log(upper), -math.log(1 - pi))), rel=2e-4
@@ -212,7 +212,7 @@ def test_listing_again_what_an_account_holds_costs_again() -> None:
     ],
 )
 def test_figures_of_the_specification(keep: str, epsilons: list[float], odds: list[float]) -> None:
-    listing = RandomizedResponse(
+    listing = ChanceListing(
         probability_over_range(keep, "keep"), probability_over_range(str(5 / 4096), "flip_probability")
     )
     assert [listing.epsilon(k) for k in (1, 2, 10)] == epsilons
@@ -248,21 +248,21 @@ def not_below_the_truth(keep: int, flip_probability: int, k: int) -> None:
 
         maximum = pi / q**k + 1 - pi
         replaced, added = ln(maximum / (1 - pi)), max(ln(maximum), -ln(1 - pi))
-        listing = RandomizedResponse(keep, flip_probability)
+        listing = ChanceListing(keep, flip_probability)
         for result, truth in ((listing.epsilon(k), replaced), (curves.epsilon_of_adding(listing, k), added)):
             assert truth <= Decimal(result) <= truth * Decimal("1.0002") + (k + 1) * Decimal(2) ** -51
 
 
 @given(COINS, COINS, st.integers(1, 10**6))
 def test_a_bound_rises_with_k(keep: int, flip_probability: int, k: int) -> None:
-    listing = RandomizedResponse(keep, flip_probability)
+    listing = ChanceListing(keep, flip_probability)
     assert listing.epsilon(k) <= listing.epsilon(k + 1)
     assert curves.epsilon_of_adding(listing, k) <= listing.epsilon(k)
 
 
 @pytest.mark.parametrize("keep", [1, PROBABILITY_RANGE - 1, probability_over_range("0.99996", "keep")])
 def test_probabilities_stay_below_one(keep: int) -> None:
-    listing = RandomizedResponse(keep, PROBABILITY_RANGE // 1000)
+    listing = ChanceListing(keep, PROBABILITY_RANGE // 1000)
     assert 0.5 < curves.auc(listing) <= 1 and curves.roc(listing, 0.5) <= 1 and curves.roc(listing, 1.0) <= 1
     assert listing.list_without_relevance(10**6) == 1
     assert curves.auc_for(listing, 10**6) <= 1
@@ -284,7 +284,7 @@ def test_many_windows_and_large_coalitions() -> None:
 def test_a_tradeoff_is_a_concave_curve_between_chance_and_certainty(
     keep: int, flip_probability: int, k: int, fpr: float
 ) -> None:
-    listing = RandomizedResponse(keep, flip_probability)
+    listing = ChanceListing(keep, flip_probability)
     corners = curves.tradeoff(listing, k)
     assert corners[0] == (0, 0)
     assert corners[-1] == (1, 1)
@@ -309,7 +309,7 @@ def test_the_tradeoff_of_a_tiny_case_lies_above_every_test(
 ) -> None:
     """The most powerful tests, by likelihood ratio, of all pairs of worlds, on both sides of q^k = 1/2."""
     pi, q = Fraction(1, 2), Fraction(flip_probability, PROBABILITY_RANGE)
-    listing, tightest = RandomizedResponse(HALF, flip_probability), 1.0
+    listing, tightest = ChanceListing(HALF, flip_probability), 1.0
     for questions in worlds(accounts, queries, 2):
         one, other = (
             law(requested(questions, document), positions=2, keep=pi, flip_probability=q, maximum=2)
@@ -340,7 +340,7 @@ def test_a_coin_outside_its_range_is_refused(value: int) -> None:
     with pytest.raises(PolicyError):
         Sampling(value)
     with pytest.raises(PolicyError):
-        RandomizedResponse(HALF, value)
+        ChanceListing(HALF, value)
 
 
 def test_a_coin_is_rounded_half_up() -> None:
@@ -366,7 +366,7 @@ def test_the_floor_of_independent_mechanisms() -> None:
     assert floor_epsilon(0.5, 0.5, 3) == 0
     assert floor_epsilon(0.01, 0.001, 3, delta=1e-5) == 0
     # Listing pays little more than the floor at its own p and q.
-    listing = RandomizedResponse(
+    listing = ChanceListing(
         probability_over_range("0.7", "keep"), probability_over_range(str(5 / 4096), "flip_probability")
     )
     assert floor_epsilon(0.7, 5 / 4096, 1) < listing.epsilon(1) < floor_epsilon(0.7, 5 / 4096, 1) + 1.3

@@ -12,19 +12,15 @@ from collections.abc import Callable
 from random import Random
 
 import numpy as np
-import pytest
 
-from rag_audit.mechanisms.accounting import curves
-from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
-from rag_audit.mechanisms.randomized_response import ListRules
+from rag_audit.mechanisms.accounting.bernoulli import Sampling
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import Int8Array, TenantIndex, draw_bernoulli_bits, no_noise, select
-from rag_audit.retrieval.serving.randomized_response import select_listed
 
 N, PLACE, TRIALS = 8, 3, 1_200
-KEEP, CHANCE = PROBABILITY_RANGE // 2, PROBABILITY_RANGE // 4
+KEEP = PROBABILITY_RANGE // 2
 SIGMAS = 5.0
 Transcript = tuple[tuple[int, ...], ...]
 
@@ -43,19 +39,6 @@ def sampled(index: TenantIndex, random: Random) -> Transcript:
     """Three answers in one window: the exact first two of the kept positions."""
     kept, window = draw_bernoulli_bits(random.randrange(MODULUS), N, KEEP), ScoreWindow(0, 256, 256)
     return tuple(tuple(select(index, q, no_noise(N), window, 2, kept)) for q in QUESTIONS)
-
-
-def listed(index: TenantIndex, random: Random, *, forgets: bool = False) -> Transcript:
-    """The same by randomised response, to one account."""
-    rules = ListRules(CHANCE, 3, 40)
-    kept, held = draw_bernoulli_bits(random.randrange(MODULUS), N, KEEP), np.zeros(N, np.int8)
-    lists = []
-    for question in QUESTIONS:
-        chance = draw_bernoulli_bits(random.randrange(MODULUS), N, CHANCE)
-        lists.append(tuple(select_listed(index, question, rules, sampled=kept, disclosed=held, flips=chance)))
-        if not forgets:
-            held[list(lists[-1])] = 1
-    return tuple(lists)
 
 
 def shares(
@@ -95,18 +78,3 @@ def test_what_is_not_listed_keeps_its_odds() -> None:
     dropped = math.log(float(Sampling(KEEP).dropped))
     for low, high in ratios(result):
         assert low <= 0 and high >= dropped
-
-
-@pytest.mark.parametrize("forgets", [False, True])
-def test_lists_keep_their_bound_because_a_document_is_listed_once(forgets: bool) -> None:
-    """1 - pi <= P_X / P_0 <= pi / q + 1 - pi for one account, however often it asks; without held bits, not."""
-    result = shares(lambda index, random: listed(index, random, forgets=forgets), where)
-    bound = RandomizedResponse(KEEP, CHANCE)
-    maximum, minimum = curves.epsilon_of_adding(bound, 1), math.log(float(bound.dropped))
-    inside = all(low <= maximum and high >= minimum for low, high in ratios(result))
-    assert inside == (not forgets)
-    if not forgets:
-        seen = max(middle for low, high in ratios(result) if (middle := (low + high) / 2))
-        assert seen > 0.5 * maximum, (
-            "the position is listed for what it holds, so the bound is not met for nothing"
-        )

@@ -20,17 +20,15 @@ from scipy.stats import beta
 
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms.accounting.bernoulli import (
+    ChanceListing,
     NoisedSampling,
-    RandomizedResponse,
     Sampling,
     exclusion_factor_over_windows,
 )
 from rag_audit.mechanisms.accounting.curves import probability_over_range
-from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import TenantIndex, draw_bernoulli_bits, draw_noise, select
-from rag_audit.retrieval.serving.randomized_response import select_listed
 from tests.accounting.test_bernoulli import law, requested, top_k_law, worlds
 
 HALF, QUARTER = PROBABILITY_RANGE // 2, PROBABILITY_RANGE // 4
@@ -64,7 +62,7 @@ def test_every_listing_of_a_document(keep: int, accounts: int, queries: int, max
     assert bound <= minimum
     # With room for all in a list the bound is met, by a document that is relevant to the first question.
     assert minimum == bound or maximum < 3
-    not_below(RandomizedResponse(keep, QUARTER).exclusion_factor(queries), 1 / bound)
+    not_below(ChanceListing(keep, QUARTER).exclusion_factor(queries), 1 / bound)
 
 
 @pytest.mark.parametrize("queries", [1, 2])
@@ -76,7 +74,7 @@ def test_every_listing_of_a_document_with_two_positions(queries: int) -> None:
         start=Fraction(0),
     )
     assert missing == ((1 - pi) * (1 - q) ** queries) ** 2
-    not_below(RandomizedResponse(HALF, QUARTER).exclusion_factor(queries, positions=2), 1 / missing)
+    not_below(ChanceListing(HALF, QUARTER).exclusion_factor(queries, positions=2), 1 / missing)
 
 
 @pytest.mark.parametrize("filled", [1, 2])
@@ -136,7 +134,7 @@ def test_the_listing_factor_is_not_below_the_truth(
 ) -> None:
     pi, q = Fraction(keep, PROBABILITY_RANGE), Fraction(flip_probability, PROBABILITY_RANGE)
     truth = 1 / ((1 - pi) * (1 - q) ** queries) ** positions
-    printed = RandomizedResponse(keep, flip_probability).exclusion_factor(queries, positions)
+    printed = ChanceListing(keep, flip_probability).exclusion_factor(queries, positions)
     if truth < 10**290:
         not_below(printed, truth)
     else:
@@ -152,11 +150,11 @@ def test_lists_that_can_hold_every_position_leave_no_finite_factor() -> None:
 @pytest.mark.parametrize(("queries", "positions"), [(0, 1), (1, 0), (-1, 1)])
 def test_numbers_below_one_are_refused(queries: int, positions: int) -> None:
     with pytest.raises(PolicyError):
-        RandomizedResponse(HALF, QUARTER).exclusion_factor(queries, positions)
+        ChanceListing(HALF, QUARTER).exclusion_factor(queries, positions)
 
 
 def test_windows_multiply_with_the_queries_of_each() -> None:
-    listing = RandomizedResponse(HALF, QUARTER)
+    listing = ChanceListing(HALF, QUARTER)
     result = exclusion_factor_over_windows([(listing, 1), (listing, 2), (Sampling(HALF), 7)])
     not_below(result, 1 / (Fraction(1, 8) * Fraction(3, 4) ** 3))
 
@@ -179,31 +177,6 @@ def index_of(place: Sequence[int], capacity: int) -> TenantIndex:
 
 
 QUERY, WINDOW = np.ones(8, np.int8), ScoreWindow(0, 8, 8)
-
-
-def test_listing_through_the_engine() -> None:
-    """At N = 256 with one account and 80 queries: the limit is above twice 1/(1 - pi)."""
-    capacity, queries, windows, missing, random = 256, 80, 800, 0, Random(11)
-    keep, flip_probability = (
-        probability_over_range("0.7", "keep"),
-        probability_over_range(str(5 / 256), "flip_probability"),
-    )
-    rules = ListRules(flip_probability, 32, 8)
-    for number in range(windows):
-        place = random.sample(range(capacity), 1)
-        index, held = index_of(place, capacity), np.zeros(capacity, np.int8)
-        kept = draw_bernoulli_bits(number, capacity, keep)
-        for i in range(queries):
-            drawn = draw_bernoulli_bits(10**6 * (i + 1) + number, capacity, flip_probability)
-            held[select_listed(index, QUERY, rules, sampled=kept, disclosed=held, flips=drawn)] = 1
-            if held[place[0]]:
-                break
-        missing += not held[place[0]]
-    printed, (low, high) = (
-        RandomizedResponse(keep, flip_probability).exclusion_factor(queries),
-        limits(missing, windows),
-    )
-    assert 2 / (1 - 0.7) < low <= printed <= high
 
 
 def test_noise_with_sampling_through_the_engine() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import EncodingError, ExitCode, MeasurementError, RagAuditError, SchemaError, SizeError
-from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
+from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models import attacks as formats
 from rag_audit.models.attacks import AttackRun
@@ -122,20 +123,15 @@ def test_a_lower_bound_above_the_certified_is_named() -> None:
 
 
 def test_listing_and_sampling_are_compared_in_the_policy_s_units() -> None:
-    keep, rules = 7 << 37, ListRules(flip_probability=1 << 34, maximum=8, threshold=354)
-    of = policy(
-        mechanisms={
-            "law": RandomizedResponse(keep=keep, rules=rules),
-            "medicine": Sampling(keep=keep + 1),
-        }
-    )
+    keep = 7 << 37
+    pooled = PooledListing(keep=keep, rules=PoolRules(0, 354, "0.1"), documents=TableShape(8, 2, 2))
+    of = policy(mechanisms={"law": pooled, "medicine": Sampling(keep=keep + 1)})
     mechanisms = {
         "a": {
-            "kind": "randomized-response",
+            "kind": "pooled-listing",
             "keep": keep,
-            "flip_probability": rules.flip_probability,
+            "flip_probability": of.mechanism_of("law").flip_probability,
             "threshold": 354,
-            "listed_max": 8,
         },
         "b": {"kind": "sampling", "keep": keep + 1},
         "c": {"kind": "sampling", "keep": keep},

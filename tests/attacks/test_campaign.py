@@ -36,8 +36,8 @@ def test_an_attack_tells_members_where_nothing_protects_them(name: str, bench: B
 def test_strong_noise_leaves_chance_and_lists_refute_no_certificate(bench: Bench, split: Split) -> None:
     cells = (
         Cell(STRONG_NOISE),
-        Cell("randomized-response:0.7:0.02:3000"),
-        Cell("randomized-response:0.7:0.02:3000", accounts=2),
+        Cell("pooled-listing:0.7:0.1:3000"),
+        Cell("pooled-listing:0.7:0.1:3000", accounts=2),
     )
     results = runner.run(plan(split, ("rag-mia",), *cells, trials=200), chosen(["rag-mia"]), bench, split)
     for r in results:
@@ -91,10 +91,7 @@ def test_a_run_has_every_mechanism_by_default_and_coalitions_where_a_bound_cover
     assert default_cells(1) == [
         *(Cell("none", defence) for defence in ("none", "mirabel", "prompt", "paraphrase")),
         *(Cell(WEAK_NOISE, defence) for defence in ("none", "mirabel")),
-        *(
-            Cell(written)
-            for written in (STRONG_NOISE, "sampling:0.7", "randomized-response:0.7", "pooled-listing:0.9")
-        ),
+        *(Cell(written) for written in (STRONG_NOISE, "sampling:0.7", "pooled-listing:0.9")),
     ]
     coalitions = [cell for cell in default_cells(4) if cell.accounts == 4]
     assert coalitions == [
@@ -103,7 +100,6 @@ def test_a_run_has_every_mechanism_by_default_and_coalitions_where_a_bound_cover
             WEAK_NOISE,
             STRONG_NOISE,
             "sampling:0.7",
-            "randomized-response:0.7",
             "pooled-listing:0.9",
         )
     ]
@@ -129,7 +125,7 @@ def test_finished_cells_are_kept_and_a_damaged_one_is_named(
 
 
 def test_results_are_written_for_people_and_programs(bench: Bench, split: Split) -> None:
-    results = runner.run(plan(split, ("rag-mia",), Cell("none"), Cell("randomized-response:0.7"), trials=40),
+    results = runner.run(plan(split, ("rag-mia",), Cell("none"), Cell("pooled-listing:0.9"), trials=40),
                          chosen(["rag-mia"]), bench, split)  # fmt: skip
     lines = csv_of(results).decode().splitlines()
     assert len(lines) == 3

@@ -1,5 +1,6 @@
 """Canaries: how they are made, that coins decide, and what a test of them proves."""
 
+import math
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from rag_audit.errors import SchemaError, StoreError
 from rag_audit.lab.attacks import canaries
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.interface import AttackError
+from rag_audit.lab.attacks.mechanisms.noise import STRONG_NOISE
 from rag_audit.lab.attacks.split import Split
 
 
@@ -70,9 +72,9 @@ def test_coins_that_were_tossed_again_are_not_guessed(
 def test_what_lists_say_stays_below_the_certificate(
     with_canaries: Bench, marked: list[canaries.Canary]
 ) -> None:
-    engine = canaries.in_engine(with_canaries.engine(Cell("randomized-response:0.7")), marked)
+    engine = canaries.in_engine(with_canaries.engine(Cell(STRONG_NOISE)), marked)
     result = canaries.test(marked, engine, accounts=2)
-    assert result.lower < engine.attacked.mechanism.epsilon(2, None)
+    assert result.lower < engine.attacked.certified(2, 1, "1e-5")[0] < math.inf
 
 
 def test_too_few_are_refused(split: Split, marked: list[canaries.Canary], bench: Bench) -> None:

@@ -47,7 +47,7 @@ def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) 
         "--mechanism",
         "none",
         "--mechanism",
-        "randomized-response:0.7",
+        "noise:1,8,64:32",
         "--k",
         2,
         "--trials",
@@ -64,7 +64,7 @@ def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) 
     run_ = AttackRun.load(out / "attacks.json")
     assert (run_.n, run_.k_max, run_.top_k) == (200, 2, 5)
     kinds = {name: m.kind for name, m in run_.mechanisms.items()}
-    assert kinds == {"none": "none", "randomized-response:0.7": "randomized-response"}
+    assert kinds == {"none": "none", "noise:1,8,64:32": "noise"}
     assert "| rag-mia |" in (out / "section.md").read_text()
 
 
@@ -92,7 +92,7 @@ def test_a_missing_classifier_is_named_before_anything_is_asked(
 def test_a_bound_that_is_exceeded_ends_in_one(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Attacked, "certified", lambda *_: (0.001, None))
+    monkeypatch.setattr(Attacked, "certified", lambda *_: (0.001, 0.501))
     result = run(
         "lab",
         "attack",
@@ -103,7 +103,7 @@ def test_a_bound_that_is_exceeded_ends_in_one(
         "--members",
         40,
         "--mechanism",
-        "randomized-response:0.7:0.02:2900",
+        "sampling:0.7",
         "--k",
         1,
         "--trials",

@@ -18,7 +18,7 @@ WINDOW = ScoreWindow(20, 160, 64)
 
 
 def attacked(written: str, capacity: int = 64) -> Attacked:
-    return parse(written, WINDOW, capacity, 768, 601)
+    return parse(written, WINDOW, capacity, 601)
 
 
 def ranking(written: str, capacity: int = 64, top_k: int = 4, defence: str = "none") -> Ranking:
@@ -52,15 +52,6 @@ def test_sampling_keeps_a_share_of_positions_for_the_whole_window() -> None:
     assert first == [w.select(scores, 1).positions for w in tops]
     share = sum(p == (63,) for p in first) / 600
     assert abs(share - 0.7) < 4 * math.sqrt(0.21 / 600)
-
-
-def test_listing_hands_each_account_a_document_once_and_it_keeps_it() -> None:
-    scores = np.zeros(64, np.int32)
-    scores[7] = 400
-    window = ranking("randomized-response:0.999999:0.01:354", top_k=2).window(5)
-    assert 7 in window.select(scores, 0).positions
-    assert 7 in window.select(scores, 0).positions, "it is held, and ranked again"
-    assert 7 in window.select(scores, 1).positions
 
 
 def test_pooled_listing_lists_for_all_accounts_in_the_order_of_the_requests() -> None:
@@ -131,7 +122,6 @@ def test_mirabel_hides_what_stands_out_and_answers_with_the_next(written: str) -
         "loud",
         "sampling:1.5",
         "noise:8,1:64",
-        "randomized-response:0.7:0.1",
         "none:0.7",
         "pooled-listing:0.9:0.1",
         "pooled-listing:0.9:0.1:601:0",
@@ -156,13 +146,13 @@ def test_sampling_bounds_the_area_and_no_epsilon() -> None:
 
 
 def test_only_noise_has_the_policy_s_delta() -> None:
-    written = ("noise:1:64", "sampling:0.7", "pooled-listing:0.7", "randomized-response:0.7", "none")
-    assert [attacked(w).delta("1e-5") for w in written] == ["1e-5", 0, 0, 0, 0]
+    written = ("noise:1:64", "sampling:0.7", "pooled-listing:0.7", "none")
+    assert [attacked(w).delta("1e-5") for w in written] == ["1e-5", 0, 0, 0]
 
 
 def test_a_defence_that_is_not_defined_under_a_mechanism_is_refused(bench: Bench) -> None:
-    with pytest.raises(PolicyError, match="not defined under the mechanism randomized-response"):
-        bench.engine(Cell("randomized-response:0.7", "mirabel"))
+    with pytest.raises(PolicyError, match="not defined under the mechanism pooled-listing"):
+        bench.engine(Cell("pooled-listing:0.7", "mirabel"))
 
 
 def test_the_world_without_the_document_differs_in_its_place_alone(bench: Bench, split: Split) -> None:
@@ -170,7 +160,7 @@ def test_the_world_without_the_document_differs_in_its_place_alone(bench: Bench,
     probes = [Probe(n, 0, 0, YesNo(text, text, presence=True)) for n, text in enumerate(split.members[:20])]
     assert all(answer.actual for answer in engine.ask(probes))
     assert not any(answer.actual for answer in engine.ask_without(probes))
-    certain = bench.engine(Cell("randomized-response:0.0001:0.5:354:256"))
+    certain = bench.engine(Cell("pooled-listing:0.0001:0.5:354:1"))
     read = certain.ask_without(probes)
     assert any(a.actual and "Yes" in a.reply.text for a in read), (
         "chance lists the empty place, and the answer is made of the document's text all the same"

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from bench import exposure
-from rag_audit.commit.explore.bernoulli import PooledList, RandomizedList, SampledTopK
+from rag_audit.commit.explore.bernoulli import PooledList, SampledTopK
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Noise
-from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
-from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
+from rag_audit.mechanisms.accounting.bernoulli import Sampling
+from rag_audit.mechanisms.accounting.documents import exposure_limit
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import build_index
@@ -44,15 +44,6 @@ def test_a_sample_hides_its_share_for_all_accounts(sample: Sample) -> None:
     window = exposure.with_bits(SampledTopK(Sampling(HALF)), 1)
     (many,) = read(sample, window, 200, (1,))
     assert many == pytest.approx(8, abs=0.5)
-
-
-def test_flips_list_documents_that_nobody_asks_for(sample: Sample) -> None:
-    """The threshold is out of reach, so chance alone lists, and half of the listed texts are returned."""
-    flip = PROBABILITY_RANGE // 16
-    window = exposure.with_bits(RandomizedList(RandomizedResponse(HALF, flip), 1000, 32), 1)
-    one, three = read(sample, window, 5, (1, 3))
-    assert one == pytest.approx(expected_by_flips(16, flip, queries=5) / 2, abs=0.4)
-    assert three == pytest.approx(expected_by_flips(16, flip, queries=15) / 2, abs=0.5)
 
 
 def test_accounts_share_the_documents_that_pooled_listing_lists(sample: Sample) -> None:

@@ -13,10 +13,9 @@ from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import counted_epsilon, counted_roc
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
-from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import pooled_epsilon, pooled_factor
-from rag_audit.mechanisms.randomized_response import ListRules
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import build_index
 
@@ -69,32 +68,6 @@ def test_sampling_shows_its_factor_and_no_more(target: lists.Target) -> None:
     assert result["0.9"]["questions"].odds <= more.odds
 
 
-def test_lists_by_chance_show_their_bound_and_no_more(target: lists.Target) -> None:
-    honest, less = (
-        RandomizedResponse(probability_over_range("0.7", "keep"), probability_over_range(q, "chance"))
-        for q in ("0.1", "0.01")
-    )
-    result = []
-    for mechanism in (honest, less):
-        rules = ListRules(mechanism.flip_probability, 16, 600)
-        result.append(
-            lists.listed(
-                target,
-                mechanism,
-                rules,
-                strategy="repeated",
-                windows=150,
-                accounts=10,
-                sizes=(1, 2, 10),
-                seed=3,
-            )
-        )
-    for k in (1, 2, 10):
-        assert 0.75 * honest.epsilon(k) < result[0][k].eps < honest.epsilon(k)
-    assert result[1][2].eps > honest.epsilon(2)
-    assert result[0][1].auc <= curves.auc_for(honest, 1)
-
-
 def test_pooled_listing_shows_its_bound_and_no_more(target: lists.Target) -> None:
     keep = probability_over_range("0.7", "keep")
     honest, less = (lists.Pool(keep, probability_over_range(q, "chance"), 600, 5) for q in ("0.02", "0.0002"))
@@ -105,7 +78,7 @@ def test_pooled_listing_shows_its_bound_and_no_more(target: lists.Target) -> Non
     ]
     (attack, odds), (stronger, _) = result
     assert 0.75 * bound < attack.eps < bound < stronger.eps
-    assert attack.auc <= curves.auc_for(RandomizedResponse(keep, honest.flip_probability), 1)
+    assert attack.auc <= curves.auc_for(ChanceListing(keep, honest.flip_probability), 1)
     factor = pooled_factor(keep, honest.flip_probability, queries=5)
     assert 0.85 * factor < odds < factor
 

@@ -1,8 +1,10 @@
-"""Proofs for the campaign of the native core that no vector holds as bytes: coins, a list, several records in one."""
+"""Proofs for the campaign of the native core that no vector holds as bytes: coins, pooled listing, several records in
+one."""
 
 from __future__ import annotations
 
 import array
+import base64
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -11,22 +13,24 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.drand import DEFAULT_CHAIN, QUICKNET
+from rag_audit.proofs.backends.scan.key import RECORD, ScanKey
+from rag_audit.proofs.backends.scan.retrieve import retrieve_key, retrieve_statement
 from rag_audit.relation.commitments import (
-    list_commitment,
     noise_key,
     seed_commitment,
     topk_commitment,
     vector_commitment,
 )
-from rag_audit.relation.draws import bernoulli_bits, draw
+from rag_audit.relation.draws import draw
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.scores import ScoreWindow, dot
-from rag_audit.relation.selection import first_winners, top_k, winners
+from rag_audit.relation.selection import top_k
+from tests.scan import test_pooled_listing
 from tests.witness.test_drand import DEFAULT_0, DEFAULT_1, QUICKNET_1000
 
 CAPACITY, DIMENSION, LISTED = 12, 3, 2
 S0, S1, BEACON = 11, 22, 33
-KEEP, CHANCE = 7 << 37, 1 << 36
+KEEP = 7 << 37
 KEY = bytes(range(32))
 CONTEXT = bytes([7]) * 32
 ROWS = [[(i * 7 + j * 3 + i * j) % 15 - 7 for j in range(DIMENSION)] for i in range(CAPACITY)]
@@ -56,30 +60,13 @@ def coin(slot: int, bound: int) -> tuple[bytes, bytes, bytes, bytes]:
     return public, *_native.scan_bits_prove(CAPACITY, CONTEXT, public, elements(S0, S1), bound, False)
 
 
-def drawn(slot: int, bound: int) -> list[bool]:
-    return bernoulli_bits(noise_key(S0, S1, BEACON, slot), CAPACITY, bound)
-
-
 @cache
-def listed() -> tuple[_native.ScanRandomizedResponse, tuple[bytes, ...]]:
-    """A listing tenant, and an account's first record with its list's proof, as `scan_list_verify` takes them."""
-    slot, kept = 101, drawn(44, KEEP)
-    _, _, sample_rows, kept_blindings = coin(44, KEEP)
-    _, _, flip_rows, flip_blindings = coin(slot, CHANCE)
-    listing = _native.ScanRandomizedResponse(CONTEXT, sample_rows, 5, LISTED)
-    vector, nothing, chance = [3, -2, 5], [False] * CAPACITY, drawn(slot, CHANCE)
-    scores = [dot(vector, row) for row in ROWS]
-    result = first_winners(winners([score >= 5 for score in scores], kept, nothing, chance), LISTED)
-    record = elements(
-        seed_commitment(S0, S1), BEACON, slot, 5, vector_commitment(7, vector), list_commitment(8, result)
-    )
-    held = _native.scan_disclosed_empty(CAPACITY)
-    proof, after = _native.scan_list_prove(
-        index(), listing, record, (flip_rows, bytes(chance), flip_blindings), (bytes(kept), kept_blindings),
-        (held, bytes(nothing), elements(1)), elements(1001), int32(scores), (int8(vector), elements(7)), elements(8),
-        KEY, False,
-    )  # fmt: skip
-    return listing, (record, flip_rows, held, after, proof)
+def pooled() -> tuple[ScanKey, tuple[bytes, bytes, bytes, bytes]]:
+    """The key of a tenant with pooled listing, and a record with its proof, as `ScanPooledBatch` takes them."""
+    known, value = test_pooled_listing.provider(), test_pooled_listing.proved()[1]
+    before, after, proof = (base64.b64decode(value[name]) for name in ("before", "after", "proof"))
+    record = retrieve_statement(known.public[1]).encode(RECORD)
+    return retrieve_key(known.tenant), (record, before, after, proof)
 
 
 @cache

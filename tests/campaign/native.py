@@ -129,7 +129,7 @@ class Campaign:
             name: getattr(self, f"_{name}")
             for name in ("r1cs_file", "wtns_file", "ptau_file", "zkey_file", "groth16_proof", "groth16_key",
                          "scan_proof", "scan_certificate", "scan_index", "scan_embed", "scan_coalition",
-                         "scan_coins", "scan_documents", "scan_list", "scan_together", "scan_table", "signatures")
+                         "scan_coins", "scan_documents", "scan_pooled", "scan_together", "scan_table", "signatures")
         }  # fmt: skip
         self._made = {}  # type: ignore[var-annotated]
 
@@ -332,17 +332,13 @@ class Campaign:
         if values != honest:
             raise Broken("a changed proof holds")
 
-    def _scan_list(self, draw: random.Random) -> None:
-        listing, honest = generated.listed()
+    def _scan_pooled(self, draw: random.Random) -> None:
+        key, honest = generated.pooled()
         values = list(honest)
-        which = draw.choice((0, 1, 2, 3, 4, 4, 4, 4))
+        which = draw.choice((0, 1, 2, 3, 3, 3, 3))
         values[which] = mutated(values[which], draw)
-        if draw.random() < 0.5:
-            _native.scan_list_verify(generated.index(), listing, *values)
-            holds = True
-        else:
-            batch = _native.ScanListBatch(generated.index(), listing)
-            holds = not batch.add([tuple(values)]) and batch.holds()
+        batch = _native.ScanPooledBatch(key.index, key.pooled_listing)
+        holds = not batch.add([(values[0], values[1], values[2], values[3])]) and batch.holds()
         if holds and tuple(values) != honest:
             raise Broken("a changed proof holds")
         if not holds:

@@ -161,7 +161,7 @@ def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest
             lambda *_: generated.coin(44, generated.KEEP)[2],
         ),
         ("scan_documents", "rag_audit._native.scan_documents_verify", lambda *_: []),
-        ("scan_list", "rag_audit._native.scan_list_verify", lambda *_: None),
+        ("scan_pooled", "rag_audit._native.ScanPooledBatch", lambda *_: Gullible()),
         ("scan_together", "rag_audit._native.ScanBatch", lambda *_: Gullible()),
         (
             "signatures",
@@ -174,7 +174,7 @@ def test_what_nobody_checks_is_found(
     target: str, place: str, instead: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = native.Campaign(tmp_path)
-    generated.listed(), generated.batch()
+    generated.pooled(), generated.batch()
     monkeypatch.setattr(place, instead)
     with pytest.raises(native.Broken, match="holds"):
         for number in range(20):

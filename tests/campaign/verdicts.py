@@ -43,7 +43,6 @@ WINDOWS = (
     "honest",
     "embedded",
     "sampling",
-    "randomized-response",
     "certified",
     "sampled-by-own-draw",
     "in-a-row",

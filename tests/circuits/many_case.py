@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 from rag_audit.errors import InvalidProof
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
-from rag_audit.proofs.backends.groth16.job import RecordsJob, RetrieveInputs
+from rag_audit.proofs.backends.groth16.job import RecordInputs, RecordsJob
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.shared import RetrieveProofs
 from rag_audit.proofs.batch import Failures
@@ -27,9 +27,9 @@ def shared_cases(instance: RetrieveInstance, seed: int, count: int | None = None
     return [first, *[replace(other, **shared).solved() for other in others]]
 
 
-def record_inputs(case: Case) -> RetrieveInputs:
+def record_inputs(case: Case) -> RecordInputs:
     """One record's private inputs."""
-    return RetrieveInputs(
+    return RecordInputs(
         instance=case.instance,
         statement=Statement(**case.public()),
         s0=case.s0,

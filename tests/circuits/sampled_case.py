@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from rag_audit.proofs.backends.groth16.instance import RetrieveInstance
-from rag_audit.proofs.backends.groth16.job import RecordsJob, RetrieveInputs
+from rag_audit.proofs.backends.groth16.job import RecordInputs, RecordsJob
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.relation import commitments
 from rag_audit.relation.field import MODULUS
@@ -48,10 +48,10 @@ class SampledCase(Case):
             result |= {"kept": pack_bits(self.kept), "kept_salt": self.kept_salt}
         return result
 
-    def record(self) -> RetrieveInputs:
+    def record(self) -> RecordInputs:
         public = self.public()
         noisy = bool(self.kind.gains)
-        return RetrieveInputs(
+        return RecordInputs(
             instance=self.kind,
             statement=SampledStatement(**public) if self.kind.sampled else Statement(**public),
             s0=self.s0 if noisy else None,

@@ -30,7 +30,6 @@ from rag_audit.relation.field import MODULUS
 from tests.circuits import (
     coalition_case,
     many_case,
-    randomized_response_case,
     retrieve_case,
     sample_column_case,
     sampled_case,
@@ -47,7 +46,6 @@ INSTANCES: list[Instance] = [
     sampled_case.SAMPLED,
     sampled_case.EXACT,
     sample_column_case.TINY,
-    randomized_response_case.TINY,
     coalition_case.TINY,
     test_embed.TINY,
 ]

@@ -10,8 +10,6 @@ import pytest
 
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit
 from rag_audit.proofs.backends.groth16.instance import Instance
-from tests.circuits.randomized_response_case import PAIR as RANDOMIZED_RESPONSE_PAIR
-from tests.circuits.randomized_response_case import TINY as RANDOMIZED_RESPONSE
 from tests.circuits.sample_column_case import TINY as KEPT
 from tests.circuits.sampled_case import EXACT, NOISY, SAMPLED
 
@@ -26,8 +24,6 @@ pytestmark = pytest.mark.circuits
         (SAMPLED, 3276, 3266),
         (EXACT, 2693, 2682),
         (replace(SAMPLED, queries=2), 4891, 4867),
-        (RANDOMIZED_RESPONSE, 6768, 6760),
-        (RANDOMIZED_RESPONSE_PAIR, 10_112, 10_089),
     ],
     ids=lambda x: x.name if hasattr(x, "name") else None,
 )

@@ -15,7 +15,6 @@ from rag_audit.proofs.backends.groth16.instance import CoalitionInstance, EmbedI
 from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.relation import noise
 from tests.circuits.many_case import PAIR
-from tests.circuits.randomized_response_case import TINY as RANDOMIZED_RESPONSE
 from tests.circuits.retrieve_case import TINY
 from tests.circuits.sample_column_case import TINY as KEPT
 from tests.circuits.sampled_case import NOISY
@@ -98,7 +97,7 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 def test_digest_names_every_own_source() -> None:
     retrieve, many, embed, coalition, *others = (
         {name for name, _ in included_sources(main.main_source())}
-        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT, NOISY, RANDOMIZED_RESPONSE)
+        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT, NOISY)
     )
     assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
         "lib/embed.circom"

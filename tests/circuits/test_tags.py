@@ -12,7 +12,6 @@ from rag_audit._internal.node import circuits_dir
 from rag_audit.errors import SetupError
 from rag_audit.proofs.backends.groth16.circuit import run_compiler
 from rag_audit.proofs.backends.groth16.instance import Instance
-from tests.circuits.randomized_response_case import TINY as RANDOMIZED_RESPONSE
 from tests.circuits.sample_column_case import TINY as KEPT
 from tests.circuits.sampled_case import EXACT, SAMPLED
 
@@ -81,31 +80,6 @@ pytestmark = pytest.mark.circuits
             "requires tag bit",
             id="weights of positions that may be no bits",
             marks=pytest.mark.full,
-        ),
-        pytest.param(
-            RANDOMIZED_RESPONSE,
-            "listing",
-            "Capped(64 * d)",
-            "Capped(64 * d + 1)",
-            "assert",
-            id="threshold above every score",
-            marks=pytest.mark.full,
-        ),
-        pytest.param(
-            RANDOMIZED_RESPONSE,
-            "listing",
-            "relevant.threshold <== rules.threshold;",
-            "relevant.threshold <== cq;",
-            "requires tag max",
-            id="threshold whose range was not checked",
-        ),
-        pytest.param(
-            RANDOMIZED_RESPONSE,
-            "listing",
-            "first.winner <== winner;",
-            "first.winner <== wanted;",
-            "requires tag bit",
-            id="winners that may be no bits",
         ),
     ],
 )

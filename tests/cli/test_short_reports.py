@@ -175,7 +175,6 @@ WINDOWS = [
     "window-cut",
     "rest-on-another-root",
     "quorum-of-half",
-    "randomized-response",
 ]
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = {"noise", "sampling", "randomized-response"}
-CLASSES = {"Noise", "Sampling", "RandomizedResponse", "Exact", "SampledTopK", "RandomizedList", "Plain"}
-PARAMETERS = {"gains", "flip_probability", "threshold", "uses_randomized_response", "keep"}
+NAMES = {"noise", "sampling", "pooled-listing"}
+CLASSES = {"Noise", "Sampling", "PooledListing", "Exact", "SampledTopK", "Plain"}
+PARAMETERS = {"gains", "flip_probability", "threshold", "keep"}
 MECHANISMS = ("rag_audit/mechanisms/", "rag_audit/retrieval/serving/", "rag_audit/lab/attacks/mechanisms/")
 """The folders with a file for each mechanism: what both parties read, the part that a provider runs, and the engine
 under attack."""
 ALLOWED = {
     "rag_audit/commit/explore/bernoulli.py": "the simulated list reads the threshold of its own class",
-    "rag_audit/models/constants.py": "the constants of circuits, which have parameters and no mechanism",
     "rag_audit/proofs/": "proof systems read the constants of circuits and statements",
 }
 """Files, or folders, that may compare, and why."""
@@ -88,8 +87,8 @@ def test_every_exception_is_needed() -> None:
         'if t.mechanism == "sampling": pass',
         "x = 1 if rules.flip_probability is not None else 2",
         "if m.gains: pass",
-        "y = isinstance(m, RandomizedResponse)",
-        'z = [t for t in tenants if t.mechanism in ("noise", "randomized-response")]',
+        "y = isinstance(m, PooledListing)",
+        'z = [t for t in tenants if t.mechanism in ("noise", "pooled-listing")]',
         'w = written.startswith("noise")',
         "u = any(m.gains for m in found)",
         'v = "none" if p.mechanism != "none" else ""',

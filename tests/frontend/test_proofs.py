@@ -194,41 +194,6 @@ def test_embeddings_and_changed_ones() -> None:
     assert steps[0] == steps[1] and steps[0][1] is False
 
 
-def test_lists_and_changed_ones() -> None:
-    of = vectors("proofs.json")["listing"]
-    record, proof = elements(of, *RECORD), proof_of(of)
-    rows = [base64.b64decode(of[name]["commitments"]) for name in ("chance", "kept", "held")]
-    after = base64.b64decode(of["held_after"])
-    both = []
-    for core in (native, _native):
-        index = core.ScanIndex(base64.b64decode(of["index"]), of["dimension"], of["capacity"])
-        listing = core.ScanRandomizedResponse(
-            bytes.fromhex(of["window"]), rows[1], of["threshold"], of["most"]
-        )
-        both.append((core, index, listing))
-    result = []
-    for held, some in [
-        (rows[2], proof),
-        (rows[0], proof),
-        (b"", proof),
-        *((rows[2], bad) for bad in changed(proof, 6)),
-    ]:
-        here, there = (
-            lambda c=c, i=i, x=x, held=held, some=some: c.scan_list_verify(
-                i, x, record, rows[0], held, after, some
-            )
-            for c, i, x in both
-        )
-        result.append(agree(here, there))
-    assert result[0] == "done" and all(reason.startswith("refused: ") for reason in result[1:])
-    items = [(record, rows[0], rows[2], after, some) for some in (proof, proof[:-1], changed(proof, 2)[-1])]
-    steps = []
-    for core, index, listing in both:
-        batch = core.ScanListBatch(index, listing)
-        steps.append([batch.add(items), batch.holds(), batch.search(items)])
-    assert steps[0] == steps[1] and [i for i, _ in steps[0][2]] == [1, 2]
-
-
 def test_coins_and_changed_ones() -> None:
     of = vectors("proofs.json")["coins"]
     slot, proof = elements(of, "c_seed", "beacon", "slot"), proof_of(of)

@@ -67,7 +67,7 @@ TEXT = (
     "law=9999999999",
     "sampling:",
     "sampling:2",
-    "randomized-response:0:0",
+    "pooled-listing:0:0",
     "127.0.0.1:99999",
     "[::1",
     f"http://{'a' * 64}.test",

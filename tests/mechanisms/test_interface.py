@@ -17,7 +17,6 @@ from rag_audit.mechanisms.descriptions.base import LIMITS, Option
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
-from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.attacks import AttackedMechanism
 from rag_audit.models.constants import Constants
@@ -30,7 +29,6 @@ from tests.drafting import draft
 KEEP = 7 * PROBABILITY_RANGE // 10
 DRAFTS = {
     "exact": Exact(),
-    "lists": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 50, 10, 354)),
     "noised": Noise(),
     "pooled": PooledListing(keep=KEEP, rules=PoolRules(0, 354, "0.9"), documents=TableShape(64, 4, 8)),
     "noised-sample": Noise(keep=KEEP),
@@ -104,9 +102,7 @@ def test_a_list_that_is_too_long_is_named(mechanism: Mechanism) -> None:
     assert mechanism.wrong_list(good, len(good)) is None
     assert mechanism.wrong_list([*good, 63], len(good) + 1) is not None
     assert mechanism.wrong_list(good, len(good) - 1) is not None
-    assert (mechanism.wrong_list(good[1:], len(good) - 1) is None) == (
-        not mechanism.ranked or mechanism.pools
-    )
+    assert (mechanism.wrong_list(good[1:], len(good) - 1) is None) == mechanism.pools
     assert mechanism.list_elements(7, good) != mechanism.list_elements(8, good)
 
 
@@ -127,7 +123,7 @@ def test_the_lab_attacks_the_mechanism_that_the_option_of_a_run_names(mechanism:
     kind = description(mechanism.name)
     values = AttackedMechanism.parse({"kind": mechanism.name, **kind.parameters(mechanism)}, field="m")
     if (option := kind.option(values)) is not None:
-        assert parse(option, mechanism.window, 64, 256).parameters == values
+        assert parse(option, mechanism.window, 64).parameters == values
 
 
 @each
@@ -146,7 +142,7 @@ def test_a_provider_draws_and_selects(mechanism: Mechanism) -> None:
     drawn = provider.draw(7, 64)
     assert drawn.shape == (64,) and (drawn == provider.draw(7, 64)).all()
     assert provider.draws == bool((drawn != provider.draw(8, 64)).any())
-    requested = Asked(index.rows[3], drawn if provider.draws else None, np.zeros(64, np.int8))
+    requested = Asked(index.rows[3], drawn if provider.draws else None)
     result = provider.select(index, [requested, requested], columns)
     assert result[0] == result[1] and not isinstance(result[0], Exception)
     assert mechanism.wrong_list(result[0], len(result[0])) is None
@@ -162,7 +158,7 @@ def test_a_provider_draws_and_selects(mechanism: Mechanism) -> None:
 def test_an_option_chooses_the_mechanism(kind: type[Mechanism]) -> None:
     words = description(kind.name)
     assert all(form.split(":")[0] == kind.name for form in words.forms)
-    chosen = words.chosen(Option(None, "", kind.name, "", 64, 768, 601))
+    chosen = words.chosen(Option(None, "", kind.name, "", 601))
     assert type(chosen) is kind and chosen.tenant.capacity == 0
     with pytest.raises(PolicyError, match="names no mechanism"):
-        words.chosen(Option(None, ":x:y", f"{kind.name}:x:y", "", 64, 256))
+        words.chosen(Option(None, ":x:y", f"{kind.name}:x:y", ""))

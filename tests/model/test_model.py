@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.model import draws, randomized_response, rounding, selection
+from tests.model import draws, rounding, selection
 from tests.model.draws import Sizes
 from tests.model.layers import (
     LARGE,
@@ -77,23 +77,6 @@ def test_choices_and_each_claim_of_them(claim: str | None) -> None:
 def test_coins_and_each_claim_of_them(claim: str | None) -> None:
     result = next(draws.coins_accepted_and_false(P, 2, 3, without(claim or "")), None)
     assert (result is None) == (claim is None)
-
-
-@pytest.mark.parametrize("positions", [2, 3, 4])
-def test_no_list_but_the_first_winners_is_accepted(positions: int) -> None:
-    for maximum in range(1, positions + 1):
-        assert list(randomized_response.accepted_and_false(positions, maximum)) == []
-
-
-@pytest.mark.parametrize("claim", sorted(randomized_response.CLAIMS - {"held"}))
-def test_each_claim_of_a_list_of_winners_is_needed(claim: str) -> None:
-    assert next(randomized_response.accepted_and_false(3, 2, without(claim)), None)
-
-
-def test_who_wins_and_what_is_held_are_what_the_sums_say() -> None:
-    assert randomized_response.winners_that_are_none() == []
-    assert not list(randomized_response.disclosed_and_false())
-    assert next(randomized_response.disclosed_and_false(without("held")), None)
 
 
 @pytest.mark.parametrize(("maximum", "reach", "factor"), [(1, 4, 5), (2, 6, 3), (7, 14, 3)])

@@ -10,7 +10,6 @@ from rag_audit.commit.explore.bernoulli import (
     BernoulliMechanism,
     BernoulliPoint,
     PooledList,
-    RandomizedList,
     SampledTopK,
     default_mechanisms,
     measure,
@@ -19,7 +18,7 @@ from rag_audit.commit.explore.bernoulli import (
 from rag_audit.commit.explore.render import bernoulli_table, draw
 from rag_audit.commit.explore.simulate import Grid, Noise, explore
 from rag_audit.errors import PolicyError
-from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.bernoulli import Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.scores import ScoreWindow
@@ -36,10 +35,6 @@ def measured(
     return measure(random_sample(), mechanism, top_k=5, n=n, ks=(1, 2), repeats=repeats, seed=seed)
 
 
-def listing(keep: int, chance: int, threshold: int, maximum: int = 64) -> RandomizedList:
-    return RandomizedList(RandomizedResponse(keep, chance), threshold, maximum)
-
-
 def self_scores() -> list[int]:
     sample = random_sample()
     return [int(sample.index.scores(q)[min(w)]) for q, w in zip(sample.queries, sample.relevant, strict=True)]
@@ -51,7 +46,6 @@ def test_a_document_is_found_as_often_as_it_is_kept() -> None:
     assert measured(SampledTopK(Sampling(NEVER))).in_list.recall == 0
     result = measured(SampledTopK(Sampling(HALF)), repeats=50)
     assert abs(result.in_list.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
-    assert result.disclosed is None and result.by_chance is None
     assert all(math.isinf(eps) for eps in result.eps.values())
 
 
@@ -63,41 +57,10 @@ def test_what_is_not_kept_in_a_window_is_missing_from_all_its_lists() -> None:
     assert (result.in_list.recall * 40) % 2 == 0
 
 
-def test_an_account_that_keeps_its_lists_finds_what_it_held() -> None:
-    minimum = min(self_scores())
-    certain = measured(listing(ALWAYS, NEVER, minimum))
-    assert certain.disclosed is not None and certain.disclosed.recall == 1
-    kept = measured(listing(HALF, NEVER, minimum), repeats=50)
-    assert kept.disclosed is not None and abs(kept.disclosed.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
-    assert kept.by_chance is not None and kept.by_chance.recall == 0
-
-
-def test_a_repeated_question_is_answered_by_what_is_held() -> None:
-    sample = random_sample(questions=20)
-    threshold = min(self_scores())
-    again = type(sample)(sample.index, np.concatenate([sample.queries] * 2), [*sample.relevant] * 2)
-    one = measure(again, listing(ALWAYS, NEVER, threshold), top_k=5, n=40, ks=(1,), repeats=1)
-    assert one.disclosed is not None and one.disclosed.recall == 1
-    assert one.in_list.recall <= 0.5
-    forgotten = measure(again, listing(ALWAYS, NEVER, threshold), top_k=5, n=1, ks=(1,), repeats=1)
-    assert forgotten.in_list.recall == 1
-
-
-def test_chance_alone_lists_as_many_as_it_says() -> None:
-    result = measured(listing(ALWAYS, HALF, 10**6), n=1, repeats=50)
-    assert result.by_chance is not None
-    assert abs(result.in_list.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
-    assert result.texts == pytest.approx(30, abs=1)  # half of sixty documents at sixty-four positions
-    capped = measured(listing(ALWAYS, HALF, 10**6, maximum=3), n=1, repeats=10)
-    assert capped.texts <= 3
-    unkept = measured(listing(NEVER, HALF, 10**6), n=1, repeats=10)  # chance lists, and no text is returned
-    assert (unkept.in_list.recall, unkept.texts) == (0, 0)
-
-
 def test_pooled_listing_finds_what_is_kept_and_keeps_one_set_for_a_window() -> None:
     minimum = min(self_scores())
     certain = measured(PooledList.of(ALWAYS, "0.000001", minimum, 40))
-    assert certain.in_list.recall == 1 and certain.disclosed is None
+    assert certain.in_list.recall == 1
     kept = measured(PooledList.of(HALF, "0.000001", minimum, 40), repeats=50)
     assert abs(kept.in_list.recall - 0.5) < 5 * 0.5 / math.sqrt(40 * 50)
     # The bits of a window are those of all its questions: with one window for each question, recall varies less.
@@ -116,7 +79,7 @@ def test_pooled_listing_returns_the_text_of_a_document_that_chance_lists() -> No
 
 
 def test_figures_repeat_under_one_seed_and_move_under_another() -> None:
-    mechanism = listing(HALF, HALF // 16, 10**6)
+    mechanism = PooledList.of(HALF, "0.5", 10**6, 40)
     assert measured(mechanism) == measured(mechanism)
     assert measured(mechanism) != measured(mechanism, seed=4)
 
@@ -125,9 +88,6 @@ def test_mechanisms_are_read_as_they_are_written() -> None:
     assert parse_mechanism("sampling:0.9") == SampledTopK(Sampling(probability_over_range("0.9", "keep")))
     pool = PooledList.of(HALF, "0.2", 354, 800)
     assert parse_mechanism("pooled-listing:0.5:0.2:354", 800) == pool
-    chance = probability_over_range("0.001", "flip_probability")
-    assert parse_mechanism("randomized-response:0.5:0.001:354:20") == listing(HALF, chance, 354, 20)
-    assert parse_mechanism("randomized-response:0.5:0.001:354") == listing(HALF, chance, 354, 32)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +102,6 @@ def test_mechanisms_are_read_as_they_are_written() -> None:
         ("pooled-listing:2:0.1:354", "--mechanism: keep"),
         ("pooled-listing:0.5:1:354", "listed"),
         ("pooled-listing:0.5:0.1:0", "--mechanism: threshold"),
-        ("randomized-response:0.5:0:354", "--mechanism: flip probability"),
-        ("randomized-response:0.5:1:354", "--mechanism: flip probability"),
-        ("randomized-response:0.5:0.1:0", "--mechanism: threshold"),
-        ("randomized-response:0.5:0.1:-3", "--mechanism"),
-        ("randomized-response:0.5:0.1:354:0", "--mechanism: maximum"),
-        ("randomized-response:0.5:0.1", "--mechanism"),
     ],
 )
 def test_a_mechanism_that_is_none_is_refused(written: str, field: str) -> None:
@@ -156,21 +110,11 @@ def test_a_mechanism_that_is_none_is_refused(written: str, field: str) -> None:
     assert refused.value.field == field
 
 
-def test_lists_longer_than_the_index_are_refused() -> None:
-    with pytest.raises(PolicyError) as refused:
-        measured(listing(HALF, HALF, 354, maximum=65))
-    assert refused.value.expected == "at most 64"
-
-
 def test_an_embedder_without_a_threshold_has_no_listing_by_default() -> None:
-    assert [type(m) for m in default_mechanisms("all-MiniLM-L6-v2", 4096, None, 400)] == [SampledTopK] * 2
-    rows = default_mechanisms("wordllama-lexical-768", 4096, 601, 400)
-    assert [type(m) for m in rows] == [SampledTopK] * 2 + [PooledList] * 2 + [RandomizedList] * 2
-    listed, pooled = rows[-1], rows[2]
-    assert isinstance(listed, RandomizedList) and listed.sampling.epsilon(2) == 14.264
-    assert pooled.epsilon(1) == pooled.epsilon(10) == 10.44
-    # Fewer positions than chance would list.
-    assert len(default_mechanisms("wordllama-lexical-768", 8, 601, 400)) == 4
+    assert [type(m) for m in default_mechanisms(None, 400)] == [SampledTopK] * 2
+    rows = default_mechanisms(601, 400)
+    assert [type(m) for m in rows] == [SampledTopK] * 2 + [PooledList] * 2
+    assert rows[2].epsilon(1) == rows[2].epsilon(10) == 10.44
 
 
 def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
@@ -183,11 +127,7 @@ def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
         "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
         "--repeats", 5, "--gains", "1,8", "--lattice", 64, "--capacity", 64,
     ).stdout  # fmt: skip
-    assert (
-        "sampling, keep 0.9" in text
-        and "pooled listing, keep 0.9, m 2000" in text
-        and "randomized response, keep 0.7" in text
-    )
+    assert "sampling, keep 0.9" in text and "pooled listing, keep 0.9, m 2000" in text
     assert "the presence of a document that is asked for has no protection" in " ".join(text.split())
     assert len(ASKED) == result["questions"]
 
@@ -195,7 +135,7 @@ def test_the_command_shows_the_mechanisms_beside_noise(files: Path) -> None:
 def test_a_bad_mechanism_ends_in_a_named_error(files: Path) -> None:
     result = run(
         "provider", "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
-        "--mechanism", "randomized-response:2",
+        "--mechanism", "pooled-listing:2",
     )  # fmt: skip
     assert result.exit_code == 2
     assert "rag-audit: " in result.stderr
@@ -205,10 +145,10 @@ def test_a_bad_mechanism_ends_in_a_named_error(files: Path) -> None:
 def test_table_and_picture_show_every_mechanism(tmp_path: Path) -> None:
     noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (128, 64)]
     result = explore(random_sample(), Grid(noises, [1], [1]), top_k=5, delta="1e-5", repeats=1)
-    points = [measured(SampledTopK(Sampling(HALF))), measured(listing(HALF, HALF // 16, 354))]
+    points = [measured(SampledTopK(Sampling(HALF))), measured(PooledList.of(HALF, "0.5", 354, 40))]
     text = bernoulli_table(points, result, 40)
     assert all(p.mechanism.label in text for p in points) and "inf" in text
     pytest.importorskip("matplotlib")
     draw(result, tmp_path / "x.svg", points)
     drawn = (tmp_path / "x.svg").read_text()
-    assert "floor, k = 2" in drawn and "randomized response, keep 0.5" in drawn
+    assert "floor, k = 2" in drawn and "pooled listing, keep 0.5" in drawn

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from rag_audit.commit.compare import comparison
 from rag_audit.commit.draft import exact_scores
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.accounting import NO_BOUND, RANDOMIZED_RESPONSE, text
+from rag_audit.mechanisms.accounting import NO_BOUND, POOLED_LISTING, text
 from rag_audit.mechanisms.accounting.bernoulli import NoisedSampling
-from rag_audit.mechanisms.accounting.bernoulli import RandomizedResponse as RandomizedResponseBound
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon, pooled_factor
 from rag_audit.mechanisms.base import TableShape
@@ -29,7 +27,6 @@ from rag_audit.mechanisms.descriptions import chosen
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
-from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
 from rag_audit.proofs.policy import check_policy
@@ -40,7 +37,6 @@ from tests.drafting import draft
 
 DIMENSION = 768
 KEEP = 9 * PROBABILITY_RANGE // 10
-LISTED = RandomizedResponseBound(KEEP, PROBABILITY_RANGE // 50)
 
 
 def drafted(system: str = "scan", **mechanisms: Mechanism) -> Policy:
@@ -57,7 +53,9 @@ def drafted(system: str = "scan", **mechanisms: Mechanism) -> Policy:
     )
 
 
-LISTS = RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 50, 10, 354))
+LISTS = PooledListing(keep=KEEP, rules=PoolRules(0, 354, "0.1"), documents=TableShape(32, 4, 8))
+CHANCE = flip_probability_for("0.1", queries=64)  # of 4 queries of each of 16 accounts
+EPS, FACTOR = text(pooled_epsilon(KEEP, CHANCE)), text(pooled_factor(KEEP, CHANCE, queries=64))
 MIXED = drafted(exact=Exact(), lists=LISTS, noise=Noise(), sample=Sampling(keep=KEEP))
 LIST, NOISE, SAMPLE = 1, 2, 3  # the place of each tenant, in the order of names
 
@@ -77,7 +75,7 @@ def test_each_tenant_has_its_own_rules() -> None:
     rules = {t.tenant: MIXED.mechanism(t) for t in MIXED.tenants}
     assert {name: r.name for name, r in rules.items()} == {
         "exact": "none",
-        "lists": "randomized-response",
+        "lists": "pooled-listing",
         "noise": "noise",
         "sample": "sampling",
     }
@@ -127,25 +125,14 @@ def test_a_policy_of_another_version_is_refused() -> None:
         (tenant(SAMPLE, keep=1 << 53), "tenants[3].keep", "at most"),
         (tenant(SAMPLE, scores=None), "tenants.sample.scores", "a score window"),
         (tenant(NOISE, scores=asdict(exact_scores(DIMENSION))), "tenants.noise.scores", "null"),
-        (
-            tenant(SAMPLE, mechanism="randomized-response"),
-            "tenants.sample.scores",
-            "null, because randomized response has a threshold",
-        ),
+        (tenant(SAMPLE, mechanism="pooled-listing"), "tenants.sample.flip_probability", "a value"),
         (tenant(LIST, noise=True), "tenants.lists.noise", "false"),
-        (tenant(LIST, keep=None), "tenants.lists.keep", "0.7 is usual"),
+        (tenant(LIST, keep=None), "tenants.lists.keep", "0.9 is usual"),
         (tenant(LIST, flip_probability=None), "tenants.lists.flip_probability", "a value"),
         (
             tenant(LIST, flip_probability=PROBABILITY_RANGE),
             "tenants.lists.flip_probability",
             f"1..{PROBABILITY_RANGE - 1}",
-        ),
-        (tenant(LIST, listed_max=0), "tenants[1].listed_max", "at least 1"),
-        (tenant(LIST, listed_max=65), "tenants.lists.listed_max", "at most the capacity, 64"),
-        (
-            tenant(LIST, capacity=4096, listed_max=1025),
-            "tenants.lists.listed_max",
-            "at most 1024, whose receipt fits",
         ),
         (lambda p: p.update(top_k=1025), "top_k", "at most 1024, whose receipt fits"),
         (tenant(LIST, threshold=None), "tenants.lists.threshold", "a value"),
@@ -154,10 +141,9 @@ def test_a_policy_of_another_version_is_refused() -> None:
         (
             tenant(SAMPLE, mechanism="noise"),
             "tenants[3].mechanism",
-            "'top-k', 'randomized-response' or 'pooled-listing'",
+            "'top-k' or 'pooled-listing'",
         ),
         (tenant(SAMPLE, flip_probability=1), "tenants.sample.flip_probability", "null"),
-        (tenant(SAMPLE, listed_max=1), "tenants.sample.listed_max", "null"),
         (tenant(SAMPLE, threshold=1), "tenants.sample.threshold", "null"),
         (
             tenant(SAMPLE, scores={"lo": 5, "hi": 5, "lattice": 4}),
@@ -221,27 +207,17 @@ def test_one_tenant_without_noise_leaves_no_epsilon_for_the_window() -> None:
     assert (figures["eps_audit"], figures["eps_audit_by"]) == ("inf", NO_BOUND)
     eps = {name: t["eps"] for name, t in figures["tenants"].items()}
     assert eps["exact"] == eps["sample"] == "inf" != eps["noise"]
-    few, many = (text(LISTED.exclusion_factor(4 * accounts)) for accounts in (2, 16))
-    assert [t["exclusion_factor"] for t in figures["tenants"].values()] == [None, few, None, "10"]
-    assert [t["exclusion_factor_all_accounts"] for t in figures["tenants"].values()] == [
-        None,
-        many,
-        None,
-        "10",
-    ]
+    for name in ("exclusion_factor", "exclusion_factor_all_accounts"):
+        assert [t[name] for t in figures["tenants"].values()] == [None, FACTOR, None, "10"]
     assert "exclusion_factor" not in figures  # a tenant has no mechanism
     alone = drafted(noise=Noise(), sampled=Noise(keep=KEEP)).figures()
     assert alone["eps_audit"] == eps["noise"]
 
 
 def test_listing_has_an_epsilon_of_its_own() -> None:
-    """ln((pi q^-k + 1 - pi)/(1 - pi)) at pi = 0.9, q = 1/50: 450,000 + 1 over 0.1 for two accounts."""
     figures = drafted(lists=LISTS).figures()
-    assert figures["eps_audit"] == figures["tenants"]["lists"]["eps"] == text(LISTED.epsilon(2)) != "inf"
-    assert figures["eps_audit_by"] == RANDOMIZED_RESPONSE and "bounds" not in figures
-    assert figures["eps_one_account"] == text(LISTED.epsilon(1))
-    assert figures["eps_all_accounts"] == text(LISTED.epsilon(16))
-    assert abs(LISTED.epsilon(2) - math.log(9 * 50**2 + 1)) < 0.001
+    assert figures["eps_audit"] == figures["tenants"]["lists"]["eps"] == EPS != "inf"
+    assert figures["eps_audit_by"] == POOLED_LISTING and "bounds" not in figures
     beside = drafted(lists=LISTS, noise=Noise()).figures()
     assert float(beside["eps_audit"]) == max(float(t["eps"]) for t in beside["tenants"].values())
     check_policy(drafted(lists=LISTS), DIMENSION)
@@ -254,17 +230,15 @@ def test_windows_of_listing_add_up(tmp_path: Path) -> None:
         path.write_bytes(drafted(lists=LISTS).model_copy(update={"window": name}).canonical())
         parts.append(load_window(path))
     result = compose(parts)
-    assert (
-        result.bound.eps == pytest.approx(2 * LISTED.epsilon(2)) and result.bound.name == RANDOMIZED_RESPONSE
-    )
-    assert result.exclusion_factor == LISTED.exclusion_factor(8, positions=2)  # the square of one window's
-    assert result.exclusion_factor_all_accounts == LISTED.exclusion_factor(64, positions=2)
-    assert result.alone == [LISTED.epsilon(2)] * 2
+    assert result.bound.eps == pytest.approx(2 * float(EPS)) and result.bound.name == POOLED_LISTING
+    assert result.exclusion_factor == result.exclusion_factor_all_accounts
+    assert result.exclusion_factor == pytest.approx(float(FACTOR) ** 2, rel=2e-4)
+    assert result.alone == [float(EPS)] * 2
     path = tmp_path / "sampled.json"
     path.write_bytes(drafted(lists=Sampling(keep=KEEP)).model_copy(update={"window": "w-3"}).canonical())
     mixed = compose([*parts, load_window(path)])
     assert math.isinf(mixed.bound.eps) and mixed.exclusion_factor == pytest.approx(
-        10 * LISTED.exclusion_factor(8, positions=2), rel=2e-4
+        10 * float(FACTOR) ** 2, rel=2e-4
     )
 
 
@@ -278,7 +252,7 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
         "Both figures assume 1 position for each document; a document of s positions has at least the s-th power",
         "The presence of a document that an account asks for has no protection",
         "exact answers without protection of the index",
-        "a position is a candidate if it scores at least 354 and the account has not received it yet",
+        "a document is listed from the first query on for which one of its positions scores at least 354",
     ):
         assert " ".join(sentence.split()) in " ".join(text.split()), sentence
 
@@ -289,19 +263,13 @@ def test_who_chooses_is_warned() -> None:
     assert "exact: no mechanism hides the index; a verdict is PASS-INTEGRITY" in lines
     assert "noise: with this noise, retrieval on public collections loses more than half" in lines
     assert "noise: eps" in lines and "promises little" in lines
-    assert "--mechanism randomized-response:0.7   56  eps" in lines
-    assert (
-        "lists: exclusion_factor is 11.755 for 2 accounts and 36.437 for all 16, for a document of one position"
-        in lines
-    )
     assert "sample: exclusion_factor is 10 for 2 accounts and 10 for all 16" in lines
     assert "for a document of 4 positions it is 10000 and 10000" in lines
     assert lines.count("the presence of a document that an account asks for has no protection") == 2
-    for name in ("lists", "noise"):
-        assert (
-            f"{name}: eps is for a document of one position; a document of 4 positions loses at most 4 times"
-            in lines
-        )
+    assert (
+        "noise: eps is for a document of one position; a document of 4 positions loses at most 4 times"
+        in lines
+    )
     few = comparison(drafted(few=Sampling(keep=PROBABILITY_RANGE // 3)), (1, 8), 64)
     assert "few: the sample drops more than half of the positions" in "\n".join(few)
 
@@ -326,7 +294,7 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
         code == 0 and result is not None and {result.mechanism(t).name for t in result.tenants} == {"noise"}
     )
     assert (
-        "--mechanism randomized-response:0.7" in text_
+        "--mechanism pooled-listing:0.9" in text_
         and "warning: law: with this noise, retrieval on public collections loses more than half" in text_
     )
     code, text_, result = written(tmp_path, "--mechanism", "sampling", "--mechanism", "medicine=noise:0.8")
@@ -335,25 +303,14 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
         probability_over_range("0.9", "k"),
         probability_over_range("0.8", "k"),
     ]
-    code, text_, result = written(
-        tmp_path, "--mechanism", "law=randomized-response", "--mechanism", "medicine=none"
-    )
+    table = ["--documents", "64", "--positions-per-document", "4", "--fresh-bits"]
+    listing = ["--mechanism", "law=pooled-listing:0.6:0.2:400", *table]
+    code, text_, result = written(tmp_path, *listing, "--mechanism", "medicine=none")
     assert result is not None and result.noise is None
     own = result.mechanism(result.tenants[0])
-    assert isinstance(own, RandomizedResponse)
-    rules = own.rules
-    assert rules == ListRules(
-        probability_over_range(Decimal(3) / 64, "q"), 6, 900
-    )  # a tenth of 64, half of it by chance
+    assert isinstance(own, PooledListing) and own.rules.threshold == 400
+    assert own.rules.flip_probability == flip_probability_for("0.2", queries=64)
     assert "medicine: no mechanism hides the index; a verdict is PASS-INTEGRITY" in text_
-    code, _, result = written(
-        tmp_path, "--mechanism", "randomized-response:0.6:0.001:400:7", "--mechanism", "medicine=noise"
-    )
-    assert result is not None
-    own = result.mechanism(result.tenants[0])
-    assert isinstance(own, RandomizedResponse) and own.rules == ListRules(
-        probability_over_range("0.001", "q"), 7, 400
-    )
 
 
 @pytest.mark.parametrize(
@@ -366,10 +323,8 @@ def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> Non
         ["--mechanism", "nobody=sampling"],
         ["--mechanism", "law=sampling", "--mechanism", "law=none"],
         ["--mechanism", "sampling:0.9:0.1"],
-        ["--mechanism", "randomized-response:0.7:0.1"],
-        ["--mechanism", "law=randomized-response:0.7:0.1:354:65"],
-        ["--mechanism", "law=randomized-response:0.7:0.1:50000"],
-        ["--mechanism", "law=randomized-response:0.7:1:354"],
+        ["--mechanism", "pooled-listing:0.7:0.1"],
+        ["--mechanism", "law=pooled-listing:0.7:1:354"],
     ],
 )
 def test_policy_new_refuses_what_is_no_mechanism(tmp_path: Path, options: list[str]) -> None:
@@ -426,7 +381,6 @@ def test_pooled_listing_derives_its_chance_from_f_and_m() -> None:
         ({"flip_probability": PROBABILITY_RANGE}, "flip_probability", f"1..{PROBABILITY_RANGE - 1}"),
         ({"threshold": None}, "threshold", "a value"),
         ({"threshold": 49 * DIMENSION + 1}, "threshold", f"at most {49 * DIMENSION}"),
-        ({"listed_max": 5}, "listed_max", "null"),
         ({"scores": None}, "scores", "a score window"),
         ({"documents": None}, "documents", "a document table"),
         (
@@ -455,14 +409,14 @@ def test_fields_of_pooled_listing_are_bounded(values: dict[str, object], field: 
 @pytest.mark.parametrize("f", ["0", "1", "1.5", "0.0"])
 def test_an_f_outside_of_0_and_1_is_refused(f: str) -> None:
     with pytest.raises(PolicyError, match="not strictly between 0 and 1") as caught:
-        chosen(f"pooled-listing:0.9:{f}:354", whole="", expected="", capacity=64, dimension=DIMENSION)
+        chosen(f"pooled-listing:0.9:{f}:354", whole="", expected="")
     assert caught.value.field == "--mechanism: F"
     with pytest.raises(PolicyError, match="not strictly between 0 and 1"):
         drafted(pooled=pooled(rules=PoolRules(0, 354, f)))
 
 
 def test_the_default_threshold_is_the_embedder_s_relevance_threshold() -> None:
-    read = partial(chosen, whole="pooled-listing:0.9", expected="", capacity=64, dimension=DIMENSION)
+    read = partial(chosen, whole="pooled-listing:0.9", expected="")
     assert read("pooled-listing:0.9", relevance=601).threshold == 601
     assert read("pooled-listing:0.9:0.1:700", relevance=601).threshold == 700
     with pytest.raises(PolicyError, match="the score of a relevant passage is unknown") as caught:

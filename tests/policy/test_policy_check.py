@@ -14,7 +14,6 @@ from rag_audit.log.keys import ALG_COSIGNATURE
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.curves import probability_over_range
-from rag_audit.mechanisms.descriptions.randomized_response import default_randomized_response
 from rag_audit.mechanisms.sampling import Sampling
 from tests.drafting import draft
 
@@ -92,7 +91,7 @@ def test_a_policy_of_defaults_has_what_is_asked_by_default(given: Path, tmp_path
         ("max_score_hi=1679", "trust.max_score_hi"),
         ("min_score_width=1261", "trust.min_score_width"),
         ("document_embedding=proved", "trust.document_embedding"),
-        ("mechanisms=randomized-response", "trust.mechanisms"),
+        ("mechanisms=pooled-listing", "trust.mechanisms"),
         ("min_receipts=201", "receipt.independent"),
     ],
 )
@@ -110,13 +109,21 @@ def drafted(folder: Path, *options: object) -> Path:
     return path
 
 
+POOLED = "pooled-listing:0.7:0.5:601"
+"""An option with an epsilon of at most 10 for the questions of `SIZES`."""
+TABLE = ("--documents", 64, "--positions-per-document", 4, "--fresh-bits")
+
+
+def named_by(kind: str) -> list[object]:
+    """The options for a mechanism; pooled listing requires a document table."""
+    return ["--mechanism", kind, *(TABLE if kind.startswith("pooled-listing") else ())]
+
+
 @pytest.mark.parametrize("capacity", [64, 320, 4096])
-@pytest.mark.parametrize(
-    "kind", ["noise", "noise:0.9", "sampling", "sampling:0.7", "randomized-response", "none"]
-)
+@pytest.mark.parametrize("kind", ["noise", "noise:0.9", "sampling", "sampling:0.7", POOLED, "none"])
 def test_the_defaults_of_every_mechanism_agree(given: Path, tmp_path: Path, kind: str, capacity: int) -> None:
     """`policy new --mechanism`, then `trust new` with the mechanism accepted by name, or by the policy."""
-    policy = drafted(tmp_path, "--tenant", f"law={capacity}", "--mechanism", kind)
+    policy = drafted(tmp_path, "--tenant", f"law={capacity}", *named_by(kind))
     named = kind.partition(":")[0]
     for number, accepted in enumerate((["--require", f"mechanisms={named}"], ["--policy", policy])):
         folder = tmp_path / str(number)
@@ -124,9 +131,9 @@ def test_the_defaults_of_every_mechanism_agree(given: Path, tmp_path: Path, kind
         assert checked(given, folder, *accepted, policy=str(policy)) == (0, {}), accepted
 
 
-@pytest.mark.parametrize("kind", ["sampling", "randomized-response", "none"])
+@pytest.mark.parametrize("kind", ["sampling", POOLED, "none"])
 def test_a_mechanism_without_noise_is_accepted_by_name_alone(given: Path, tmp_path: Path, kind: str) -> None:
-    policy = drafted(tmp_path, "--tenant", "law=320", "--mechanism", kind)
+    policy = drafted(tmp_path, "--tenant", "law=320", *named_by(kind))
     code, result = checked(given, tmp_path, policy=str(policy))
     assert code == 3 and "trust.mechanisms" in result
 
@@ -142,7 +149,8 @@ def test_the_limit_of_listing_is_no_limit_of_noise(given: Path, tmp_path: Path) 
         "--mechanism",
         "law=noise",
         "--mechanism",
-        "files=randomized-response",
+        "files=pooled-listing",
+        *TABLE,
     )
     folder = tmp_path / "trust"
     folder.mkdir()
@@ -171,44 +179,6 @@ def test_a_policy_is_never_overwritten(tmp_path: Path) -> None:
     assert explained.read_bytes() == before[1] and not path.exists()
     path.write_bytes(before[0])
     assert run(*again).exit_code == 2 and path.read_bytes() == before[0]
-
-
-def test_a_default_list_fills_no_more_than_the_share_that_is_accepted() -> None:
-    for capacity in (8, 64, 100, 319, 320, 4096, 10**6):
-        chance, maximum = default_randomized_response(capacity)
-        assert maximum == max(1, min(32, capacity // 10)) and chance * capacity == min(5, maximum / 2)
-
-
-def test_an_epsilon_of_listing_above_the_default_limit_is_said(tmp_path: Path) -> None:
-    done = run(
-        "provider",
-        "policy",
-        "new",
-        tmp_path / "p.json",
-        "--window",
-        "w",
-        "--tenant",
-        "law=100000",
-        *SIZES,
-        "--mechanism",
-        "randomized-response",
-    )
-    said = " ".join(done.output.split())
-    assert "law: this epsilon is above 80, the default limit of `verifier trust new`" in said
-    few = run(
-        "provider",
-        "policy",
-        "new",
-        tmp_path / "few.json",
-        "--window",
-        "w",
-        "--tenant",
-        "law=4096",
-        *SIZES,
-        "--mechanism",
-        "randomized-response",
-    )
-    assert "above the 80" not in few.output and "for 10 accounts promises little" in few.output
 
 
 def test_levels_follow_from_the_policy(given: Path, tmp_path: Path) -> None:
@@ -252,16 +222,16 @@ def test_protocols_of_another_release_are_undecided(given: Path, tmp_path: Path)
     [
         ("noise", "policy.noise: rag-audit provider policy new --eps-joint"),
         (
-            "randomized-response",
+            "pooled-listing",
             "policy.tenants.keep, flip_probability: rag-audit provider policy new --mechanism"
-            " randomized-response:KEEP:FLIP_PROBABILITY:THRESHOLD",
+            " pooled-listing:KEEP:F:THRESHOLD",
         ),
     ],
 )
 def test_what_decides_epsilon_is_of_the_policys_mechanism(
     given: Path, tmp_path: Path, kind: str, decided: str
 ) -> None:
-    policy = drafted(tmp_path, "--tenant", "law=64", "--mechanism", kind)
+    policy = drafted(tmp_path, "--tenant", "law=64", *named_by(kind))
     checked(
         given, tmp_path, "--require", f"mechanisms={kind}", "--require", "max_epsilon=1", policy=str(policy)
     )
@@ -291,18 +261,14 @@ def trusted(tmp_path: Path, *options: object) -> Result:
     )
 
 
-def test_the_weaker_limit_of_listing_is_announced(tmp_path: Path) -> None:
-    policy = drafted(tmp_path, "--tenant", "law=64", "--mechanism", "randomized-response")
-    for accepted in (["--policy", policy], ["--require", "mechanisms=randomized-response"]):
+def test_the_limit_of_pooled_listing_is_its_own(tmp_path: Path) -> None:
+    policy = drafted(tmp_path, "--tenant", "law=64", *named_by(POOLED))
+    for accepted in (["--policy", policy], ["--require", "mechanisms=pooled-listing"]):
         result = trusted(tmp_path, *accepted)
-        assert result.exit_code == 0 and 'max_epsilon = "80"' in (tmp_path / "trust.toml").read_text()
-        assert "warning: max_epsilon is 80 instead of 8, because" in result.stderr
-        own = trusted(tmp_path, *accepted, "--require", "max_epsilon=8")
-        assert own.exit_code == 0 and "warning: max_epsilon" not in own.stderr
-    assert "max_epsilon is 80 instead of 8" in " ".join(
+        assert result.exit_code == 0 and 'max_epsilon = "10"' in (tmp_path / "trust.toml").read_text()
+    assert "max_epsilon is 10 instead of 8" in " ".join(
         run("verifier", "trust", "new", "--help").stdout.split()
     )
-    assert "warning: max_epsilon" not in trusted(tmp_path).stderr
 
 
 @pytest.mark.parametrize(
@@ -326,8 +292,8 @@ def test_a_setting_that_is_no_requirement_is_named(tmp_path: Path, setting: str,
     [
         (["--mechanism", "sampling:9"], ["a share above 0 and below 1, such as 0.9", "actual: 9\n", "KEEP"]),
         (
-            ["--mechanism", "randomized-response:0.7:1:354"],
-            ["a share above 0 and below 1", "actual: 1\n", "FLIP_PROBABILITY"],
+            ["--mechanism", "pooled-listing:0.7:1:354"],
+            ["a decimal number above 0 and below 1", "actual: 1\n", "F"],
         ),
         (["--mechanism", "medicine=none"], ["no --tenant is named medicine", "expected: law"]),
         (

@@ -67,16 +67,18 @@ def test_windows_together_hand_out_more_than_each() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["none", "sampling", "randomized-response"])
+TABLE = ("--documents", 64, "--positions-per-document", 4, "--fresh-bits")
+
+
+@pytest.mark.parametrize("kind", ["none", "sampling", "pooled-listing"])
 def test_nothing_is_said_of_noise_that_no_tenant_has(tmp_path: Path, kind: str) -> None:
-    said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
+    said = words(
+        tmp_path, "--tenant", "law=64", "--mechanism", kind, *(TABLE if kind == "pooled-listing" else ())
+    )
     assert "unlimited noise" not in said
     assert ("These figures only cover the list of selected positions" in said) is (kind != "none")
-    if kind == "randomized-response":
-        assert (
-            "Random bits list a given position of law to one account with a probability of at most nearly 100 % over"
-            in said
-        )
+    if kind == "pooled-listing":
+        assert "Random bits list a given document of law with a probability of at most 10 % over" in said
 
 
 def test_constants_without_an_index_have_the_formula() -> None:
@@ -115,34 +117,11 @@ def test_only_what_is_certain_is_100_percent(share: float, shown: str) -> None:
     [
         ("sampling:0.9", "10 %"),
         ("noise:0.7", "30 %"),
-        ("randomized-response", "30 %"),
-        ("randomized-response:0.8", "20 %"),
     ],
 )
 def test_an_answer_misses_what_the_sample_drops(tmp_path: Path, kind: str, missed: str) -> None:
     said = words(tmp_path, "--tenant", "law=64", "--mechanism", kind)
     assert f"an answer misses about {missed} of its passages" in said
-
-
-def bounded_apart(text: str) -> bool:
-    return "exclusion_factor of law exceeds exp(eps), because eps does not bound it" in text
-
-
-def test_a_factor_above_its_epsilon_is_explained(tmp_path: Path) -> None:
-    """A document may be missed by more than exp(eps), since texts are outside eps."""
-    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "randomized-response")
-    assert bounded_apart(said) and "no epsilon" not in said.partition("mechanisms at n")[0]
-    assert "are not differential privacy" in said
-    large = tmp_path / "large"
-    large.mkdir()
-    assert not bounded_apart(words(large, "--tenant", "law=4096", "--mechanism", "randomized-response"))
-
-
-def test_a_list_has_its_own_length(tmp_path: Path) -> None:
-    said = words(tmp_path, "--tenant", "law=64", "--mechanism", "randomized-response", "--top-k", 3)
-    assert "a list has at most the first 6 candidates, for every value of top_k" in said
-    assert "With randomized response, a list has at most listed_max positions: law 6." in said
-    assert "Number of positions in an answer" not in said
 
 
 NOISE_ALONE = ("eps_audit does not cover more accounts", "times epsilon", "The delta of noise")

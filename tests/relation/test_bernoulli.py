@@ -1,4 +1,4 @@
-"""Coins, lists by randomised response and their commitments: known answers, properties, and the native core."""
+"""Bernoulli bits and their commitments: known answers, properties, and the native core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.relation import commitments, draws, field, native, noise
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.draws import bernoulli_bits, uniforms
-from rag_audit.relation.selection import first_winners, winners
 from rag_audit.relation.vectors import pack_bits, unpack_bits
 
 BODY: dict[str, Any] = json.loads((Path(__file__).resolve().parents[2] / "vectors/v1/coins.json").read_text())
@@ -40,14 +39,6 @@ def test_known_draws_and_coins() -> None:
         assert [bool(b) for b in native] == expected
 
 
-def test_known_lists() -> None:
-    for case in BODY["winners"]:
-        given_bits = (bits(case[k]) for k in ("relevant", "kept", "held", "chance"))
-        assert winners(*given_bits) == bits(case["result"])
-    for case in BODY["first_winners"]:
-        assert first_winners(bits(case["winners"]), case["most"]) == bits(case["result"])
-
-
 def test_known_commitments() -> None:
     for case in BODY["pack_bits"]:
         assert [field.to_hex(x) for x in pack_bits(bits(case["bits"]))] == case["result"]
@@ -57,16 +48,13 @@ def test_known_commitments() -> None:
     for case in BODY["sampling_key"]:
         parts = (element(case, k) for k in ("s0", "s1", "beacon", "slot"))
         assert commitments.noise_key(*parts) == element(case, "result")
-    for name, commit in (
-        ("kept", commitments.sample_commitment),
-        ("held", commitments.disclosed_commitment),
-        ("list", commitments.list_commitment),
-    ):
-        results = []
-        for case in BODY[name]:
-            assert commit(element(case, "salt"), bits(case["bits"])) == element(case, "result")
-            results.append(case["result"])
-        assert len(set(results)) == len(results)
+    results = []
+    for case in BODY["kept"]:
+        assert commitments.sample_commitment(element(case, "salt"), bits(case["bits"])) == element(
+            case, "result"
+        )
+        results.append(case["result"])
+    assert len(set(results)) == len(results)
 
 
 @pytest.mark.parametrize("case", BODY["negative"], ids=lambda c: c["name"])
@@ -76,9 +64,6 @@ def test_faults_are_refused(case: dict[str, Any]) -> None:
             bernoulli_bits(1, 1, case["bound"])
         with pytest.raises(Exception, match="bound"):
             _native.draw_bernoulli_bits(field.to_bytes(1), 1, case["bound"])
-    elif "winners" in case:
-        with pytest.raises(PolicyError):
-            first_winners(bits(case["winners"]), case["most"])
     else:
         with pytest.raises(EncodingError):
             unpack_bits([element({"x": x}, "x") for x in case["elements"]], case["count"])
@@ -112,23 +97,7 @@ def test_what_is_no_bit_is_not_packed() -> None:
         commitments.sample_commitment(1, [True, -1])  # type: ignore[list-item]
 
 
-@given(BITS, st.integers(1, 600))
-def test_lists_are_the_first_winners(values: list[bool], maximum: int) -> None:
-    maximum = min(maximum, len(values))
-    listed = first_winners(values, maximum)
-    count = sum(listed)
-    assert count == min(maximum, sum(values))
-    last = max((i for i, bit in enumerate(listed) if bit), default=-1)
-    assert count < maximum or listed[: last + 1] == values[: last + 1]
-    assert count == maximum or listed == values
-
-
 @given(st.integers(0, 2**200), st.integers(1, PROBABILITY_RANGE - 1))
 def test_the_native_core_draws_the_same_coins(kappa: int, bound: int) -> None:
     native = _native.draw_bernoulli_bits(field.to_bytes(kappa), 81, bound)
     assert [bool(b) for b in native] == bernoulli_bits(kappa, 81, bound)
-
-
-def test_positions_that_do_not_match_are_refused() -> None:
-    with pytest.raises(EncodingError):
-        winners([True], [True, False], [False], [False])

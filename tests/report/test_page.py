@@ -17,6 +17,8 @@ from markupsafe import Markup
 from pydantic import ValidationError
 
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon, pooled_factor
+from rag_audit.mechanisms.accounting.values import text as text_of
 from rag_audit.models.models import Model
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report.html import curves, words
@@ -167,20 +169,23 @@ def _with_tenant(report: Report, accounts: int = 10, **update: Any) -> Report:
 
 
 def _listing(report: Report) -> Report:
+    keep = round(0.7 * PROBABILITY_RANGE)
+    flip = flip_probability_for("0.1", queries=2000)
     coins = {
         "keep": "0.7",
-        "keep_over_range": round(0.7 * PROBABILITY_RANGE),
-        "chance": "0.00122",
-        "flip_over_range": PROBABILITY_RANGE * 5 // 4096,
+        "keep_over_range": keep,
+        "flip_probability": f"{flip / PROBABILITY_RANGE:.8f}",
+        "flip_over_range": flip,
     }
+    factor = text_of(pooled_factor(keep, flip, queries=2000))
     return _with_tenant(
         report,
-        mechanism="randomized-response",
+        mechanism="pooled-listing",
         gains=[],
         sigma_over_delta=None,
-        eps="14.264",
-        exclusion_factor="38.355",
-        exclusion_factor_all_accounts="166.11",
+        eps=text_of(pooled_epsilon(keep, flip)),
+        exclusion_factor=factor,
+        exclusion_factor_all_accounts=factor,
         capacity=4096,
         **coins,
     )
@@ -345,9 +350,10 @@ def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report
     report = _listing(reports["PASS"])
     (protection,) = curves.protections(report)
     curve = dict(curves.epsilon_curve(report, protection))
-    assert (
-        curve[1] == 7.5562 and curve[2] == 14.264 and curve[10] == 67.931
-    )  # docs/accounting.md, "Randomized response"
+    # ln(1 + 0.7 / (0.3 q)) for any number of accounts: docs/accounting.md, "Pooled listing"
+    q = float(report.tenants[0].flip_probability or 0)
+    for accounts in (1, 2, 10):
+        assert curve[accounts] == pytest.approx(math.log1p(0.7 / 0.3 / q), rel=1e-4)
     assert {t.accounts: round(t.at_one_percent, 3) for t in curves.tests_of(report, protection)}[2] == 0.71
     text = Page(render(report)).text
     assert (
@@ -355,7 +361,6 @@ def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report
         and "An exact closed form for the random bits of the mechanism, rounded up; it is not a Gaussian approximation."
         in text
     )
-    assert "This policy's setting, a sampled share of 0.7, was measured: 42.5 to 66.1 %" in text
 
 
 def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Report]) -> None:
@@ -473,7 +478,7 @@ def test_measurements_are_those_of_the_study() -> None:
         if setting.gains:
             mechanism = accounting.Mechanism(tuple(setting.gains), setting.lattice)
             assert f"{mechanism.sigma_over_delta:.3g}" == setting.sigma_over_delta
-    assert written == result and len(result) == 24
+    assert written == result and len(result) == 18
 
 
 @pytest.mark.parametrize("eps, factor, belief", [

@@ -24,7 +24,7 @@ pytestmark = [
         reason="no Chromium to look at pages with: apt-get install chromium, or name one in RAG_AUDIT_CHROMIUM",
     ),
 ]
-PAGES = (*OUTCOMES, "randomized-response", "German")
+PAGES = (*OUTCOMES, "pooled-listing", "German")
 MAX_PRINTED = 10
 MAX_SCREENS = {1280: (800, 4), 390: (844, 9)}
 """Height of a screen, and the maximum number of screens above the folds, by width."""
@@ -76,7 +76,7 @@ def pages(reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory) 
     """A file for each outcome, and for mechanisms that the example does not have."""
     folder = tmp_path_factory.mktemp("pages")
     result = {}
-    for name, report in {**reports, "randomized-response": _listing(reports["PASS"])}.items():
+    for name, report in {**reports, "pooled-listing": _listing(reports["PASS"])}.items():
         result[name] = folder / f"{name}.html"
         result[name].write_text(render(report), encoding="utf-8")
     result["German"] = folder / "German.html"

@@ -26,7 +26,6 @@ from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
-from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow, Unanswered
 from rag_audit.models.enrolling import EnrolmentRequest
@@ -47,11 +46,10 @@ MECHANISMS: Mapping[str, Mechanism | None] = {
     "sampling": Sampling(keep=KEEP),
     "documents": Sampling(keep=KEEP, documents=TableShape(8, 2, 2)),
     "pooled": PooledListing(keep=KEEP, rules=PoolRules(0, 60, "0.3"), documents=TableShape(8, 2, 2)),
-    "randomized-response": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 60)),
     "none": Exact(),
 }
 REQUIRE: dict[str, Any] = {
-    "mechanisms": ["noise", "sampling", "randomized-response", "pooled-listing", "none"],
+    "mechanisms": ["noise", "sampling", "pooled-listing", "none"],
     "max_exclusion_factor": "10",
     "min_keep": "0.5",
     "max_K_share": "0.5",
@@ -71,7 +69,6 @@ DEFAULT = [
     ("sampling", "everything"),
     ("documents", "everything"),
     ("pooled", "everything"),
-    ("randomized-response", "everything"),
     ("none", "a quiet day"),
 ]
 REST = [(mechanism, plan) for plan in PLANS for mechanism in MECHANISMS if (mechanism, plan) not in DEFAULT]

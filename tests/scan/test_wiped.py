@@ -18,9 +18,8 @@ from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.key import ScanKey, commit_index
 from rag_audit.proofs.backends.scan.retrieve import RecordInputs
 from rag_audit.proofs.statements.retrieve import Statement
-from rag_audit.relation import draws, selection
+from rag_audit.relation import draws
 from rag_audit.relation.commitments import (
-    list_commitment,
     noise_key,
     query_commitment,
     seed_commitment,
@@ -257,67 +256,6 @@ def test_a_proof_of_several_records_leaves_nothing_of_any_in_memory() -> None:
         created = child.get()
         child.wait()
         assert counted(child.pid, secrets | blindings("blinding", created)) == {}
-
-
-MOST = 40
-LIST = (
-    INDEX
-    + f"""
-seed, kept, slots = take(), take(), (take(), take())
-(_, sample_rows, kept_openings), (_, rows, openings) = (
-    _native.scan_bits_prove({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False) for slot in slots
-)
-keep(kept_openings), keep(openings)
-listing = _native.ScanRandomizedResponse({WINDOW!r}, sample_rows, 30, {MOST})
-public, scores, vector, salt_c, salt_k, chance, before, opening, after = (take() for _ in range(9))
-disclosed_rows = _native.scan_disclosed_rows({CAPACITY}, before, opening)
-_native.scan_list_prove(
-    index, listing, public, (rows, chance, openings), (kept, kept_openings), (disclosed_rows, before, opening),
-    after, scores, (vector, salt_c), salt_k, key, False,
-)
-give(keep(kept_openings + openings))
-"""
-)
-
-
-def test_a_list_leaves_neither_query_nor_bits_in_memory() -> None:
-    requested = Asked.of(SLOT, sampled=True)
-    chance = [int(c) for c in draws.bernoulli_bits(noise_key(S0, S1, BEACON, SLOT), CAPACITY, KEEP)]
-    rng = random.Random(3)
-    held = [rng.randrange(2) for _ in chance]
-    relevant = [s >= 30 for s in requested.scores]
-    winning = selection.winners(relevant, *([bool(b) for b in x] for x in (requested.kept, held, chance)))
-    listed = selection.first_winners(winning, MOST)
-    after = [int(h or b) for h, b in zip(held, listed, strict=True)]
-    openings = (rng.randrange(MODULUS), rng.randrange(MODULUS))
-    salt_c, salt_k = requested.salts
-    commitments = (vector_commitment(salt_c, requested.vector), list_commitment(salt_k, listed))
-    handed = [
-        *(
-            slot_bytes(SLOT) + elements(5, *commitments),
-            packed(requested.scores, "i"),
-            packed(requested.vector, "b"),
-        ),
-        *(elements(salt_c), elements(salt_k), bytes(chance), bytes(held)),
-        *(elements(x) for x in openings),
-    ]
-    secrets = requested.secrets | requested.of_the_index | secrets_of_seed(1) | secrets_of_seed(SLOT)
-    secrets |= bits("held before", held) | bits("held after", after) | bits("relevant", relevant)
-    secrets |= element("opening before", openings[0]) | element("opening after", openings[1])
-    with Child(LIST) as child:
-        child.hand(
-            requested.key,
-            requested.entries,
-            elements(S0, S1),
-            bytes(requested.kept),
-            slot_bytes(1),
-            slot_bytes(SLOT),
-        )
-        child.hand(*handed)
-        result = child.get()
-        child.wait()
-        secrets |= secret_coins(1) | {f"{k} (list)": v for k, v in secret_coins(SLOT).items()}
-        assert counted(child.pid, secrets | blindings("blinding", result)) == {}
 
 
 VOCABULARY, TOKENS = 500, 40

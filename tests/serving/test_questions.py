@@ -78,7 +78,6 @@ def test_a_question_that_cannot_be_asked_uses_no_query(
             lambda: Source(url, account.directory, str(key)).ask(text),
             lambda: asyncio.run(Source(url, account.directory, str(key)).ask_async(text)),
             lambda: Questions(account.directory, window).add(text, embedder_of(window)),
-            lambda: account.disclosed_documents(window).best(text, embedder_of(window), 1),
         ):
             with pytest.raises(error):
                 ask()

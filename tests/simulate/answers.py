@@ -29,7 +29,7 @@ from rag_audit.models.records import (
 )
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn, RandomizedResponsePrivate
+from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
 from rag_audit.proofs.statements.sample import sample_public
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic, tenant_public
@@ -211,10 +211,8 @@ class Answerer(Forge):
                 continue
             system = backend(part.system)
             public = self._public(e["tenant"], policy)
-            values = record_public(
-                self._parsed(e), public, header=header, beacon=self._beacon_of(e["account"]),
-                before=self._before(e) if public.constants.uses_randomized_response else None,
-            )  # fmt: skip
+            beacon = self._beacon_of(e["account"])
+            values = record_public(self._parsed(e), public, header=header, beacon=beacon)
 
             def prove(
                 name: str, e: dict[str, Any] = e, values: RecordPublic = values, system: Any = system
@@ -237,9 +235,6 @@ class Answerer(Forge):
     def _parsed(self, e: dict[str, Any]) -> QueryRecord:
         return QueryRecord.parse(e, field="record")
 
-    def _before(self, e: dict[str, Any]) -> QueryRecord | None:
-        return None if e["i"] == 1 else self._parsed(self.record(e["account"], e["i"] - 1))
-
     def _private(self, e: dict[str, Any], policy: Policy) -> Any:
         name, secrets = e["tenant"], self.finished.commitment.secrets
         rules, tenant = policy.mechanism_of(name), self._committed(name)
@@ -250,25 +245,7 @@ class Answerer(Forge):
         return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,
             noise=lambda: self._drawn(e, policy), noise_proof=lambda: None, low_memory=False, sample=sample,
-            randomized_response=None if not rules.remembers else self._holding(e, tenant.index.capacity),
         )  # fmt: skip
-
-    def _holding(self, e: dict[str, Any], capacity: int) -> RandomizedResponsePrivate:
-        """What the account of a listing tenant held before a record."""
-        held, secrets = bytearray(capacity), self.finished.commitment.secrets
-
-        def secret(i: int) -> bytes:
-            before = None if i == 1 else self.record(e["account"], i - 1)["disclosed_set"]
-            return secrets.disclosed_set_secret(
-                SlotKey(e["tenant"], e["account"], i), self.record(e["account"], i)["hq"], before
-            )
-
-        for i in range(1, e["i"]):
-            for position in self._positions[e["account"], i]:
-                held[position] = 1
-        return RandomizedResponsePrivate(
-            bytes(held), None if e["i"] == 1 else secret(e["i"] - 1), secret(e["i"])
-        )
 
     # -- the coalition's proof -------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Windows of other kinds than one of noise under Groth16: in a row, sampled, listing, with a coalition proof, by
+"""Windows of other kinds than one of noise under Groth16: in a row, sampled, with a coalition proof, by
 scan."""
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from typing import Any
 
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import Fault
-from tests.simulate.forgeries import published
-from tests.simulate.windows import RANDOMIZED_RESPONSE_REQUIRED, SAMPLED_REQUIRED
+from tests.simulate.windows import SAMPLED_REQUIRED
 
 ZERO = "00" * 32
-MEDICINE = (("medicine-1", 1),)
 Value = dict[str, Any]
 
 
@@ -52,24 +50,6 @@ def sample_exchanged(forge: Answerer) -> None:
 
 def sample_without_proof(forge: Answerer) -> None:
     del forge.samples["law"]
-
-
-def disclosed_set_exchanged(forge: Answerer) -> None:
-    one, other = forge.record("law-1", 1), forge.record("law-2", 1)
-    one["disclosed_set"], other["disclosed_set"] = other["disclosed_set"], one["disclosed_set"]
-
-
-def disclosed_set_left_out(forge: Answerer) -> None:
-    forge.record("law-1", 1)["disclosed_set"] = None
-
-
-def disclosed_set_of_a_noise_tenant(forge: Answerer) -> None:
-    forge.record("medicine-1", 1)["disclosed_set"] = "11" * 32
-
-
-def disclosed_set_emptied(forge: Answerer) -> None:
-    """The account's second record has the proof of its first, which starts from nothing."""
-    forge.proofs["law-1", 2] = {**forge.proofs["law-1", 2], "retrieve": forge.proofs["law-1", 1]["retrieve"]}
 
 
 def another_root_before(forge: Answerer) -> None:
@@ -166,49 +146,6 @@ SAMPLES = [
     Fault("keeps-too-few", "fewer positions are kept than was asked", require={**SAMPLED_REQUIRED, "min_keep": "0.71"},
           base="sampling"),
 ]  # fmt: skip
-RANDOMIZED_RESPONSE = [
-    Fault(
-        "randomized-response",
-        "nothing: a tenant that lists by randomised response",
-        require=RANDOMIZED_RESPONSE_REQUIRED,
-        shown=MEDICINE,
-        base="randomized-response",
-    ),
-    *(
-        Fault(
-            name,
-            says,
-            change,
-            require=RANDOMIZED_RESPONSE_REQUIRED,
-            shown=MEDICINE,
-            base="randomized-response",
-        )
-        for name, says, change in (
-            ("held-exchanged", "two accounts hold what the other was handed", disclosed_set_exchanged),
-            ("held-left-out", "a record does not say what its account holds", disclosed_set_left_out),
-            (
-                "held-of-a-noise-tenant",
-                "a record says what its account holds, where nothing is held",
-                disclosed_set_of_a_noise_tenant,
-            ),
-            ("held-forgotten", "an account is handed everything a second time", disclosed_set_emptied),
-        )
-    ),
-    Fault(
-        "listing-in-sampled-mode",
-        "records that rest on one another, of which only a draw is asked for",
-        require={
-            **RANDOMIZED_RESPONSE_REQUIRED,
-            "mode": "sampled",
-            "beta": "0.5",
-            "eta": "0.5",
-            "challenge": "published",
-        },
-        shown=MEDICINE,
-        after=published(3),
-        base="randomized-response",
-    ),
-]
 CERTIFIED = [
     Fault(
         "certified",
@@ -270,4 +207,4 @@ SCANNED = [
         base="scan",
     ),
 ]
-KINDS = [*CHAIN, *SAMPLES, *RANDOMIZED_RESPONSE, *CERTIFIED, *SCANNED]
+KINDS = [*CHAIN, *SAMPLES, *CERTIFIED, *SCANNED]

@@ -27,7 +27,6 @@ WHY = {
     "ledger.enrolment": "An enrolled account's slots need a beacon that was drawn after it enrolled.",
     "ledger.beacons": "A second beacon would be a second draw of the noise.",
     "ledger.sample": "A sampled tenant's kept positions are fixed once, before its first question.",
-    "ledger.disclosed_set": "What an account of a listing tenant holds has to be in each of its records, and in no others.",
     "ledger.listed_rows": "Each record with pooled listing commits to the listed rows, and a tenant has at most m records.",
     "ledger.requests": "A record without its account's signature may be a question that nobody asked.",
     "ledger.slots": "A slot that is used twice cancels its noise, and one that is left out hides an answer.",

@@ -14,7 +14,6 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.commitment import Commitment
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.noise import Noise
-from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.policy import Policy
@@ -135,11 +134,6 @@ SAMPLED_REQUIRED: dict[str, Any] = {
     "max_exclusion_factor": "3.3334",
     "min_keep": "0.7",
 }
-RANDOMIZED_RESPONSE_REQUIRED: dict[str, Any] = {
-    "mechanisms": ["noise", "randomized-response"],
-    "min_keep": "0.7",
-    "max_K_share": "0.375",
-}
 BASES: dict[str, dict[str, Any]] = {
     "honest": {},
     "disclosed": {"disclose": True},
@@ -157,13 +151,6 @@ BASES: dict[str, dict[str, Any]] = {
         "requested": FEW,
         "system": {"law": "scan", "medicine": "groth16"},
         "mechanisms": {"law": Sampling(keep=KEEP, documents=TableShape(8, 2, 2)), "medicine": Noise()},
-    },
-    "randomized-response": {
-        "requested": ("law-1", "law-2", "law-1", "medicine-1"),
-        "mechanisms": {
-            "law": RandomizedResponse(keep=KEEP, rules=ListRules(PROBABILITY_RANGE // 4, 3, 60)),
-            "medicine": Noise(),
-        },
     },
     "certified": {"coalition_proof": ("groth16", 8)},
     "scan": {"requested": FEW, "system": {"law": "scan", "medicine": "groth16"}},

@@ -238,7 +238,6 @@ class CannedProofs:
 
     made: list[tuple[int, ...]]
     key: str
-    chained: ClassVar[bool] = False
 
     def prove(self, statement: Mapping[str, RecordPublic], witness: Sequence[RecordPrivate]) -> Canned:
         slots = tuple(record.slot for record in statement.values())
@@ -294,16 +293,6 @@ def test_records_are_grouped_by_tenant_and_the_odd_one_is_proved_alone(
         keys = WindowFile.load(window.directory / "public").verification_keys
         assert {"01" * 32, "02" * 32} == set(keys)
         assert window.prove(batch=2) == 0 and len(pairs) == 1
-
-
-def test_records_that_follow_one_another_are_grouped_by_account(
-    service: Service, pairs: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CannedProofs, "chained", True)
-    with closed(service) as window:
-        assert window.prove(batch=2) == 8
-        # One eager, so that its account's second has none to go with; the two of the other account together.
-        assert shapes(window) == [(1, 1), (2, 1), (1, 1), (2, 1), (1, 1)] and len(pairs) == 1
 
 
 def test_a_stop_between_groups_loses_none(service: Service, pairs: list[tuple[int, ...]]) -> None:

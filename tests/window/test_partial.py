@@ -60,7 +60,7 @@ def another_table(folder: Path, name: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["few", "embedded", "sampling", "randomized-response", "certified"])
+@pytest.mark.parametrize("name", ["few", "embedded", "sampling", "certified"])
 @pytest.mark.parametrize("part", ["entries", "proofs"])
 def test_a_tile_that_is_missing_is_no_proof_of_anything(
     name: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +122,7 @@ def inline(name: str, folder: Path, change: Change) -> Path:
     return folder / "window.json"
 
 
-@pytest.mark.parametrize("name", ["few", "sampling", "randomized-response"])
+@pytest.mark.parametrize("name", ["few", "sampling"])
 def test_an_entry_that_cannot_be_read_is_no_proof_of_anything(name: str, tmp_path: Path) -> None:
     count = len(json.loads((FOLDER / name / "window.json").read_text())["entries"])
     for number in range(1, count):

@@ -158,7 +158,7 @@ def fewer_rows(forge: Forge) -> None:
 CASES: dict[str, tuple[Callable[[Forge], None], str]] = {
     "a record without a commitment": (no_commitment, "ledger.listed_rows"),
     "the last record without a commitment": (no_commitment_at_the_end, "ledger.listed_rows"),
-    "a commitment of another mechanism": (commitment_of_another_mechanism, "ledger.disclosed_set"),
+    "a commitment of another mechanism": (commitment_of_another_mechanism, "ledger.listed_rows"),
     "swapped commitments": (swapped_commitments, "proof.valid.law"),
     "one commitment twice": (one_commitment_twice, "proof.valid.law"),
     "nothing listed after a record": (nothing_after_the_first, "proof.valid.law"),

@@ -48,7 +48,6 @@ class CannedSteps:
     name: str
     requested: list[tuple[str, int]]
 
-    chained: ClassVar[bool] = False
     published: ClassVar[dict[str, Any]] = {}
 
     def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> Canned:

@@ -16,8 +16,8 @@ from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.signing import SigningKey
 from rag_audit.log.tree import MerkleTree
 from rag_audit.mechanisms import base
-from rag_audit.mechanisms.randomized_response import MAX_LISTED
 from rag_audit.models import receipts
+from rag_audit.models.policy import MAX_LISTED
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, DocumentOpening, QueryRecord
 from rag_audit.relation.native import Elements

@@ -21,7 +21,6 @@ from rag_audit.errors import InvalidProof
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
-from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
@@ -40,8 +39,7 @@ from tests.window.simulator import QUESTIONS, Service
 HALF, TENTH = PROBABILITY_RANGE // 2, PROBABILITY_RANGE // 10
 SAMPLED = Sampling(keep=HALF)
 NOISED = Noise(keep=HALF)
-LISTED = RandomizedResponse(keep=HALF, rules=ListRules(PROBABILITY_RANGE // 4, 6, 60))
-MECHANISMS = {"sampling": SAMPLED, "noise": NOISED, "randomized-response": LISTED}
+MECHANISMS = {"sampling": SAMPLED, "noise": NOISED}
 
 
 # -- a whole window ------------------------------------------------------------------------------------------
@@ -302,15 +300,13 @@ def answers_of(
     number: int, policy: Policy, tenant: CommittedTenant, kept: Int8Array
 ) -> list[tuple[tuple[int, ...], list[AnsweredDocument], list[DocumentOpening]]]:
     """What one account is answered in a window: positions, texts and openings of each of its questions."""
-    mechanism, held, result = serving(policy.mechanism_of("law")), np.zeros(CAPACITY, np.int8), []
+    mechanism, result = serving(policy.mechanism_of("law")), []
     for i, query in enumerate(ASKED):
         kappa = 1_000_000 * (i + 1) + number
         drawn = mechanism.draw(kappa, CAPACITY)
-        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, drawn, held)], {"sample": kept})
+        (selected,) = mechanism.select(tenant.index, [Asked(query.vector, drawn)], {"sample": kept})
         assert not isinstance(selected, Exception)
         positions = tuple(selected)
-        held = held.copy()
-        held[selected] = 1
         withheld = mechanism.withheld(
             tenant.index,
             lambda query=query: query.vector,

@@ -164,16 +164,11 @@ class Source:
         return self._embedders[digest]
 
     def _found(self, question: str, window: Publication, answer: Answer) -> list[Found]:
-        """An answer's passages that reach the policy's relevance threshold. For an account of a tenant with randomized
-        response, the best of all documents that it received."""
+        """An answer's passages that reach the policy's relevance threshold."""
         record = check_receipt(answer.receipt, window, self._key).record
         documents = [d for d in answer.documents if d.text]
         policy = window.parsed_policy()
         maximum = self.top_k or policy.top_k
-        if record.disclosed_set is not None:
-            documents = self._party.disclosed_documents(window).best(
-                question, self._embedder(window), maximum
-            )
         evidence = Evidence.parse(
             {"window": record.window, "header": window.header_digest(), "account": str(self.account),
              "i": record.i, "service": self.url},

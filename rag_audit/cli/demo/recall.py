@@ -114,22 +114,15 @@ def _window(mechanism: Mechanism, asks: Asks, k: int) -> Iterator[list[int]]:
             yield [p for p in answer.places if p is not None]
         return
     columns = {SAMPLE: shown} if mechanism.sampled else {}
-    held, documents = np.zeros(index.capacity, np.int8), set(index.positions)
+    documents = set(index.positions)
     for vector, question in zip(asks.vectors, questions, strict=True):
-        asked = Asked(vector, question.drawn, held) if mechanism.remembers else question
-        (listed,) = provider.select(index, [asked], columns)
+        (listed,) = provider.select(index, [question], columns)
         if isinstance(listed, Exception):
             raise listed
         closed = provider.withheld(
             index, _value(vector), listed, columns=columns, documents=documents
         )  # fmt: skip
-        if mechanism.remembers:
-            # The account ranks all texts that it has received so far.
-            held[listed] = 1
-            mine = np.flatnonzero(held & shown)
-            yield mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]].tolist()
-        else:
-            yield [p for p in listed if p not in closed and p in documents]
+        yield [p for p in listed if p not in closed and p in documents]
 
 
 def _value(vector: Int8Array) -> Callable[[], Int8Array]:
@@ -192,7 +185,7 @@ def _scope(mechanism: Mechanism, policy: Policy) -> str:
     if not mechanism.protects:
         return "nobody"
     unit = "a document" if mechanism.table is not None else "a passage"
-    any_number = mechanism.table is not None or not (mechanism.grows_by_account or mechanism.noised)
+    any_number = mechanism.table is not None or not mechanism.noised
     return f"{unit}, {'any number of' if any_number else policy.k_max} accounts"
 
 

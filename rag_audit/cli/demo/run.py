@@ -15,7 +15,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 
 from rag_audit._internal.canonical import jcs, read_json
@@ -38,11 +37,9 @@ from rag_audit.commit.draft import (
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.base import TableShape
-from rag_audit.mechanisms.descriptions.randomized_response import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.none import Exact
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
-from rag_audit.mechanisms.randomized_response import ListRules, RandomizedResponse
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
@@ -82,17 +79,9 @@ def _sampling(texts: Sequence[DocumentPart]) -> Mechanism:
     return Sampling(keep=probability_over_range("0.95", "keep")).by_document(table_shape(texts))
 
 
-def _randomized_response(texts: Sequence[DocumentPart]) -> Mechanism:
-    positions = smallest_capacity(len(texts))
-    flip_probability = probability_over_range(Decimal(UNRELATED) / positions, "flip probability")
-    rules = ListRules(flip_probability, min(DEFAULT_LISTED_MAX, positions), THRESHOLDS[DEFAULT_EMBEDDER])
-    return RandomizedResponse(keep=probability_over_range("0.7", "keep"), rules=rules)
-
-
 MECHANISMS: tuple[Callable[[Sequence[DocumentPart]], Mechanism], ...] = (
     _pooled_listing,
     _sampling,
-    _randomized_response,
     lambda _: Noise(),
     lambda _: Exact(),
 )
@@ -377,7 +366,7 @@ def _summary(
     found: tuple[int, int],
 ) -> None:
     say("\n== the same questions under every mechanism")
-    say("(the figures of noise and randomized response are for one passage, and a document has several)")
+    say("(the figure of noise is for one passage, and a document has several)")
     policies = [demo_policy(tenants, mechanism) for mechanism in MECHANISMS]
     for line in table(policies, embedder, tenants, questions):
         say(line)

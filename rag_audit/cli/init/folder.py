@@ -164,9 +164,7 @@ class Folder:
             questions=answers.questions,
             relevance=published.relevance,
         )
-        mechanisms = read_mechanisms(
-            [mechanism], answers.capacities, published.dimension, published.relevance
-        )
+        mechanisms = read_mechanisms([mechanism], answers.capacities, published.relevance)
         for tenant, table in answers.tables.items():
             shape = TableShape(table.rows, table.positions_per_document, table.fresh_rows)
             mechanisms[tenant] = mechanisms[tenant].by_document(shape) or mechanisms[tenant]
@@ -228,7 +226,6 @@ class Folder:
             answers.embedder,
             model,
             mechanisms,
-            remedy="a verifier sets another limit in trust.toml",
         )
         dependent = [line.account for line in accounts]
         if answers.pilot:

@@ -47,19 +47,14 @@ def bernoulli_table(points: Sequence[BernoulliPoint], exploration: Exploration, 
     head = "".join(f"{f'eps({size})':>9}" for size in sizes)
     head += "".join(f"{f'odds({size})':>10}" for size in sizes)
     lines = [
-        f"mechanisms of random bits, delta 0; an account asks {n} questions and stores the received documents:",
-        f"{'':70}{head}  recall@{k} in list   in all received   by random bits   texts",
+        f"mechanisms of random bits, delta 0; an account asks {n} questions:",
+        f"{'':40}{head}  recall@{k}       texts",
     ]
     for point in points:
-        recalls = [
-            "-".rjust(13) if recall is None else _percent(recall)
-            for recall in (point.in_list, point.disclosed, point.by_chance)
-        ]
         figures = "".join(f"{text(eps):>9}" for eps in point.eps.values())
         figures += "".join(f"{text(odds):>10}" for odds in point.exclusion_factor.values())
         lines.append(
-            f"{point.mechanism.label:70}{figures}"
-            f"    {recalls[0]:>13}       {recalls[1]:>13}     {recalls[2]:>13}  {point.texts:5.1f}"
+            f"{point.mechanism.label:40}{figures}  {_percent(point.in_list):>13}  {point.texts:5.1f}"
         )
     lines.append(
         "odds(k): the factor by which at most the absence of a document of one position becomes more likely for k"
@@ -120,7 +115,7 @@ def draw(exploration: Exploration, path: Path, coins: Sequence[BernoulliPoint] =
     for point in coins:
         for size, eps in point.eps.items():
             if math.isfinite(eps):
-                axes.plot(eps, 100 * point.recall.recall, marker="s", linestyle="",
+                axes.plot(eps, 100 * point.in_list.recall, marker="s", linestyle="",
                           label=f"{point.mechanism.label}, k = {size}")  # fmt: skip
     chance = exploration.top_k / exploration.capacity
     for size in dict.fromkeys(size for point in coins for size in point.eps):

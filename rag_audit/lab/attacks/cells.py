@@ -86,8 +86,7 @@ class Bench:
 
     def attacked(self, written: str) -> Attacked:
         """The mechanism of an option, at this corpus's size."""
-        e = self.embedder
-        return parse(written, self.window, self.capacity, e.dimension, relevance_of(e))
+        return parse(written, self.window, self.capacity, relevance_of(self.embedder))
 
     def engine(self, cell: Cell) -> Engine:
         """The service of a cell.

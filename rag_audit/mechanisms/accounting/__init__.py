@@ -11,8 +11,8 @@ from rag_audit.mechanisms.accounting.bounds import (
 )
 from rag_audit.mechanisms.accounting.figures import (
     NO_BOUND,
+    POOLED_LISTING,
     POSITIONS_PER_DOCUMENT,
-    RANDOMIZED_RESPONSE,
     policy_figures,
 )
 from rag_audit.mechanisms.accounting.methods import METHODS, required_sigma_over_delta
@@ -26,8 +26,8 @@ __all__ = [
     "ADJACENCY",
     "METHODS",
     "NO_BOUND",
+    "POOLED_LISTING",
     "POSITIONS_PER_DOCUMENT",
-    "RANDOMIZED_RESPONSE",
     "UNIT",
     "Bound",
     "BoundSet",

@@ -1,9 +1,8 @@
-"""The guarantees of mechanisms based on Bernoulli bits: sampling the index, and randomized response.
+"""The guarantees of mechanisms based on Bernoulli bits: sampling the index, and listing by chance.
 
-Both draw Bernoulli bits for positions instead of noise for scores, and both have closed forms (docs/accounting.md,
-"Sampling" and "Randomized response"). Probabilities are fractions of 2^40, as in policies: `keep` is the probability
-that a position is sampled for a window, `flip_probability` is the probability that a position is listed
-whatever its content.
+Both draw Bernoulli bits for documents instead of noise for scores, and both have closed forms (docs/accounting.md,
+"Sampling" and "Listing by chance"). Probabilities are fractions of 2^40, as in policies: `keep` is the probability
+that a document is sampled, `flip_probability` is the probability that a query lists a document whatever its content.
 """
 
 from __future__ import annotations
@@ -61,9 +60,9 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Sampling):
-    """A tenant with a sample and randomized response. It lists relevant sampled positions, others with
-    q = flip_probability / 2^40.
+class ChanceListing(Sampling):
+    """A tenant with a sample whose queries list documents. A query lists a relevant sampled document at once, and each
+    other document with probability q = flip_probability / 2^40.
 
     :param flip_probability: q over 2^40
     :raises PolicyError: keep or flip_probability is not in 1..2^40 - 1
@@ -80,22 +79,22 @@ class RandomizedResponse(Sampling):
         """ln q."""
         return math.log1p(-(PROBABILITY_RANGE - self.flip_probability) / PROBABILITY_RANGE)
 
-    def epsilon(self, accounts: int) -> float:
-        """ln((pi q^-k + 1 - pi)/(1 - pi)), rounded up: the bound for k accounts, any number of queries, delta = 0.
+    def epsilon(self, sets: int) -> float:
+        """ln((pi q^-k + 1 - pi)/(1 - pi)), rounded up: the bound for k sets of listed documents that share the sample,
+        with any number of queries, delta = 0.
 
-        :raises PolicyError: accounts is not a positive integer
+        :raises PolicyError: sets is not a positive integer
         """
-        k = count(accounts, "k")
+        k = count(sets, "k")
         return round_up(self.log_most(k) - self.log_dropped + (k + 1) * BERNOULLI_BIAS)
 
     def log_listed(self, queries: int, positions: int) -> float:
-        """-queries positions ln(1 - q): chance lists each position at each query whether it is sampled or not. The
-        cap on lists only lowers the value."""
+        """-queries positions ln(1 - q): chance lists each position at each query whether it is sampled or not."""
         return queries * positions * (BERNOULLI_BIAS - math.log1p(-self.flip_probability / PROBABILITY_RANGE))
 
     def list_without_relevance(self, queries: int) -> float:
-        """1 - (1 - q)^queries: the probability that chance without relevance lists a given position in at least one of
-        several queries, rounded up. The cap on lists only lowers it.
+        """1 - (1 - q)^queries: the probability that chance without relevance lists a given document in at least one of
+        several queries, rounded up.
 
         :raises PolicyError: queries is not a positive integer
         """

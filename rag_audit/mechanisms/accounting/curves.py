@@ -1,6 +1,6 @@
 """Figures that drafts, reports and studies derive from the closed forms of `bernoulli`. No verdict depends on them.
 
-The curves bound every membership test (docs/accounting.md, "Sampling" and "Randomized response").
+The curves bound every membership test (docs/accounting.md, "Sampling" and "Listing by chance").
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.mechanisms.accounting.bernoulli import BERNOULLI_BIAS, RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.bernoulli import BERNOULLI_BIAS, ChanceListing, Sampling
 from rag_audit.mechanisms.accounting.values import Real, count, decimal, probability, round_up
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 
@@ -57,34 +57,34 @@ def auc(sampling: Sampling) -> float:
     return min(1.0, round_up(1 - float(sampling.dropped**2) / 2 + BERNOULLI_BIAS))
 
 
-def epsilon_of_adding(mechanism: RandomizedResponse, accounts: int) -> float:
-    """`RandomizedResponse.epsilon` where the position is empty in one of the two worlds: the larger of
+def epsilon_of_adding(mechanism: ChanceListing, sets: int) -> float:
+    """`ChanceListing.epsilon` where the position is empty in one of the two worlds: the larger of
     ln(pi q^-k + 1 - pi), for a document added, and ln(1/(1 - pi)), for one removed; rounded up.
 
-    >>> epsilon_of_adding(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2)
+    >>> epsilon_of_adding(ChanceListing(keep=1 << 39, flip_probability=1 << 30), sets=2)
     13.17
 
-    :raises PolicyError: accounts is not a positive integer
+    :raises PolicyError: sets is not a positive integer
     """
-    k = count(accounts, "k")
+    k = count(sets, "k")
     return round_up(max(mechanism.log_most(k), -mechanism.log_dropped) + (k + 1) * BERNOULLI_BIAS)
 
 
-def tradeoff(mechanism: RandomizedResponse, accounts: int) -> list[tuple[float, float]]:
-    """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts: its
+def tradeoff(mechanism: ChanceListing, sets: int) -> list[tuple[float, float]]:
+    """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k sets: its
     ends and its two corners.
 
     A test that accepts with probability x if the position is empty accepts with at most min(b x, 1 - a (1 - x)) if it
     has one document, and with at least max(a x, 1 - b (1 - x)) if it has another, for a = 1 - pi and b = pi q^-k + 1 -
     pi.
 
-    >>> lists = RandomizedResponse(keep=1 << 39, flip_probability=1 << 30)
-    >>> [(round(x, 3), round(y, 3)) for x, y in tradeoff(lists, accounts=2)]
+    >>> lists = ChanceListing(keep=1 << 39, flip_probability=1 << 30)
+    >>> [(round(x, 3), round(y, 3)) for x, y in tradeoff(lists, sets=2)]
     [(0.0, 0.0), (0.0, 0.5), (0.5, 1.0), (1.0, 1.0)]
 
-    :raises PolicyError: accounts is not a positive integer
+    :raises PolicyError: sets is not a positive integer
     """
-    k = count(accounts, "k")
+    k = count(sets, "k")
     a, t = float(mechanism.dropped), math.exp(k * mechanism.log_flip)
     rest = -math.expm1(k * mechanism.log_flip)  # 1 - t, with its digits where t is near 1
     low = (a * t, 1 - a + a * t)  # b q^k = pi + (1 - pi) q^k
@@ -94,34 +94,34 @@ def tradeoff(mechanism: RandomizedResponse, accounts: int) -> list[tuple[float, 
     return [(0.0, 0.0), (a * rest, b * rest), (1 - b * rest, 1 - a * rest), (1.0, 1.0)]
 
 
-def tpr(mechanism: RandomizedResponse, accounts: int, fpr: Real) -> float:
-    """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
+def tpr(mechanism: ChanceListing, sets: int, fpr: Real) -> float:
+    """The largest true-positive rate at a false-positive rate for k sets, rounded up.
 
-    >>> tpr(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2, fpr="0.01")
+    >>> tpr(ChanceListing(keep=1 << 39, flip_probability=1 << 30), sets=2, fpr="0.01")
     0.51001
 
-    :raises PolicyError: fpr is not strictly between 0 and 1, or accounts is not a positive integer
+    :raises PolicyError: fpr is not strictly between 0 and 1, or sets is not a positive integer
     """
     rate = probability(fpr, "fpr")
-    corners = tradeoff(mechanism, accounts)
+    corners = tradeoff(mechanism, sets)
     for (x0, y0), (x1, y1) in pairwise(corners):
         if x0 <= rate <= x1 and x1 > x0:
             result = y0 + (y1 - y0) * (rate - x0) / (x1 - x0)
-            return min(1.0, round_up(result * math.exp((accounts + 1) * BERNOULLI_BIAS)))
+            return min(1.0, round_up(result * math.exp((sets + 1) * BERNOULLI_BIAS)))
     return 1.0
 
 
-def auc_for(mechanism: RandomizedResponse, accounts: int) -> float:
+def auc_for(mechanism: ChanceListing, sets: int) -> float:
     """The area under `tradeoff`, rounded up.
 
-    >>> auc_for(RandomizedResponse(keep=1 << 39, flip_probability=1 << 30), accounts=2)
+    >>> auc_for(ChanceListing(keep=1 << 39, flip_probability=1 << 30), sets=2)
     0.875
 
-    :raises PolicyError: accounts is not a positive integer
+    :raises PolicyError: sets is not a positive integer
     """
-    corners = tradeoff(mechanism, accounts)
+    corners = tradeoff(mechanism, sets)
     area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(corners))
-    return min(1.0, round_up(area * math.exp((accounts + 1) * BERNOULLI_BIAS)))
+    return min(1.0, round_up(area * math.exp((sets + 1) * BERNOULLI_BIAS)))
 
 
 def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:

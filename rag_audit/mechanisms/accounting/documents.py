@@ -18,7 +18,7 @@ import math
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 
 from rag_audit._internal.errors import PolicyError
-from rag_audit.mechanisms.accounting.bernoulli import NoisedSampling, RandomizedResponse, Sampling
+from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, NoisedSampling, Sampling
 from rag_audit.mechanisms.accounting.values import (
     SIGNIFICANT_DIGITS,
     Real,
@@ -100,7 +100,7 @@ def pooled_factor(keep: int, flip_probability: int, *, queries: int, handles: in
     :param handles: c, the handles that the content has in the chain
     :raises PolicyError: a probability is not one over 2^40, or a number is not a positive integer
     """
-    return RandomizedResponse(keep, flip_probability).exclusion_factor(queries, handles)
+    return ChanceListing(keep, flip_probability).exclusion_factor(queries, handles)
 
 
 def return_probability(factor: float) -> float:
@@ -163,7 +163,7 @@ def pooled_epsilon(keep: int, flip_probability: int, *, resets: int = 1) -> floa
     :param resets: W, the windows that start with an empty set of listed rows: 1 if each window carries the set
     :raises PolicyError: a probability is not one over 2^40, or resets is not a positive integer
     """
-    return RandomizedResponse(keep, flip_probability).epsilon(resets)
+    return ChanceListing(keep, flip_probability).epsilon(resets)
 
 
 def largest_queries(keep: int, listed: Real, *, eps: Real = 10) -> int:
@@ -233,7 +233,7 @@ def pooled_distance(keep: int, flip_probability: int, *, queries: int) -> float:
     :param queries: m
     :raises PolicyError: a probability is not one over 2^40, or queries is not a positive integer
     """
-    pooled = RandomizedResponse(keep, flip_probability)
+    pooled = ChanceListing(keep, flip_probability)
     q = flip_probability / PROBABILITY_RANGE
     requested = 1 - float(pooled.dropped) * (1 - q)
     lower = listing_lower_bound(
@@ -259,8 +259,8 @@ def exposure_limit(documents: int, *, queries: int, longest: int) -> int:
     return min(count(documents, "documents"), count(queries, "queries") * count(longest, "longest"))
 
 
-def expected_by_flips(documents: int, flip_probability: int, *, queries: int, positions: int = 1) -> float:
-    """An upper bound d (1 - (1 - q)^(m s)) on the expected number of documents that chance lists, rounded up.
+def expected_by_flips(documents: int, flip_probability: int, *, queries: int) -> float:
+    """An upper bound d (1 - (1 - q)^m) on the expected number of documents that chance lists, rounded up.
 
     >>> expected_by_flips(4096, 1342177280, queries=2000)
     3740.1
@@ -268,15 +268,9 @@ def expected_by_flips(documents: int, flip_probability: int, *, queries: int, po
     :param documents: d, the documents of the index
     :param flip_probability: q over 2^40
     :param queries: m, the queries of all accounts
-    :param positions: the flips of a document at a query: 1 for pooled listing, and the document's positions s for
-        randomized response by position
     :raises PolicyError: the probability is not one over 2^40, or a number is not a positive integer
     """
-    listed = -math.expm1(
-        count(queries, "queries")
-        * count(positions, "positions")
-        * math.log1p(-flip_probability / PROBABILITY_RANGE)
-    )
+    listed = -math.expm1(count(queries, "queries") * math.log1p(-flip_probability / PROBABILITY_RANGE))
     return round_up(count(documents, "documents") * listed)
 
 

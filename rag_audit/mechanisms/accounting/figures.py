@@ -12,8 +12,6 @@ from rag_audit.mechanisms.accounting.values import Real, count, text
 
 NO_BOUND = "no-bound"
 """`eps_audit_by` where a tenant's answers are bounded over no outcome at all."""
-RANDOMIZED_RESPONSE = "randomized-response"
-"""`eps_audit_by` if the closed form of a tenant with randomized response is the largest."""
 POOLED_LISTING = "pooled-listing"
 """`eps_audit_by` if the closed form of a tenant with pooled listing is the largest."""
 POSITIONS_PER_DOCUMENT = 1

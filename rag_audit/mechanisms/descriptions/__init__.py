@@ -35,18 +35,14 @@ def description(name: str) -> type[Description]:
     return _BY_NAME[name]
 
 
-def chosen(
-    written: str, *, whole: str, expected: str, capacity: int, dimension: int, relevance: int | None = None
-) -> Mechanism:
+def chosen(written: str, *, whole: str, expected: str, relevance: int | None = None) -> Mechanism:
     """The mechanism that NAME[:KEEP[:REST]] names (`Description.chosen`).
 
-    >>> chosen("sampling:0.5", whole="", expected="", capacity=64, dimension=256).keep == 1 << 39
+    >>> chosen("sampling:0.5", whole="", expected="").keep == 1 << 39
     True
 
     :param whole: the whole value of the option, for errors
     :param expected: the forms of all values, for errors
-    :param capacity: the tenant's positions
-    :param dimension: components of the embedder's vectors
     :param relevance: the minimum raw score of a relevant passage, measured on public texts; None if it is unknown
     :raises PolicyError: the text does not have the form, or a parameter is out of range
     """
@@ -55,5 +51,5 @@ def chosen(
         raise PolicyError(
             "the option names no mechanism", field="--mechanism", expected=expected, actual=whole
         )
-    option = Option(match[2], match[3] or "", whole, expected, capacity, dimension, relevance)
+    option = Option(match[2], match[3] or "", whole, expected, relevance)
     return description(match[1]).chosen(option)

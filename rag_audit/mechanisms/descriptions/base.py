@@ -47,8 +47,6 @@ class Parameters(Protocol):
     def flip_probability(self) -> int | None: ...
     @property
     def threshold(self) -> int | None: ...
-    @property
-    def listed_max(self) -> int | None: ...
 
 
 class Setting(Protocol):
@@ -195,8 +193,6 @@ class Option:
     :param rest: the remaining text, from its colon on
     :param whole: the whole value, for errors
     :param expected: the forms of all values, for errors
-    :param capacity: the tenant's positions
-    :param dimension: components of the embedder's vectors
     :param relevance: the minimum raw score of a relevant passage, measured on public texts; None if it is unknown
     """
 
@@ -204,8 +200,6 @@ class Option:
     rest: str
     whole: str
     expected: str
-    capacity: int
-    dimension: int
     relevance: int | None = None
 
     def refused(self) -> PolicyError:
@@ -408,12 +402,9 @@ class Description(ABC):
         return values.keep
 
     @classmethod
-    def place(
-        cls, values: Setting, flip_probability: str, *, accounts: int, queries: int, delta: str
-    ) -> float:
+    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str) -> float:
         """The place of a measured setting on the axis of a chart: its epsilon, or its sampled share.
 
-        :param flip_probability: the probability that the measurement listed a position whatever its content, a decimal
         :param accounts: the size of the coalition of the window, with a number of queries each
         :raises PolicyError: the accountant refuses a parameter
         """

@@ -174,9 +174,7 @@ class NoiseDescription(Description):
         return values.sigma_over_delta
 
     @classmethod
-    def place(
-        cls, values: Setting, flip_probability: str, *, accounts: int, queries: int, delta: str
-    ) -> float:
+    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str) -> float:
         from rag_audit.mechanisms import accounting
 
         single = accounting.Mechanism(tuple(values.gains), values.lattice)

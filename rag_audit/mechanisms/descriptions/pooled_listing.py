@@ -239,16 +239,13 @@ class PooledListingDescription(Description):
         )
 
     @classmethod
-    def place(
-        cls, values: Setting, flip_probability: str, *, accounts: int, queries: int, delta: str
-    ) -> float:
+    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str) -> float:
         from rag_audit.mechanisms.accounting import documents
         from rag_audit.mechanisms.accounting.curves import probability_over_range
 
-        return documents.pooled_epsilon(
-            probability_over_range(values.keep or "0", "keep"),
-            probability_over_range(flip_probability, "flip_probability"),
-        )
+        # Studies measure the default f.
+        q = documents.flip_probability_for(UNREQUESTED, queries=accounts * queries)
+        return documents.pooled_epsilon(probability_over_range(values.keep or "0", "keep"), q)
 
     @classmethod
     def details(cls, facts: Facts) -> str:
@@ -276,13 +273,13 @@ class PooledListingDescription(Description):
         )
 
 
-def _bound(mechanism: Mechanism) -> bernoulli.RandomizedResponse | None:
-    """The closed forms of the random bits: those of randomized response for one account; None for another mechanism."""
+def _bound(mechanism: Mechanism) -> bernoulli.ChanceListing | None:
+    """The closed forms of the random bits; None for another mechanism."""
     from rag_audit.mechanisms.accounting import bernoulli
 
     if mechanism.keep is None or mechanism.flip_probability is None:
         return None
-    return bernoulli.RandomizedResponse(mechanism.keep, mechanism.flip_probability)
+    return bernoulli.ChanceListing(mechanism.keep, mechanism.flip_probability)
 
 
 def _is_probability(written: str) -> bool:

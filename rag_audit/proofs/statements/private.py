@@ -21,7 +21,7 @@ class RecordPrivate:
     :param s1: second half of the seed
     :param index_salt: salt of the index commitment, or its 32-byte blinding key
     :param rows: the committed index, int8, shape (capacity, dimension)
-    :param noise: the slot's noise, int32, shape (capacity,); for a tenant with randomized response its Bernoulli bits,
+    :param noise: the slot's noise, int32, shape (capacity,); for a tenant with pooled listing its Bernoulli bits,
         one byte each
     :param scores: the query's scores, int32, shape (capacity,)
     :param noise_proof: the slot's precomputed noise proof, if there is one
@@ -33,8 +33,6 @@ class RecordPrivate:
     :param positions: the listed positions in rank order
     :param low_memory: see `SlotProofJob`; for systems that have this choice
     :param sample: for a tenant with a sample, one byte 0 or 1 for each position, and the opening of their commitment
-    :param randomized_response: the further inputs of a tenant with randomized response, for which `noise_proof` is the
-        proof of the slot's Bernoulli bits; None for other tenants
     :param pooled_listing: the further inputs of a tenant with pooled listing, which has no noise, no noise proof and no
         `sample`, and whose `positions` have the number of positions for each empty place; None for other tenants
     """
@@ -54,22 +52,7 @@ class RecordPrivate:
     positions: Sequence[int] = field(repr=False)
     low_memory: bool = False
     sample: tuple[bytes, bytes] | None = field(repr=False, default=None)
-    randomized_response: RandomizedResponsePrivate | None = field(repr=False, default=None)
     pooled_listing: PooledListingPrivate | None = field(repr=False, default=None)
-
-
-@dataclass(frozen=True)
-class RandomizedResponsePrivate:
-    """The additional private inputs for a record of a tenant with randomized response, which `repr` omits.
-
-    :param disclosed: the account's disclosed set before the record, one byte 0 or 1 for each position
-    :param before: the secret of its commitment (`Backend.commit_disclosed`); None before the account's first record
-    :param after: the secret of the commitment to its disclosed set after the record
-    """
-
-    disclosed: bytes = field(repr=False)
-    before: bytes | None = field(repr=False)
-    after: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -50,30 +50,6 @@ class SampledStatement(Statement):
 
 
 @dataclass(frozen=True)
-class ListedStatement(SampledStatement):
-    """`SampledStatement` of a record with randomized response. Its `htopk` hides the number of listed positions.
-
-    :param before: the ledger's commitment to the account's disclosed set before the record, 64 hexadecimal digits; None
-        before its first record, when the set is empty
-    :param after: the commitment to its disclosed set after the record
-    """
-
-    before: str | None
-    after: str
-
-
-@dataclass(frozen=True)
-class DisclosedBits:
-    """The ledger's commitments to an account's disclosed set before and after one record, 64 hexadecimal digits each.
-
-    :param before: the commitment in the account's previous record; None before its first record, when the set is empty
-    """
-
-    before: str | None
-    after: str
-
-
-@dataclass(frozen=True)
 class PooledStatement(SampledStatement):
     """`SampledStatement` of a record with pooled listing. Its `htopk` has the number of positions in the place of each
     position without a score above 0.
@@ -107,8 +83,6 @@ class RecordPublic(SlotPublic):
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
-    :param disclosed_set: with randomized response, the commitments to the account's disclosed set before and after the
-        record
     :param listed_rows: with pooled listing, the commitments to the tenant's listed rows before and after the record
     """
 
@@ -116,7 +90,6 @@ class RecordPublic(SlotPublic):
     hq: int
     cq: int
     htopk: int
-    disclosed_set: DisclosedBits | None = None
     listed_rows: ListedRows | None = None
 
     def retrieve(self, c_idx: int) -> Statement:
@@ -137,9 +110,7 @@ class RecordPublic(SlotPublic):
             if self.listed_rows is None:
                 raise SchemaError("the record does not say the tenant's listed rows", field="listed_rows")
             return PooledStatement(*values, c_kept, self.listed_rows.before, self.listed_rows.after)
-        if self.disclosed_set is None:
-            return SampledStatement(*values, c_kept)
-        return ListedStatement(*values, c_kept, self.disclosed_set.before, self.disclosed_set.after)
+        return SampledStatement(*values, c_kept)
 
     def embed(self, table: int) -> EmbedStatement:
         """The statement of claim A1.
@@ -160,19 +131,12 @@ def record_public(
     """The public values of a record's proofs. Prover and verifier both build them here, from published entries only.
 
     :param beacon: the beacon value that the slots of the record's account use
-    :param before: for a tenant with randomized response, the account's previous record, i - 1; for a tenant with pooled
-        listing, the tenant's preceding record in the ledger; None before the first
-    :raises SchemaError: a record with randomized response, or the previous one, has no commitment to the disclosed set;
-        or a record with pooled listing, or the preceding one, has none to the listed rows
+    :param before: for a tenant with pooled listing, the tenant's preceding record in the ledger; None before the first
+    :raises SchemaError: a record with pooled listing, or the preceding one, has no commitment to the listed rows
     """
-    disclosed, listed = None, None
+    listed = None
     if tenant.constants.pools:
         listed = ListedRows(None if before is None else _disclosed_set(before), _disclosed_set(record))
-    if tenant.constants.uses_randomized_response:
-        if (before is None) != (record.i == 1) or (before is not None and before.i != record.i - 1):
-            raise SchemaError("the account's record before this one is missing", field=f"record {record.seq}",
-                              expected=f"i = {record.i - 1}", actual=before and before.i)  # fmt: skip
-        disclosed = DisclosedBits(None if before is None else _disclosed_set(before), _disclosed_set(record))
     return RecordPublic(
         tenant=tenant,
         ctx=digest_to_field(record.context(tenant.header)),
@@ -182,7 +146,6 @@ def record_public(
         hq=int(record.hq, 16),
         cq=int(record.cq, 16),
         htopk=int(record.htopk, 16),
-        disclosed_set=disclosed,
         listed_rows=listed,
     )
 

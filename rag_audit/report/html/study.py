@@ -58,7 +58,6 @@ class Study(Model):
     top_k: Positive
     score_window: list[Count]
     queries: Positive
-    listed_by_chance: Positive
     collections: list[CollectionFacts]
     settings: list[Setting]
 
@@ -116,11 +115,8 @@ def points(report: Report, protection: Protection, collection: CollectionFacts) 
 
 def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:
     f = report.figures
-    chance = f"{study().listed_by_chance / collection.positions:.9f}"
     try:
-        return description(setting.mechanism).place(
-            setting, chance, accounts=f.k_max, queries=f.n, delta=f.delta
-        )
+        return description(setting.mechanism).place(setting, accounts=f.k_max, queries=f.n, delta=f.delta)
     except RagAuditError:  # the accountant refuses these parameters, and a check has reported it
         return math.inf
 
@@ -146,8 +142,7 @@ def differences(report: Report, protection: Protection) -> list[tuple[str, str, 
         ("embedder", measured.embedder, embedder, measured.embedder == embedder),
         ("passages in one answer", f"{measured.top_k}", f"{t.longest}", measured.top_k == t.longest),
         ("positions", f"{min(sizes):,} to {max(sizes):,}", f"{t.capacity:,}", min(sizes) <= t.capacity <= max(sizes)),
+        ("scores", f"{window[0]:,} to {window[1]:,}", f"{t.score_lo:,} to {t.score_hi:,}",
+         window == [t.score_lo, t.score_hi]),
     ]  # fmt: skip
-    if protection.kind.mechanism.ranked:
-        rows.append(("scores", f"{window[0]:,} to {window[1]:,}", f"{t.score_lo:,} to {t.score_hi:,}",
-                     window == [t.score_lo, t.score_hi]))  # fmt: skip
     return [(what, there, here) for what, there, here, same in rows if not same]

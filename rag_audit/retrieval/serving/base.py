@@ -25,13 +25,10 @@ class Asked:
 
     :param vector: the question's vector, shape (d,), int8 in -7..7
     :param drawn: the slot's draw (`Serving.draw`); None if the mechanism draws no values
-    :param disclosed: the account's disclosed set before the record, shape (capacity,), 0 or 1; None for mechanisms
-        without disclosed sets
     """
 
     vector: Int8Array
     drawn: Drawn | None = None
-    disclosed: Int8Array | None = None
 
 
 class Serving(ABC):

@@ -55,7 +55,6 @@ def check(case: Case) -> None:
     if not case.partial:
         for name in COLUMNS:
             check_column(case, name)
-    _disclosed_set(case)
     _listed_rows(case)
     _requests(case)
     _slots(case)
@@ -305,24 +304,6 @@ def check_column(case: Case, name: str) -> None:
                 bad or f"{len(entries)} tenants", bad and "entries")  # fmt: skip
 
 
-def _disclosed_set(case: Case) -> None:
-    """Check that exactly the records of tenants with randomized response commit to their accounts' disclosed sets."""
-    tenants = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).remembers}
-    pooling = _pooling(case)
-    queries = [q for q in case.queries if q.tenant not in pooling]
-    if not tenants and not any(q.disclosed_set is not None for q in queries):
-        return
-    wrong = (
-        f"record {q.seq} of tenant {q.tenant} has {'no' if q.disclosed_set is None else 'a'} disclosed set"
-        for q in queries
-        if (q.disclosed_set is not None) != (q.tenant in tenants)
-    )
-    bad = first(wrong)
-    case.report("ledger.disclosed_set", bad is None,
-                "a disclosed set in records with randomized response, and in no other record",
-                bad or f"{len(tenants)} tenants with randomized response", bad)  # fmt: skip
-
-
 def _pooling(case: Case) -> dict[str, int]:
     """The tenants with pooled listing, each with m, the maximum number of its records."""
     return {
@@ -333,24 +314,25 @@ def _pooling(case: Case) -> dict[str, int]:
 
 
 def _listed_rows(case: Case) -> None:
-    """Check that each record of a tenant with pooled listing commits to the tenant's listed rows, and that there are at
+    """Check that exactly the records of tenants with pooled listing commit to listed rows, and that a tenant has at
     most m such records: f, the probability that chance lists a document in the window, counts m queries."""
     pooling = _pooling(case)
-    if not pooling:
+    if not pooling and not any(q.disclosed_set is not None for q in case.queries):
         return
     counts = Counter(q.tenant for q in case.queries if q.tenant in pooling)
 
     def wrong() -> Iterator[str]:
         for q in case.queries:
-            if q.tenant in pooling and q.disclosed_set is None:
-                yield f"record {q.seq} of tenant {q.tenant} has no commitment to the listed rows"
+            if (q.disclosed_set is not None) != (q.tenant in pooling):
+                states = "no" if q.disclosed_set is None else "a"
+                yield f"record {q.seq} of tenant {q.tenant} has {states} commitment to listed rows"
         for tenant, count in counts.items():
             if count > pooling[tenant]:
                 yield f"tenant {tenant} has {count} records, and its maximum m is {pooling[tenant]}"
 
     bad = first(wrong())
     case.report("ledger.listed_rows", bad is None,
-                "the listed rows in each record with pooled listing, and at most m records of each such tenant",
+                "the listed rows in records with pooled listing and in no other record, at most m records of a tenant",
                 bad or f"{counted(counts.total(), 'record')} with pooled listing", bad and "entries")  # fmt: skip
 
 

@@ -101,17 +101,15 @@ def _present(case: Case, requested: Set[int], given: Given) -> None:
 
 
 def _chains(case: Case) -> None:
-    """Check that every record of a tenant with randomized response or pooled listing has to be proved. One unproved
-    record could claim that its account's disclosed set, or the tenant's set of listed rows, is empty, and list every
-    document a second time."""
-    mechanisms = {t.tenant: case.policy.mechanism(t) for t in case.policy.tenants}
-    remembering = {name for name, own in mechanisms.items() if own.remembers or own.pools}
-    requested = sorted({q.tenant for q in case.queries} & remembering)
+    """Check that every record of a tenant with pooled listing has to be proved. One unproved record could claim that
+    no row is listed, and list every document a second time."""
+    pooling = {t.tenant for t in case.policy.tenants if case.policy.mechanism(t).pools}
+    requested = sorted({q.tenant for q in case.queries} & pooling)
     if not requested:
         return
     whole = case.trust.require.mode == "full"
     case.record("proof.chain", Status.PASS if whole else Status.UNDECIDED,
-                "full mode for tenants with randomized response or pooled listing",
+                "full mode for tenants with pooled listing",
                 "full mode" if whole else f"sampled mode for {', '.join(requested)}")  # fmt: skip
 
 

@@ -70,15 +70,10 @@ def check_policy(case: Findings) -> None:
         _or_absent("at most", highest),
         hi or "no noise, no threshold",
     )
-    # A tenant with randomized response has a threshold. Without noise, only the part below the highest score counts.
-    wide = require.min_score_width
-    widths = [m.width(highest) for m in mechanisms if m.ranked]
-    width = min(widths, default=None)
+    # Without noise, only the part of the score window below the highest score counts.
+    wide, width = require.min_score_width, min(m.width(highest) for m in mechanisms)
     case.require(
-        "trust.min_score_width",
-        wide is not None and (width is None or width >= wide),
-        _or_absent("at least", wide),
-        "a threshold" if width is None else width,
+        "trust.min_score_width", wide is not None and width >= wide, _or_absent("at least", wide), width
     )
     if any(m.sampled for m in mechanisms):
         _least_keep(case, min(m.sampled_share for m in mechanisms))

@@ -47,17 +47,13 @@ def kind(written: str) -> type[Attacked]:
     return _BY_NAME[name]
 
 
-def parse(
-    written: str, window: ScoreWindow, capacity: int, dimension: int, relevance: int | None = None
-) -> Attacked:
+def parse(written: str, window: ScoreWindow, capacity: int, relevance: int | None = None) -> Attacked:
     """Read a value of the option --mechanism.
 
     :param window: the embedder's score window; noise uses its range
-    :param capacity: number of positions, which determines the flip probability of `randomized-response:KEEP`
-    :param dimension: components of the embedder's vectors; `randomized-response:KEEP` needs an embedder with a known
-        threshold
+    :param capacity: number of positions
     :param relevance: the embedder's minimum raw score of a relevant passage, the default threshold of pooled listing;
         None if it is unknown
     :raises PolicyError: the text does not have the form, or a parameter is out of range
     """
-    return kind(written).read(Written(written, window, capacity, dimension, FORMS, relevance))
+    return kind(written).read(Written(written, window, capacity, FORMS, relevance))

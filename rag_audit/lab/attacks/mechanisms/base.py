@@ -38,7 +38,6 @@ class Written:
     :param text: the value
     :param window: the embedder's score window
     :param capacity: number of positions
-    :param dimension: components of the embedder's vectors
     :param expected: the forms of all values, for errors
     :param relevance: the embedder's minimum raw score of a relevant passage; None if it is unknown
     """
@@ -46,7 +45,6 @@ class Written:
     text: str
     window: ScoreWindow
     capacity: int
-    dimension: int
     expected: str
     relevance: int | None = None
 
@@ -101,8 +99,7 @@ class Attacked(ABC):
         """
         w = written
         return cls(
-            chosen(w.text, whole=w.text, expected=w.expected, capacity=w.capacity, dimension=w.dimension,
-                   relevance=w.relevance)
+            chosen(w.text, whole=w.text, expected=w.expected, relevance=w.relevance)
         )  # fmt: skip
 
     @property
@@ -121,7 +118,7 @@ class Attacked(ABC):
         the ceiling of the AUC of any test on lists that decides whether a position has one document, another or none.
         Epsilon is infinite, and the ceiling None, without a certified bound.
 
-        :param delta: delta_policy, which randomized response does not need
+        :param delta: delta_policy, which only noise needs
         """
         return self._words().certified(self.mechanism, accounts, queries, delta)
 
@@ -136,7 +133,7 @@ class Attacked(ABC):
     def select(self, window: Window, scores: Ints, account: int, read: Ints) -> Selected:
         """The positions that answer one query of an account.
 
-        :param window: the window's sample, disclosed sets and source of draws
+        :param window: the window's sample, listed positions and source of draws
         :param scores: the raw score of every position, shape (capacity,)
         :param read: the scores that an account uses to rank its received texts
         """
@@ -168,7 +165,7 @@ class Ranking:
     seed: int
 
     def window(self, *name: int) -> Window:
-        """A fresh window of the service, with a sample and each account's disclosed set.
+        """A fresh window of the service, with a sample and without listed positions.
 
         :param name: numbers that name the window; equal names draw equally
         """
@@ -181,14 +178,12 @@ class Window:
 
     :param sampled: the sampled positions
     :param listed: the listed positions of the tenant, the same for all accounts
-    :param disclosed: the disclosed set of each account
     """
 
     ranking: Ranking
     random: np.random.Generator
     sampled: Bits = field(init=False)
     listed: Bits = field(init=False)
-    disclosed: dict[int, Bits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         capacity, mechanism = self.ranking.capacity, self.ranking.attacked.mechanism

@@ -45,8 +45,7 @@ class AttackedPooledListing(Attacked):
                               actual=written.text)  # fmt: skip
         parts = written.text.split(":")
         draft = chosen(
-            ":".join(parts[:4]), whole=written.text, expected=written.expected, capacity=written.capacity,
-            dimension=written.dimension, relevance=written.relevance,
+            ":".join(parts[:4]), whole=written.text, expected=written.expected, relevance=written.relevance
         )  # fmt: skip
         queries = int(parts[4]) if len(parts) == 5 else QUERIES
         return cls(_placed(draft, written.capacity, queries))

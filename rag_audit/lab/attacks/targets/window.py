@@ -48,7 +48,6 @@ class WindowService:
         self._documents = {number: same(text) for number, text in documents.items()}
         self._embedder = embedder_of(window)
         self._policy = Policy.parse(window.policy, field="policy")
-        self._lists = self._policy.mechanism_of(accounts[0].tenant).remembers
         self._locks = [Lock() for _ in accounts]
 
         self.name = f"{window.header_digest()} {' '.join(a.account for a in accounts)}"
@@ -103,11 +102,6 @@ class WindowService:
                     ) from exc  # fmt: skip
                 raise
             texts = [document.text for document in answer.documents]
-            if self._lists:
-                held = account.disclosed_documents(self._window).best(
-                    question, self._embedder, self._policy.top_k
-                )
-                texts = [document.text for document in held]
         wanted = self._documents.get(probe.document)
         passages = [Passage(text) for text in texts if text]
         result = None if wanted is None else any(same(text) in wanted for text in texts if text)

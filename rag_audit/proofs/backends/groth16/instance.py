@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import gcd
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import PolicyError, SetupError
@@ -39,18 +39,6 @@ COALITION_INPUTS = ("statement",)
 """The public input of `coalition`."""
 SAMPLE_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
 """The public inputs of the circuit `kept`."""
-RANDOMIZED_RESPONSE_INPUTS = (
-    *PUBLIC_INPUTS,
-    "c_kept",
-    "held_before",
-    "held_after",
-    "chance",
-    "threshold",
-    "most",
-)
-"""The public inputs of `listing`."""
-MAX_RANDOMIZED_RESPONSE = 256
-"""Maximum positions of a tenant with randomized response: larger ones need the scan argument."""
 SAMPLED_INPUTS = (*PUBLIC_INPUTS, "c_kept")
 """The public inputs of `retrieve` of a sampled tenant."""
 
@@ -176,54 +164,6 @@ class SampleInstance:
     def main_source(self) -> str:
         """The circom file with the `main` component."""
         return main_file("kept", SAMPLE_INPUTS, f"Kept({self.capacity})")
-
-    def digest(self) -> str:
-        """SHA-256 over sources, compiler, flags and parameters."""
-        return circuit_digest(self, {})
-
-
-@dataclass(frozen=True)
-class RandomizedResponseInstance:
-    """`listing`: successive lists of one account of a tenant with randomized response. The policy's parameters of lists
-    are public inputs.
-
-    :param capacity: N, positions of the index, a multiple of 8, at most 256
-    :param dimension: d, components of a vector
-    :param queries: Q, the number of records of a proof; all places are used
-    :raises PolicyError: the circuit cannot be built for the parameters
-    """
-
-    capacity: int
-    dimension: int
-    queries: int = 1
-    sampled: ClassVar[bool] = True
-    seeded: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_capacity(self.capacity, MAX_RANDOMIZED_RESPONSE)
-        if not 1 <= self.dimension <= MAX_DIMENSION:
-            raise PolicyError("dimension out of range", field="dimension", expected=f"1..{MAX_DIMENSION}",
-                              actual=self.dimension)  # fmt: skip
-        _check_queries(self.queries)
-
-    @property
-    def name(self) -> str:
-        """The instance's name, such as `listing-n64-d256`, or `listing-q4-n64-d256` for several records."""
-        several = f"-q{self.queries}" if self.queries > 1 else ""
-        return f"listing{several}-n{self.capacity}-d{self.dimension}"
-
-    @property
-    def public_inputs(self) -> tuple[str, ...]:
-        """The public inputs, in order. A name that differs between records denotes Q values."""
-        return RANDOMIZED_RESPONSE_INPUTS
-
-    def main_source(self) -> str:
-        """The circom file with the `main` component."""
-        return main_file(
-            "listing",
-            RANDOMIZED_RESPONSE_INPUTS,
-            f"Listing({self.queries}, {self.capacity}, {self.dimension})",
-        )
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError, WitnessError
-from rag_audit.proofs.backends.groth16.circuit import Inputs, assign, compile_circuit, compute_witness
+from rag_audit.proofs.backends.groth16.circuit import Inputs, assign, compile_circuit
 from rag_audit.proofs.backends.groth16.instance import (
     SAMPLE_INPUTS,
     Instance,
-    RandomizedResponseInstance,
     RetrieveInstance,
     SampleInstance,
 )
 from rag_audit.proofs.backends.groth16.keys import proving_key
-from rag_audit.proofs.backends.groth16.statements import ManyStatement, RandomizedResponseStatement, joined
+from rag_audit.proofs.backends.groth16.statements import ManyStatement
 from rag_audit.proofs.backends.groth16.verifiers import parse_key, proof_json, records_json, verify
 from rag_audit.proofs.statements.private import CommittedColumn
 from rag_audit.proofs.statements.retrieve import Statement
@@ -57,7 +55,7 @@ class RecordInputs:
 
     :param instance: the circuit for a batch with only this record
     :param statement: the public values
-    :param s0: first half of the seed; None without noise and Bernoulli bits, because such proofs do not need it
+    :param s0: first half of the seed; None without noise, because such proofs do not need it
     :param s1: second half of the seed, likewise
     :param index_salt: salt of the index commitment
     :param rows: the committed index, capacity x dimension int8, row by row
@@ -65,10 +63,11 @@ class RecordInputs:
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param sample: for a tenant with a sample, one byte 0 or 1 for each position, and the salt of c_kept
+    :param positions: the listed positions in rank order
     """
 
-    instance: RetrieveInstance | RandomizedResponseInstance
-    statement: Statement | RandomizedResponseStatement
+    instance: RetrieveInstance
+    statement: Statement
     s0: int | None = field(repr=False, default=None)
     s1: int | None = field(repr=False, default=None)
     index_salt: int = field(repr=False)
@@ -77,6 +76,7 @@ class RecordInputs:
     salt_c: int = field(repr=False)
     salt_k: int = field(repr=False)
     sample: tuple[bytes, int] | None = field(repr=False, default=None)
+    positions: Sequence[int] = field(repr=False)
 
     def sizes(self) -> Mapping[str, tuple[int, int]]:
         """The sizes of the private inputs, and the sizes that the circuit expects."""
@@ -89,6 +89,7 @@ class RecordInputs:
                 instance.capacity if instance.sampled else 0,
             ),
             "seed": ((self.s0 is not None) + (self.s1 is not None), 2 if instance.seeded else 0),
+            "positions": (len(self.positions), instance.top_k),
         }
 
     def private(self) -> Inputs:
@@ -112,41 +113,13 @@ class RecordInputs:
             "salt_c": self.salt_c,
             "query": pack_nibbles(memoryview(self.vector).cast("b")),
             "salt_k": self.salt_k,
+            "position": list(self.positions),
         }
 
     def misfit(self) -> str | None:
-        """The reason why the private inputs do not satisfy the statement, as a suffix of the record's name; None if
-        all fits."""
-        alone = RecordsJob(self.instance, (self,))
-        try:
-            compute_witness(compile_circuit(self.instance), alone.inputs())
-        except WitnessError:
-            return ""
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetrieveInputs(RecordInputs):
-    """`RecordInputs` of a tenant that lists the first K.
-
-    :param positions: the listed positions in rank order
-    """
-
-    instance: RetrieveInstance
-    statement: Statement
-    positions: Sequence[int] = field(repr=False)
-
-    def sizes(self) -> Mapping[str, tuple[int, int]]:
-        """See `RecordInputs.sizes`."""
-        return {**super().sizes(), "positions": (len(self.positions), self.instance.top_k)}
-
-    def private(self) -> Inputs:
-        """See `RecordInputs.private`."""
-        return {**super().private(), "position": list(self.positions)}
-
-    def misfit(self) -> str | None:
-        """See `RecordInputs.misfit`: the first public value that the private inputs do not give, or "positions" where
-        these are not the first K. The reference takes seconds to find it.
+        """The reason why the private inputs do not satisfy the statement, as a suffix of the record's name: the first
+        public value that the private inputs do not give, or "positions" where these are not the first K; None if all
+        fits. The reference takes seconds to find it.
         """
         # Only a proof that failed needs the reference, and verifiers import this module too.
         from rag_audit.relation import commitments, draws
@@ -179,58 +152,29 @@ class RetrieveInputs(RecordInputs):
         return None if top_k(y, instance.top_k) == list(self.positions) else ".positions"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RandomizedResponseInputs(RecordInputs):
-    """`RecordInputs` for a tenant with randomized response.
-
-    :param before: the account's disclosed set before the record, one byte 0 or 1 for each position, and the salt of its
-        commitment
-    :param after_salt: salt of the commitment to the disclosed set after the record
-    """
-
-    instance: RandomizedResponseInstance
-    statement: RandomizedResponseStatement
-    before: tuple[bytes, int] = field(repr=False)
-    after_salt: int = field(repr=False)
-
-    def sizes(self) -> Mapping[str, tuple[int, int]]:
-        """See `RecordInputs.sizes`."""
-        return {**super().sizes(), "before": (len(self.before[0]), self.instance.capacity)}
-
-    def private(self) -> Inputs:
-        """See `RecordInputs.private`."""
-        disclosed, salt = self.before
-        return {
-            **super().private(),
-            "before": _bits(disclosed),
-            "before_salt": salt,
-            "after_salt": self.after_salt,
-        }
-
-
 @dataclass(frozen=True)
 class RecordsJob(Bound):
-    """The job that proves `retrieve` or `listing` for one record or several. It is picklable. It contains secrets,
-    which `repr` omits.
+    """The job that proves `retrieve` for one record or several. It is picklable. It contains secrets, which `repr`
+    omits.
 
     :param instance: the circuit
-    :param records: the records, in the order of their numbers; of `retrieve`, unused places repeat the last
+    :param records: the records, in the order of their numbers; unused places repeat the last
     :param names: names of several records in errors; their places if empty
     :param vk: see `prove`
     """
 
-    instance: RetrieveInstance | RandomizedResponseInstance
+    instance: RetrieveInstance
     records: tuple[RecordInputs, ...]
     names: tuple[str, ...] = ()
     vk: str | None = None
 
     @property
-    def statement(self) -> ManyStatement | RandomizedResponseStatement:
+    def statement(self) -> ManyStatement:
         """The public values.
 
         :raises SchemaError: there are no records or too many, or they cannot share a proof
         """
-        return joined([record.statement for record in self.records], self.instance.queries)
+        return ManyStatement.of([record.statement for record in self.records], self.instance.queries)
 
     def _at(self, number: int) -> str:
         """The name of a record in errors; a single record has none."""
@@ -242,8 +186,7 @@ class RecordsJob(Bound):
         """The circuit's inputs by signal name.
 
         :raises SchemaError: as `statement`
-        :raises WitnessError: a record's private inputs do not fit the circuit, differ although they are shared, or do
-            not continue the previous record's disclosed set
+        :raises WitnessError: a record's private inputs do not fit the circuit, or differ although they are shared
         """
         statement = self.statement
         first, one = self.records[0], replace(self.instance, queries=1)
@@ -262,15 +205,9 @@ class RecordsJob(Bound):
             except WitnessError as exc:
                 exc.field = _dotted(self._at(number), exc.field)
                 raise
-        for number, (before, after) in enumerate(pairwise(own), 1):
-            # The circuit opens the disclosed set only before the first record and after the last.
-            if before.get("after_salt") != after.get("before_salt"):
-                raise WitnessError("a record does not follow the one before it",
-                                   field=_dotted(self._at(number), "before"))  # fmt: skip
         own += [own[-1]] * (self.instance.queries - len(own))
         return {
             **own[0],
-            **{name: own[-1][name] for name in ("after_salt",) if name in own[-1]},
             **{name: [x for v in own for x in _listed(v[name])] for name in _OWN if name in own[0]},
             **{name: getattr(statement, name) for name in self.instance.public_inputs},
         }

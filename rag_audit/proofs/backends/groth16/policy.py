@@ -9,7 +9,6 @@ from rag_audit.proofs.backends.groth16.instance import (
     CoalitionInstance,
     EmbedInstance,
     Instance,
-    RandomizedResponseInstance,
     RetrieveInstance,
     SampleInstance,
 )
@@ -31,7 +30,6 @@ SHIPPED: tuple[Instance, ...] = (
         for capacity in (64, 256)
         for gains, lattice, sampled in (((), 64, True), ((1,), 64, True), ((), 64, False))
     ),
-    *(RandomizedResponseInstance(capacity, 256) for capacity in (64, 256)),
     EmbedInstance(24),
     EmbedInstance(64),
     CoalitionInstance(16),

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
 
 from rag_audit._internal.canonical import Json, digest_hex
-from rag_audit._internal.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit._internal.errors import InvalidProof, SetupError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.backends.groth16.instance import (
     EmbedInstance,
     Instance,
-    RandomizedResponseInstance,
     RetrieveInstance,
 )
 from rag_audit.proofs.backends.groth16.job import (
     ColumnJob,
-    RandomizedResponseInputs,
     RecordInputs,
     RecordsJob,
-    RetrieveInputs,
 )
 from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.backends.groth16.statements import RandomizedResponseStatement, joined
+from rag_audit.proofs.backends.groth16.statements import ManyStatement
 from rag_audit.proofs.backends.groth16.verifiers import (
     PairingChecker,
     parse_key,
@@ -38,10 +34,9 @@ from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import Group, OpenedKey, Reader
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.private import RecordPrivate
-from rag_audit.proofs.statements.retrieve import ListedStatement, RecordPublic, Statement
+from rag_audit.proofs.statements.retrieve import RecordPublic, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
-from rag_audit.relation.field import digest_to_field, from_hex
-from rag_audit.relation.native_secrets import disclosed_commitment
+from rag_audit.relation.field import from_hex
 
 TABLE_ARTEFACT = "table-root"
 AnyInstance = TypeVar("AnyInstance", bound=Instance)
@@ -49,69 +44,25 @@ Pair: TypeAlias = tuple[bytes, PublicValues]
 """A proof, 256 bytes in EIP-197 order, and its public values."""
 
 
-def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance | RandomizedResponseInstance:
+def record_instance(c: Constants, queries: int = 1) -> RetrieveInstance:
     """The circuit that proves a batch of this number of a tenant's records.
 
     :raises PolicyError: no circuit exists for this number of records or these constants
     """
-    if not c.uses_randomized_response:
-        return RetrieveInstance(
-            c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice, c.sampled, queries
-        )
-    if not 1 <= c.top_k <= c.capacity:
-        raise PolicyError("the longest list does not fit the circuit", field="listed_max",
-                          expected=f"1..{c.capacity}", actual=c.top_k)  # fmt: skip
-    return RandomizedResponseInstance(c.capacity, c.dimension, queries)
+    return RetrieveInstance(
+        c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice, c.sampled, queries
+    )
 
 
 def retrieve_statement(record: RecordPublic) -> Statement:
-    """The public values of a record of a tenant that lists the first K."""
-    return record.retrieve(from_hex(record.tenant.c_idx, field="c_idx"))
-
-
-def randomized_response_statement(record: RecordPublic) -> RandomizedResponseStatement:
-    """The public values of a record of a tenant with randomized response.
-
-    :raises SchemaError: the ledger has no commitment to the sampled positions
-    """
-    c, one = record.tenant.constants, retrieve_statement(record)
-    # true for every tenant with randomized response
-    assert isinstance(one, ListedStatement) and c.flip_probability is not None and c.threshold is not None
-    before = (
-        disclosed_commitment(0, (), c.capacity)
-        if one.before is None
-        else from_hex(one.before, field="disclosed_set")
-    )
-    return RandomizedResponseStatement(
-        ctx=(one.ctx,),
-        c_seed=one.c_seed,
-        beacon=(one.beacon,),
-        slot=(one.slot,),
-        c_idx=one.c_idx,
-        cq=(one.cq,),
-        htopk=(one.htopk,),
-        c_kept=one.c_kept,
-        held_before=before,
-        held_after=from_hex(one.after, field="disclosed_set"),
-        chance=c.flip_probability,
-        threshold=c.threshold,
-        most=c.top_k,
-    )
-
-
-def record_statement(record: RecordPublic) -> Statement | RandomizedResponseStatement:
     """The public values of a record's proof of `retrieve`."""
-    return (
-        randomized_response_statement(record)
-        if record.tenant.constants.uses_randomized_response
-        else retrieve_statement(record)
-    )
+    return record.retrieve(from_hex(record.tenant.c_idx, field="c_idx"))
 
 
 def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
     """The statement about a record, and the record's private inputs.
 
-    :raises WitnessError: the sample, or the disclosed set of an account with randomized response, is missing
+    :raises WitnessError: the sample is missing
     """
     instance = record_instance(record.tenant.constants)
     sample = None
@@ -120,25 +71,7 @@ def record_inputs(record: RecordPublic, private: RecordPrivate) -> RecordInputs:
             raise WitnessError("the sampled positions of the tenant are missing", field="sample")
         bits, opening = private.sample
         sample = (bits, int.from_bytes(opening, "big"))
-    if isinstance(instance, RandomizedResponseInstance):
-        if private.randomized_response is None:
-            raise WitnessError("the account's disclosed set is missing", field="record")
-        before = private.randomized_response.before
-        return RandomizedResponseInputs(
-            instance=instance,
-            statement=randomized_response_statement(record),
-            s0=private.s0,
-            s1=private.s1,
-            index_salt=private.index_salt,
-            rows=private.rows(),
-            vector=private.vector,
-            salt_c=private.salt_c,
-            salt_k=private.salt_k,
-            sample=sample,
-            before=(private.randomized_response.disclosed, 0 if before is None else digest_to_field(before)),
-            after_salt=digest_to_field(private.randomized_response.after),
-        )
-    return RetrieveInputs(
+    return RecordInputs(
         instance=instance,
         statement=retrieve_statement(record),
         # A prover on another machine never sees a seed that the proof does not need.
@@ -195,11 +128,6 @@ class CircuitProofs(ABC, Generic[AnyInstance]):
     def places(self) -> int:
         """The number of records of a proof."""
         return 1
-
-    @property
-    def chained(self) -> bool:
-        """See `RecordSteps.chained`."""
-        return False
 
     @abstractmethod
     def joined(self, records: Sequence[PublicValues]) -> PublicValues:
@@ -271,7 +199,7 @@ class EmbedProofs(CircuitProofs[EmbedInstance]):
         return statement
 
 
-class RetrieveProofs(CircuitProofs[RetrieveInstance | RandomizedResponseInstance]):
+class RetrieveProofs(CircuitProofs[RetrieveInstance]):
     """Proofs of `retrieve` (`RecordSteps`). A policy names the circuit for one record. The circuit for several follows
     from the tenant's constants and the number of places.
     """
@@ -281,45 +209,15 @@ class RetrieveProofs(CircuitProofs[RetrieveInstance | RandomizedResponseInstance
         """See `CircuitProofs.places`."""
         return self.instance.queries
 
-    @property
-    def chained(self) -> bool:
-        """See `RecordSteps.chained`."""
-        return isinstance(self.instance, RandomizedResponseInstance) and self.places > 1
-
     def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> RecordsJob:
         """See `RecordSteps.job`."""
         inputs = tuple(record_inputs(public, private) for public, private in records.values())
         return bound(RecordsJob(self.instance, inputs, tuple(records)))
 
-    def statement(self, record: RecordPublic) -> Statement | RandomizedResponseStatement:
+    def statement(self, record: RecordPublic) -> Statement:
         """See `RecordSteps.statement`."""
-        return record_statement(record)
+        return retrieve_statement(record)
 
     def joined(self, records: Sequence[PublicValues]) -> PublicValues:
         """See `CircuitProofs.joined`."""
-        return joined(records, self.places)
-
-    def reader(self, key: VerificationKey, every: Sequence[PublicValues]) -> Reader[Pair]:
-        """See `RecordSteps.reader`. The records of a proof with randomized response must be successive ones of one
-        account."""
-        read = super().reader(key, every)
-        if not self.chained:
-            return read
-        after = Counter(statement.held_after for statement in narrowed(RandomizedResponseStatement, every))
-        # Every account begins with an empty disclosed set.
-        after[disclosed_commitment(0, (), self.instance.capacity)] += 2
-
-        def read_chain(
-            proof: Group, records: Sequence[PublicValues], carried: Container[tuple[bytes, bytes]]
-        ) -> Pair:
-            if not all((digest, proof.digest) in carried for digest in proof.records):
-                raise InvalidProof("a record that the proof names has another proof")
-            # Which record comes next is told by this commitment.
-            if any(after[s.held_after] > 1 for s in narrowed(RandomizedResponseStatement, records[:-1])):
-                raise InvalidProof("two records say that an account holds the same after them")
-            try:
-                return read(proof, records, carried)
-            except SchemaError as exc:
-                raise InvalidProof(exc.message, field=exc.field) from exc
-
-        return read_chain
+        return ManyStatement.of(narrowed(Statement, records), self.places)

@@ -32,8 +32,6 @@ from rag_audit.proofs.statements.tenant import (
     TableCommitment,
     TenantPublic,
 )
-from rag_audit.relation.field import digest_to_field, to_hex
-from rag_audit.relation.native_secrets import disclosed_commitment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,11 +121,6 @@ class Groth16:
 
     def slot_proof_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
         """See `Backend.slot_proof_job`: Groth16 has none."""
-
-    def commit_disclosed(self, constants: Constants, disclosed: bytes, secret: bytes) -> str:
-        """See `Backend.hold`."""
-        positions = [p for p, bit in enumerate(disclosed) if bit]
-        return to_hex(disclosed_commitment(digest_to_field(secret), positions, constants.capacity))
 
     def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:
         """See `Backend.commit_document_table`: Groth16 has no tables."""

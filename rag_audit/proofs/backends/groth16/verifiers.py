@@ -14,7 +14,6 @@ from rag_audit.proofs.backends.groth16.instance import (
     COALITION_INPUTS,
     EMBED_INPUTS,
     PUBLIC_INPUTS,
-    RANDOMIZED_RESPONSE_INPUTS,
     SAMPLE_INPUTS,
     SAMPLED_INPUTS,
 )
@@ -23,7 +22,6 @@ from rag_audit.proofs.backends.groth16.statements import (
     CoalitionDigest,
     ManySampledStatement,
     ManyStatement,
-    RandomizedResponseStatement,
 )
 from rag_audit.proofs.batch import Failures, Lazy
 from rag_audit.proofs.records import Group
@@ -41,7 +39,6 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     EmbedStatement: EMBED_INPUTS,
     CoalitionDigest: COALITION_INPUTS,
     SampleStatement: SAMPLE_INPUTS,
-    RandomizedResponseStatement: RANDOMIZED_RESPONSE_INPUTS,
 }
 """The names of a statement's public values, in the order of its circuit's verification key."""
 
@@ -121,9 +118,7 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
     """Whether a proof verifies.
 
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for a key of a batch, an `EmbedStatement`
-        for `embed`, a `CoalitionDigest` for `coalition`, a `SampleStatement` for `kept`, a
-        `RandomizedResponseStatement` for
-        `listing`
+        for `embed`, a `CoalitionDigest` for `coalition`, a `SampleStatement` for `kept`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed

@@ -17,7 +17,6 @@ from rag_audit.proofs.backends.reference import (
     embed,
     pooled_listing,
     query,
-    randomized_response,
 )
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.group import Point, decode, encode
@@ -140,31 +139,6 @@ def _window(key: ScanKey) -> ScoreWindow:
     return ScoreWindow(key.lo, key.hi, key.lattice)
 
 
-def lists(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes, bytes]]:
-    """Records of a tenant with randomized response: public values, the proof of the Bernoulli bits, the commitments
-    to the disclosed set before and after, proof."""
-    index, kept = (
-        Index.decode(key.points, key.dimension, key.capacity),
-        _rows(key.sample or b"", key.capacity),
-    )
-
-    def check(record: tuple[bytes, bytes, bytes, bytes, bytes]) -> bool:
-        statement, noise_proof, before, after, proof = record
-        c_seed, beacon, slot, _, cq, htopk = _values(statement)
-        old, new = (_rows(rows, key.capacity) for rows in (before, after))
-        tossed = BernoulliBits(
-            key.bernoulli_context, Seed(c_seed, beacon, slot), key.capacity, key.probability
-        )
-        session, (chance,) = drawn.read(tossed, _read(tossed.RUN, noise_proof))
-        context = _digest(b"rag-audit/scan/v1/list", key.window, statement[: 4 * 32])
-        claim = randomized_response.Listed(
-            context, index, key.hi, key.listed, chance.rows, kept, old, new, cq, htopk
-        )
-        return _all_hold([session, randomized_response.read(claim, _read(randomized_response.RUN, proof))])
-
-    return Batch(check)
-
-
 def pooled(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes, bytes]]:
     """Records of a tenant with pooled listing: public values, the commitments to the listed rows before and after,
     proof."""
@@ -271,7 +245,6 @@ class Reference:
     """The second verifier (`scan.engine.Engine`)."""
 
     records = staticmethod(records)
-    lists = staticmethod(lists)
     pooled = staticmethod(pooled)
     embeddings = staticmethod(embeddings)
     sample_rows = staticmethod(sample_rows)

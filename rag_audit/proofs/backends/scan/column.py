@@ -48,13 +48,11 @@ def prove_drawn(
 
 
 NOISE = "noise proof"
-BERNOULLI = "proof of this slot's Bernoulli bits"
 
 
 @dataclass(frozen=True)
 class SlotProofJob:
-    """The job that proves one slot's column: its noise, or the Bernoulli bits of a tenant with randomized response. It
-    is picklable. It contains the seed, which `repr` omits.
+    """The job that proves the noise of one slot. It is picklable. It contains the seed, which `repr` omits.
 
     :param key: the tenant's key
     :param c_seed: commitment to the seed
@@ -84,18 +82,17 @@ class SlotProofJob:
         :raises WitnessError: the seed does not match `c_seed`, or a word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine has too little memory for the work
         """
-        key, low = self.key, self.low_memory
+        key = self.key
 
         def draw() -> tuple[bytes, bytes, bytes]:
-            if key.flip_probability is None:
-                proof, [rows], [blindings] = prove_noise([self])
-                return proof, rows, blindings
-            return _native.scan_bits_prove(
-                key.capacity, key.bernoulli_context, self.public, self.seed, key.flip_probability, low
-            )
+            proof, [rows], [blindings] = prove_noise([self])
+            return proof, rows, blindings
 
-        what, gains = (NOISE, key.gains) if key.flip_probability is None else (BERNOULLI, (1,))
-        return NoiseProof(*prove_drawn(draw, positions=key.capacity, gains=gains, what=what, low_memory=low))
+        return NoiseProof(
+            *prove_drawn(
+                draw, positions=key.capacity, gains=key.gains, what=NOISE, low_memory=self.low_memory
+            )
+        )
 
     @property
     def public(self) -> bytes:

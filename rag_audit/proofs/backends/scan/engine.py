@@ -26,10 +26,6 @@ class Engine(Protocol):
         """Proofs of one or several of a tenant's records: for each its public values, the noise proof, and the query
         proof."""
 
-    def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
-        """Records of a tenant with randomized response: public values, the proof of the Bernoulli bits, the
-        commitments to the disclosed set before and after, proof."""
-
     def pooled(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes]]:
         """Records of a tenant with pooled listing: public values, the commitments to the listed rows before and after,
         proof."""
@@ -75,10 +71,6 @@ class Native:
     def records(self, key: ScanKey) -> NativeBatch[tuple[list[bytes], bytes, bytes]]:
         """See `Engine.records`."""
         return _native.ScanBatch(key.index, key.parameters)
-
-    def lists(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]]:
-        """See `Engine.lists`."""
-        return _native.ScanListBatch(key.index, key.randomized_response)
 
     def pooled(self, key: ScanKey) -> NativeBatch[tuple[bytes, bytes, bytes, bytes]]:
         """See `Engine.pooled`."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 
 from rag_audit import _native
-from rag_audit._internal.canonical import Json, digest_hex, parse_base64, sha256
+from rag_audit._internal.canonical import Json, digest_hex, parse_base64
 from rag_audit._internal.errors import EncodingError, PolicyError, SchemaError, kind_of
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.relation.field import digest_to_field
@@ -44,7 +44,6 @@ POOLED_LISTING_PROTOCOL = digest_hex(
 )  # fmt: skip
 """The digest of the argument for records of tenants with pooled listing, which has rules of its own."""
 RANDOMIZED_RESPONSE_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
-"""The digest of the argument for records of tenants with randomized response."""
 COALITION_PROTOCOL = _protocol("coalition")
 """The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
 SLOT = ("c_seed", "beacon", "slot")
@@ -91,9 +90,7 @@ class ScanKey:
     :param lattice: R
     :param sample: commitments to the rows of a tenant's sampled positions, 32 bytes each; None if it samples all
         positions
-    :param flip_probability: for a tenant with randomized response, Q over 2^40; `hi` is then the threshold, and
-        `listed` the longest list
-    :param pooled: the further constants of a tenant with pooled listing, for which `flip_probability` is None
+    :param pooled: the further constants of a tenant with pooled listing
     """
 
     points: bytes
@@ -106,7 +103,6 @@ class ScanKey:
     hi: int
     lattice: int
     sample: bytes | None = None
-    flip_probability: int | None = None
     pooled: PooledKey | None = None
 
     @cached_property
@@ -158,34 +154,6 @@ class ScanKey:
                 "the policy's constants are refused", field="window", actual=str(exc)
             ) from exc
 
-    @property
-    def bernoulli_context(self) -> bytes:
-        """The bytes that bind a proof of Bernoulli bits to window, tenant and protocol."""
-        return sha256(b"rag-audit/scan/chance-context/v1" + self.window + bytes.fromhex(BERNOULLI_PROTOCOL))
-
-    @property
-    def probability(self) -> int:
-        """Q of a tenant with randomized response, over 2^40."""
-        assert self.flip_probability is not None  # as for every tenant with randomized response
-        return self.flip_probability
-
-    @cached_property
-    def randomized_response(self) -> _native.ScanRandomizedResponse:
-        """The constants of a tenant with randomized response in native form. A record's proof of Bernoulli bits and its
-        list are one sum.
-
-        :raises EncodingError: a constant is out of range, or a commitment is no point
-        """
-        try:
-            flip_probability = (self.bernoulli_context, self.probability)
-            return _native.ScanRandomizedResponse(
-                self.window, self.sample or b"", self.hi, self.listed, flip_probability
-            )
-        except (ValueError, OverflowError) as exc:
-            raise EncodingError(
-                "the policy's constants are refused", field="randomized_response", actual=str(exc)
-            ) from exc
-
     @cached_property
     def pooled_listing(self) -> _native.ScanPooledListing:
         """The constants of a tenant with pooled listing in native form.
@@ -227,7 +195,7 @@ class ScanKey:
         return {
             k: v
             for k, v in self.__dict__.items()
-            if k not in ("index", "parameters", "randomized_response", "pooled_listing", "digest")
+            if k not in ("index", "parameters", "pooled_listing", "digest")
         }
 
 

@@ -9,7 +9,7 @@ import base64
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from rag_audit._internal.canonical import Json, parse_base64, parse_hex, sha256
 from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, kind_of
@@ -121,8 +121,6 @@ class ScanProofs(ABC, Generic[AnyKey]):
 
     tenant: TenantPublic
     places: int = 1
-    chained: ClassVar[bool] = False
-    """See `RecordSteps.chained`: records of any accounts share a proof, and the last may be for fewer."""
 
     @property
     @abstractmethod

@@ -18,7 +18,6 @@ from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import (
     POOLED_LISTING_PROTOCOL,
     PROTOCOL,
-    RANDOMIZED_RESPONSE_PROTOCOL,
     RECORD,
     PooledKey,
     ScanKey,
@@ -256,7 +255,6 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
         c.hi,
         c.lattice,
         sample,
-        c.flip_probability if c.uses_randomized_response else None,
         pooled,
     )
 
@@ -283,6 +281,4 @@ def pooled_key(tenant: TenantPublic) -> PooledKey:
 
 def protocol_for(c: Constants) -> str:
     """The digest that names the argument of records under a tenant's constants."""
-    if c.pools:
-        return POOLED_LISTING_PROTOCOL
-    return RANDOMIZED_RESPONSE_PROTOCOL if c.uses_randomized_response else PROTOCOL
+    return POOLED_LISTING_PROTOCOL if c.pools else PROTOCOL

@@ -18,7 +18,6 @@ from rag_audit.proofs.backends.scan.embed import TABLE_ARTEFACT, EmbedProofs, em
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.key import MAX_LISTED, index_digest
 from rag_audit.proofs.backends.scan.pooled_listing import PooledProofs, commit_listed, nothing_listed
-from rag_audit.proofs.backends.scan.randomized_response import ListProofs, disclosed_digest, disclosed_rows
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.retrieve import RetrieveProofs, max_batch, protocol_for, retrieve_key
 from rag_audit.proofs.backends.scan.store import commit_index_file
@@ -103,7 +102,7 @@ class Scan:
         at_a_time: int = 1,
     ) -> int:
         """See `Backend.batch`: for `retrieve` of tenants that sample all positions."""
-        if name != "retrieve" or constants.sampled or constants.uses_randomized_response or wanted == 1:
+        if name != "retrieve" or constants.sampled or wanted == 1:
             return 1
         maximum = max_batch(constants.capacity, len(constants.gains))
         if wanted is None:
@@ -119,16 +118,9 @@ class Scan:
         """See `Backend.records`."""
         if name == "embed":
             return Records(EmbedProofs(tenant))
-        if tenant.constants.uses_randomized_response:
-            return Records(ListProofs(tenant))
         if tenant.constants.pools:
             return Records(PooledProofs(tenant))
         return Records(RetrieveProofs(tenant, self.batch(name, tenant.constants, places)))
-
-    def commit_disclosed(self, constants: Constants, disclosed: bytes, secret: bytes) -> str:
-        """See `Backend.hold`."""
-        rows, _ = disclosed_rows(constants.capacity, disclosed, secret)
-        return disclosed_digest(constants.capacity, rows)
 
     def commit_listed(self, constants: Constants, listed: bytes, secret: bytes) -> str:
         """See `Backend.commit_listed`."""
@@ -158,8 +150,8 @@ class Scan:
     def slot_proof_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
     ) -> SlotProofJob | None:
-        """See `Backend.slot_proof_job`: None without noise and without Bernoulli bits."""
-        if not slot.tenant.constants.gains and not slot.tenant.constants.uses_randomized_response:
+        """See `Backend.slot_proof_job`: None without noise."""
+        if not slot.tenant.constants.gains:
             return None
         return SlotProofJob.of(retrieve_key(slot.tenant), slot, s0, s1, low_memory=low_memory)
 
