@@ -40,10 +40,10 @@ from bench.common import emit, machine, parser
 from bench.lists import Attack, Target
 from rag_audit._internal.durable import replace_file
 from rag_audit.commit.explore import bernoulli
+from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_by_flips, recall_without_noise
 from rag_audit.errors import PolicyError, RagAuditError
-from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
 from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from bench.common import emit, parser
 from bench.float_bert import FloatBert
 from bench.recall import COLLECTIONS, quality
+from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.errors import RagAuditError
-from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.retrieval.embedders.integer_bert.embedder import Rule, native_encoder
 from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files
 from rag_audit.retrieval.embedders.integer_bert.lexical import LexicalBert

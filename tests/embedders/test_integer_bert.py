@@ -21,8 +21,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from rag_audit.commit.explore.collections import collection
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
-from rag_audit.lab.empirical.sets import collection
 from rag_audit.retrieval.embedders import (
     NothingToEmbed,
     get_embedder,
