@@ -287,7 +287,7 @@ def _pooled(sample: Sample, target: Target, options: Namespace, say: Callable[[s
             for name, windows in (("repeated", options.windows // 4), ("paraphrased", options.windows // 40))
         ]  # fmt: skip
         cells.append(
-            Cell(f"pooled-listing, keep {keep}, m {m}", point.in_list.recall, point.in_list.error, k,
+            Cell(f"pooled-listing, keep {keep}", point.in_list.recall, point.in_list.error, k,
                  point.eps[k], curves.auc_for(bits, 1), curves.tpr(bits, 1, "0.01"), point.exclusion_factor[k],
                  _read(sample, exposure.with_bits(mechanism, TOP_K), options, [k])[k],
                  expected_by_flips(documents, bits.flip_probability, queries=m),
