@@ -164,7 +164,7 @@ def _target(
         for place in places:
             requested.setdefault(place, []).append(question)
     for place in rng.sample(sorted(requested), min(CANDIDATES, len(requested))):
-        other = vectors[rng.choice([i for i in range(len(vectors)) if i != place])]
+        other = texts.passages[rng.choice([i for i in range(len(vectors)) if i != place])]
         result.append(
             lists.make_target(
                 sample.index,
@@ -284,7 +284,7 @@ def _pooled(sample: Sample, target: Target, options: Namespace, say: Callable[[s
         shown = [
             lists.pooled(target, pool, strategy=name, windows=windows, chance_windows=max(1, CHANCE // m),
                          top_k=TOP_K, seed=options.seed)
-            for name, windows in (("repeated", options.windows // 4), ("paraphrased", options.windows // 40))
+            for name, windows in (("repeated", options.windows // 4), ("paraphrased", options.windows // 80))
         ]  # fmt: skip
         cells.append(
             Cell(f"pooled-listing, keep {keep}", point.in_list.recall, point.in_list.error, k,
