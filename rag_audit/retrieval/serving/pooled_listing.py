@@ -88,12 +88,14 @@ def answer(
     counts = np.bincount(row_of_position + reaches * np.int64(rows + 1), minlength=2 * (rows + 1))
     relevant = (counts[rows + 1 : -1] > 0).view(np.int8)
     after = listed | chance | (relevant & kept)
-    lattice = _quantised(scores, rules.window) * np.append(after, np.int8(0))[row_of_position]
-    # Keys are distinct and fall with the order of the relation: larger lattice score, then smaller position.
-    keys = lattice * len(scores) + np.arange(len(scores) - 1, -1, -1)
-    best = np.argpartition(keys, -rules.longest)[-rules.longest :]
-    best = best[np.argsort(-keys[best])]
-    return PooledAnswer(after, tuple(int(p) if lattice[p] else None for p in best))
+    lattice = _quantised(scores, rules.window)
+    lattice *= np.append(after, np.int8(0)).take(row_of_position)
+    places = []
+    for _ in range(rules.longest):
+        best = int(lattice.argmax())  # of equal scores the one with the smallest position
+        places.append(best if lattice[best] > 0 else None)
+        lattice[best] = -1
+    return PooledAnswer(after, tuple(places))
 
 
 def answer_in_order(
@@ -152,14 +154,19 @@ def reference_answer(
     return after, places + [None] * (rules.longest - len(places))
 
 
-def _quantised(scores: Int32Array, window: ScoreWindow) -> npt.NDArray[np.int64]:
-    """`ScoreWindow.quantise` of every score. Products are below 2^31 2^24, and keys below 2^24 2^24."""
+def _quantised(scores: Int32Array, window: ScoreWindow) -> Int32Array:
+    """`ScoreWindow.quantise` of every score. Products are below 2^31 2^24.
+
+    Divisions of 32 bits take a third of the time of divisions of 64 bits, so they serve where products fit.
+    """
     width = window.hi - window.lo
-    above = np.clip(scores, window.lo, window.hi).astype(np.int64) - window.lo
-    if width <= len(scores):  # a table of steps costs less than a division for each position
-        every = np.arange(width + 1)
-        return ((every * window.lattice + width // 2) // width)[above]
-    return (above * window.lattice + width // 2) // width
+    fits = width * window.lattice + width // 2 < 1 << 32
+    above = np.clip(scores, window.lo, window.hi) - np.int32(window.lo)
+    steps: npt.NDArray[np.unsignedinteger] = above.astype(np.uint32 if fits else np.uint64)
+    steps = (steps * steps.dtype.type(window.lattice) + steps.dtype.type(width // 2)) // steps.dtype.type(
+        width
+    )
+    return steps.astype(np.int32)
 
 
 def _check(scores: Int32Array, row_of_position: RowArray, rules: PooledRules, **columns: Int8Array) -> int:
