@@ -331,15 +331,6 @@ class _Estimator:
         return EstimatorParameters(self.theta, *self.tau, _sized(self.coalition_proof, queries, dimension))
 
 
-@dataclass(frozen=True)
-class _Service:
-    """The options about answers, proofs and the provider's own documents."""
-
-    top_k: int
-    own_documents: bool
-    proving: Literal["eager", "on-challenge"]
-
-
 @policy.command("new")
 @click.argument("out", type=PATH)
 @gathered(
@@ -519,20 +510,12 @@ class _Service:
         f" all queries of all accounts, at most {MAX_RECORDS:,}; with none, the estimate is only declared",
     ),
 )
-@gathered(
-    "service",
-    _Service,
-    number_option("--top-k", default=defaults.TOP_K, help="positions in an answer"),
-    flag_option(
-        "--own-documents",
-        help="state in the policy that the provider chose it with the help of its own documents, which no bound covers",
-    ),
-    choice_option(
-        "--proving",
-        choices=["eager", "on-challenge"],
-        default="on-challenge",
-        help="the time of the proofs: before an answer leaves, or after a verifier drew the record",
-    ),
+@number_option("--top-k", default=defaults.TOP_K, help="positions in an answer")
+@choice_option(
+    "--proving",
+    choices=["eager", "on-challenge"],
+    default="on-challenge",
+    help="the time of the proofs: before an answer leaves, or after a verifier drew the record",
 )
 @json_option
 def new(
@@ -543,7 +526,8 @@ def new(
     target: _Target,
     embedder: _Embedder,
     estimator: _Estimator,
-    service: _Service,
+    top_k: int,
+    proving: Literal["eager", "on-challenge"],
     as_json: bool,
 ) -> None:
     """Write a well-formed policy to OUT, from the number of accounts and of their questions.
@@ -580,9 +564,8 @@ def new(
         noise=NoiseParameters(chosen.gains, chosen.lattice, embedder.scores),
         embedding=embedding,
         estimator=estimator.sized(queries, embedding.dimension),
-        top_k=service.top_k,
-        proving=service.proving,
-        own_documents=service.own_documents,
+        top_k=top_k,
+        proving=proving,
     )
     check_policy(draft, embedding.dimension)
     figures = draft.figures()
@@ -616,7 +599,8 @@ def new(
             "",
             f"{out}: C_policy {draft.digest()}",
             f"{explained}: this explanation",
-            f"measure the recall of this policy with rag-audit provider policy explore --policy {out}",
+            "measure the recall of this policy with"
+            f" rag-audit provider policy explore --policy {out} --index .. --questions ..",
         ],
     )
 

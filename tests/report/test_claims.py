@@ -197,8 +197,6 @@ def test_a_sentence_goes_with_each_of_its_checks(check: str) -> None:
 
 
 NOT_RUN: dict[str, str] = {
-    "ledger.listed_rows": "no window of the vectors has pooled listing; tests/window/test_pooled_listing.py verifies some",
-    "proof.chain": "no window of the vectors has pooled listing; tests/window/test_pooled_listing.py verifies some",
     "trust.max_exposure": "shown only where trust.toml limits the number of documents",
     "proof.system": "shown only where a record names an unknown system",
     "receipt.disclosed": "shown only where a disclosed question opens nothing",

@@ -17,6 +17,7 @@ from rag_audit.verify.inputs import VerifierOptions
 from tests.simulate import why
 from tests.simulate.answers import Answerer
 from tests.simulate.randomness import drawn_from
+from tests.simulate.recorded import Recorded
 from tests.simulate.windows import Base
 
 FOLDER = Path(__file__).resolve().parents[2] / "vectors" / "windows"
@@ -32,7 +33,7 @@ class Fault:
 
     :param name: the folder's name
     :param says: what was done, as a person says it
-    :param change: does it, to a window that is sealed afterwards
+    :param change: does it, to the `Answerer` or `Forge` of a window that is sealed afterwards
     :param proving: the change alters what proofs are bound to, so that records are answered and proved again
     :param after: changes the sealed file's JSON, whose signatures stay as they are
     :param files: changes the files themselves, by name
@@ -49,7 +50,7 @@ class Fault:
 
     name: str
     says: str
-    change: Callable[[Answerer], Any] = lambda forge: None
+    change: Callable[[Any], Any] = lambda forge: None
     proving: bool = False
     after: Callable[[dict[str, Any], Answerer], Any] = lambda value, forge: None
     files: Callable[[dict[str, bytes]], Any] = lambda files: None
@@ -67,12 +68,13 @@ class Fault:
 Files = dict[str, bytes]
 
 
-def files_of(fault: Fault, base: Base) -> Files:
+def files_of(fault: Fault, base: Base | Recorded) -> Files:
     """The files of a fault's case by name, before what is shared with others is left out."""
     with drawn_from(fault.name), tempfile.TemporaryDirectory() as folder:
-        forge = Answerer(base)
+        forge: Any = Answerer(base) if isinstance(base, Base) else base.forge()
         fault.change(forge)
-        forge.proving |= fault.proving
+        if fault.proving:
+            forge.proving = True
         if fault.shown is not None:
             forge.receipts = [r for r in forge.receipts if (r.account, r.i) in fault.shown]
         file, receipts = forge.seal(Path(folder))

@@ -6,6 +6,7 @@ from tests.simulate.cases import Fault
 from tests.simulate.forgeries import FORGERIES
 from tests.simulate.kinds import KINDS
 from tests.simulate.malicious import MALICIOUS
+from tests.simulate.pooled import POOLED
 from tests.simulate.unreadable import UNREADABLE
 
 FAULTS: list[Fault] = [
@@ -21,5 +22,6 @@ FAULTS: list[Fault] = [
     *MALICIOUS,
     *FORGERIES,
     *KINDS,
+    *POOLED,
     *UNREADABLE,
 ]

@@ -10,6 +10,9 @@ from pathlib import Path
 from tests.simulate.cases import FOLDER, HONEST, Fault, files_of
 from tests.simulate.cases import write as write_case
 from tests.simulate.faults import FAULTS
+from tests.simulate.pooled import HONEST as CHAIN
+from tests.simulate.pooled import RUNS, base
+from tests.simulate.recorded import Chains, Recorded
 from tests.simulate.stored_proofs import StoredProofs
 from tests.simulate.windows import BASES, Base, run
 
@@ -21,11 +24,15 @@ class Bases:
 
     def __init__(self, folder: Path, stored_proofs: StoredProofs) -> None:
         self._folder, self._made = folder, stored_proofs
-        self._run: dict[str, Base] = {}
+        self._run: dict[str, Base | Recorded] = {}
+        self._chains = Chains(folder / "chains", stored_proofs)
 
-    def get(self, name: str) -> Base:
+    def get(self, name: str) -> Base | Recorded:
         if name not in self._run:
-            self._run[name] = run(self._folder / name, self._made, **BASES[name])
+            if name in CHAIN or name in RUNS:
+                self._run[name] = base(name, self._chains)
+            else:
+                self._run[name] = run(self._folder / name, self._made, **BASES[name])
         return self._run[name]
 
 

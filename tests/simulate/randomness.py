@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from random import Random
 from unittest import mock
 
+from rag_audit.commit import document_table
 from rag_audit.log.keys import ALG_ED25519
 from rag_audit.log.signing import SigningKey
 from rag_audit.retrieval import engine
@@ -55,10 +56,14 @@ def drawn_from(name: str) -> Iterator[None]:
     def shuffler() -> Random:
         return Random(stream("positions", 32))
 
+    def chooser() -> Random:
+        return Random(stream("rows", 32))
+
     with (
         mock.patch.object(secrets, "token_bytes", token_bytes),
         mock.patch.object(secrets, "randbelow", randbelow),
         mock.patch.object(SigningKey, "generate", staticmethod(generate)),
         mock.patch.object(engine, "SystemRandom", shuffler),
+        mock.patch.object(document_table, "SystemRandom", chooser),
     ):
         yield

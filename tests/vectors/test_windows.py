@@ -81,8 +81,6 @@ UNDECIDING = {
 
 WITHOUT_A_CASE = {
     "header.empty": "tests/window/test_chain.py: windows in a row whose counts lie",
-    "ledger.listed_rows": "tests/window/test_pooled_listing.py: more records than m",
-    "proof.chain": "tests/window/test_pooled_forgeries.py: a window in sampled mode",
     "trust.max_exposure": "tests/window/test_checks.py: more documents than the limit",
     "trust.max_empty": "tests/window/test_checks.py: eight empty windows before this one",
 }

@@ -52,10 +52,7 @@ def folder() -> Path:
     if not named or not Path(named).is_dir():
         raise CollectionError("the text collections are missing", field=VARIABLE,
                               expected="the environment variable names the folder of the collections",
-                              actual=f"no folder {named}" if named else "the variable is not set",
-                              hint="set the variable to a folder with the files of public collections, for example"
-                                   " squad_dev_v1.1_passages.jsonl.gz and"
-                                   " squad_dev_v1.1_questions.jsonl.gz (docs/study.md)")  # fmt: skip
+                              actual=f"no folder {named}" if named else "the variable is not set")  # fmt: skip
     return Path(named)
 
 
@@ -159,8 +156,6 @@ _LOADERS: dict[str, Callable[[Path], Collection]] = {
 }
 NAMES = tuple(_LOADERS)
 """`travel` has texts and no questions."""
-WITH_QUESTIONS = tuple(name for name in NAMES if name != "travel")
-"""The collections on which recall can be measured."""
 
 
 def _lines(path: Path) -> list[tuple[str, Mapping[str, object]]]:
