@@ -32,9 +32,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.common import emit, measured, parser
+from rag_audit.commit.explore.collections import CollectionError, folder
 from rag_audit.estimate.calibration import calibrate_questions
 from rag_audit.estimate.clusters import estimate
-from rag_audit.lab.empirical.sets import CollectionError, folder
 from rag_audit.mechanisms import accounting
 from rag_audit.models.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.relation.scores import ScoreWindow

@@ -23,11 +23,11 @@ import numpy as np
 
 from bench.common import emit, parser
 from rag_audit.commit.explore.bernoulli import BernoulliPoint, default_mechanisms, measure
+from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.commit.explore.ladder import DEFAULT_MECHANISMS
 from rag_audit.commit.explore.render import bernoulli_table, draw, table
 from rag_audit.commit.explore.samples import Passage, Question, Sample, make_sample
 from rag_audit.commit.explore.simulate import Exploration, Grid, Noise, enough_repeats, explore
-from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import wordllama
 

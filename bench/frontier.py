@@ -40,10 +40,10 @@ from bench.common import emit, machine, parser
 from bench.lists import Attack, Target
 from rag_audit._internal.durable import replace_file
 from rag_audit.commit.explore import bernoulli
+from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_by_flips, recall_without_noise
 from rag_audit.errors import PolicyError, RagAuditError
-from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
 from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling
@@ -164,7 +164,7 @@ def _target(
         for place in places:
             requested.setdefault(place, []).append(question)
     for place in rng.sample(sorted(requested), min(CANDIDATES, len(requested))):
-        other = vectors[rng.choice([i for i in range(len(vectors)) if i != place])]
+        other = texts.passages[rng.choice([i for i in range(len(vectors)) if i != place])]
         result.append(
             lists.make_target(
                 sample.index,
@@ -284,10 +284,10 @@ def _pooled(sample: Sample, target: Target, options: Namespace, say: Callable[[s
         shown = [
             lists.pooled(target, pool, strategy=name, windows=windows, chance_windows=max(1, CHANCE // m),
                          top_k=TOP_K, seed=options.seed)
-            for name, windows in (("repeated", options.windows // 4), ("paraphrased", options.windows // 40))
+            for name, windows in (("repeated", options.windows // 4), ("paraphrased", options.windows // 80))
         ]  # fmt: skip
         cells.append(
-            Cell(f"pooled-listing, keep {keep}, m {m}", point.in_list.recall, point.in_list.error, k,
+            Cell(f"pooled-listing, keep {keep}", point.in_list.recall, point.in_list.error, k,
                  point.eps[k], curves.auc_for(bits, 1), curves.tpr(bits, 1, "0.01"), point.exclusion_factor[k],
                  _read(sample, exposure.with_bits(mechanism, TOP_K), options, [k])[k],
                  expected_by_flips(documents, bits.flip_probability, queries=m),

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench.common import parser
 from rag_audit._internal.durable import replace_file
+from rag_audit.commit.explore.collections import collection
 from rag_audit.errors import RagAuditError
 from rag_audit.lab.attacks import campaign, runner
 from rag_audit.lab.attacks.cells import Bench, Cell
@@ -30,7 +31,6 @@ from rag_audit.lab.attacks.methods import chosen
 from rag_audit.lab.attacks.passages import Passage
 from rag_audit.lab.attacks.runner import Result
 from rag_audit.lab.attacks.split import Split, make_split
-from rag_audit.lab.empirical.sets import collection
 from rag_audit.retrieval.embedders import get_embedder
 
 COLLECTIONS = ("squad", "mts")

@@ -43,6 +43,7 @@ BoolArray = npt.NDArray[np.bool_]
 CONFIDENCE = 0.95
 PARAPHRASES = 64
 SAMPLED_WORDS = 0.7
+FEW_WORDS = 0.3
 PILOT = 200
 ASKED = 8
 _IDENTITY = ScoreWindow(0, MAX_LATTICE, MAX_LATTICE)
@@ -70,12 +71,14 @@ class Target:
     :param index: the index with the first vector at `position`
     :param other: the vector at the position in the other world, shape (d,)
     :param probes: by strategy, each shape (probes, d)
+    :param others: probes that ask for the second vector, shape (probes, d); the second vector itself if None
     """
 
     index: TenantIndex
     position: int
     other: Int8Array
     probes: dict[str, Int8Array]
+    others: Int8Array | None = None
 
     def scores(self, query: Int8Array) -> tuple[Int32Array, Int32Array]:
         """Return the raw scores of all positions in both worlds."""
@@ -97,28 +100,43 @@ def make_target(
     index: TenantIndex,
     text: str,
     position: int,
-    other: Int8Array,
+    other: str,
     questions: Sequence[str],
     embedder: Embedder,
     seed: int,
 ) -> Target:
     """Make a target with its probes.
 
+    :param other: the text at the position in the other world
+
     The probes are repetitions of the target's text, paraphrases (a random 7 in 10 of its words), and the collection's
-    own questions about it.
+    own questions about it. The probes about the other text are parts of it (a random 3 in 10 of its words).
     """
-    rng, words = Random(seed), text.split()
-    kept = max(1, round(SAMPLED_WORDS * len(words)))
-    paraphrases = [
-        " ".join(words[i] for i in sorted(rng.sample(range(len(words)), kept))) for _ in range(PARAPHRASES)
-    ]
+    rng = Random(seed)
+    paraphrases = _parts(text, SAMPLED_WORDS, rng)
     texts = {"repeated": [text], "paraphrased": paraphrases, "questions": list(questions)}
     probes = {
         name: np.stack([embedder.embed_query(probe) for probe in requested])
         for name, requested in texts.items()
         if requested
     }
-    return Target(index, position, other, probes)
+    others = [other, *_parts(other, FEW_WORDS, rng)]
+    return Target(
+        index,
+        position,
+        embedder.embed_documents([other])[0],
+        probes,
+        np.stack([embedder.embed_query(probe) for probe in others]),
+    )
+
+
+def _parts(text: str, share: float, rng: Random) -> list[str]:
+    """Make `PARAPHRASES` texts of a random share of a text's words, in their order."""
+    words = text.split()
+    kept = max(1, round(share * len(words)))
+    return [
+        " ".join(words[i] for i in sorted(rng.sample(range(len(words)), kept))) for _ in range(PARAPHRASES)
+    ]
 
 
 def key(*parts: object) -> int:
@@ -261,8 +279,9 @@ def pooled(
 ) -> tuple[Attack, float]:
     """Attack pooled listing with one probe strategy.
 
-    The accounts of the tenant ask for the other text, then with the strategy's first `ASKED` probes for the text
-    itself, on one set of listed rows. The engine's own functions draw the bits and list the rows.
+    The accounts of the tenant ask for the other text with a probe that reaches the threshold in the other text and not
+    in the text, then with the strategy's first `ASKED` probes for the text itself, on one set of listed rows. Without
+    such a probe, the first question reaches no text. The engine's own functions draw the bits and list the rows.
 
     The rules treat all rows alike: the first listing of a row depends only on whether the sample contains the row, on
     the questions whose scores reach the threshold in it, and on the row's own bits. The rates therefore come from all
@@ -274,16 +293,19 @@ def pooled(
     :returns: the attack, and the factor by which the absence of the text becomes more likely for accounts that never
         received it, refuted at confidence 0.95
     """
-    requested = [target.other, *target.probes[strategy][: 1 if strategy == "repeated" else ASKED]]
+    requested = [
+        _only_other(target, pool.threshold),
+        *target.probes[strategy][: 1 if strategy == "repeated" else ASKED],
+    ]
     sides = [[target.scores(query)[world] for query in requested] for world in (0, 1)]
     capacity, place = target.index.capacity, target.position
     table, rules = np.arange(capacity, dtype=np.int64), PooledRules(pool.threshold, top_k, _IDENTITY)
     groups = [_same(scores, pool.threshold, place) for scores in sides]
     seen = [_FirstListed([0, 0], [0, 0]) for _ in sides]
-    kept_windows = 0
+    sampled_rows = 0
     for number in range(windows):
         kept = draw_bernoulli_bits(key(seed, "kept", number), capacity, pool.keep)
-        kept_windows += int(kept[place])
+        sampled_rows += int(kept.sum())
         chance = [
             draw_bernoulli_bits(key(seed, number, ask), capacity, pool.flip_probability)
             for ask in range(len(requested))
@@ -301,7 +323,16 @@ def pooled(
                 side.rows[bit] += int(rows.sum())
                 side.later[bit] += int(later[rows].sum())
     unlisted = _unlisted_by_chance(pool, capacity, chance_windows, seed)
-    return _pooled_attack(strategy, seen, kept_windows, windows, unlisted)
+    return _pooled_attack(strategy, seen, (sampled_rows, windows * capacity), unlisted)
+
+
+def _only_other(target: Target, threshold: int) -> Int8Array:
+    """Return the first probe that reaches the threshold in the other text and not in the text; zeros if none does."""
+    for query in target.other[None] if target.others is None else target.others:
+        text, other = (scores[target.position] for scores in target.scores(query))
+        if text < threshold <= other:
+            return query  # type: ignore[no-any-return]
+    return np.zeros_like(target.other)
 
 
 def _same(scores: Sequence[Int32Array], threshold: int, place: int) -> tuple[BoolArray, BoolArray]:
@@ -324,12 +355,16 @@ def _unlisted_by_chance(pool: Pool, capacity: int, windows: int, seed: int) -> t
 
 
 def _pooled_attack(
-    strategy: str, seen: Sequence[_FirstListed], kept_windows: int, windows: int, unlisted: tuple[int, int]
+    strategy: str, seen: Sequence[_FirstListed], sampled: tuple[int, int], unlisted: tuple[int, int]
 ) -> tuple[Attack, float]:
     """Test whether a later question lists the position for the first time: a mixture over whether the sample contains
-    it; and the factor of its absence."""
+    it; and the factor of its absence.
+
+    :param sampled: the rows that the sample contains, and all rows
+    :param unlisted: see `_unlisted_by_chance`
+    """
     each = 1 - (1 - CONFIDENCE) / 6  # six limits are used and must be valid simultaneously
-    low, high = clopper_pearson(kept_windows, windows, each)
+    low, high = clopper_pearson(*sampled, each)
 
     def limit(world: int, bit: int, side: int) -> float:
         if not seen[world].rows[bit]:
@@ -338,7 +373,7 @@ def _pooled_attack(
 
     minimum = low * limit(0, 1, 0) + (1 - low) * limit(0, 0, 0)
     maximum = high * limit(1, 1, 1) + (1 - low) * limit(1, 0, 1)
-    share = kept_windows / windows
+    share = sampled[0] / sampled[1]
     true, false = (
         sum(
             weight * side.later[bit] / max(1, side.rows[bit]) for bit, weight in enumerate((1 - share, share))
@@ -347,7 +382,7 @@ def _pooled_attack(
     )
     eps = math.log(minimum / maximum) if minimum > maximum else 0.0
     half = 1 - (1 - CONFIDENCE) / 2
-    never = (1 - clopper_pearson(kept_windows, windows, half)[0]) * clopper_pearson(*unlisted, half)[1]
+    never = (1 - clopper_pearson(*sampled, half)[0]) * clopper_pearson(*unlisted, half)[1]
     return Attack(strategy, *_one_corner(false, true), eps), max(1.0, 1 / never)
 
 

@@ -1,12 +1,13 @@
 """The integer encoder against the float model: `python -m bench.minilm scales|recall --model FOLDER [--json]
-[--collection NAME ..] [--cache FOLDER]`.
+[--collection NAME ..] [--cache FOLDER] [--integers]`.
 
 `scales` computes the scales of docs/minilm-int.md: for each kind of value the largest number of fraction bits with
 which every value of the float model, on all questions and passages of SciFact, is in the range of 12 bits.
 
-`recall` measures nDCG@10 and recall at 5 and 10 of three rankings on the same questions: cosines of the float model,
-cosines of the integer encoder's sums, and scores of its int4 vectors. A standard error is that of the mean difference
-to the float model over the questions. `--cache` keeps vectors between runs.
+`recall` measures nDCG@10 and recall at 5 and 10 of four rankings on the same questions: cosines of the float model,
+cosines of the integer encoder's sums, scores of its int4 vectors, and scores of the int4 vectors with lexical
+components. A standard error is that of the mean difference to the float model over the questions. `--integers` omits
+the float model, which takes most of the time. `--cache` keeps vectors between runs.
 """
 
 from __future__ import annotations
@@ -23,11 +24,18 @@ import numpy.typing as npt
 from bench.common import emit, parser
 from bench.float_bert import FloatBert
 from bench.recall import COLLECTIONS, quality
+from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.errors import RagAuditError
-from rag_audit.lab.empirical.sets import Collection, collection
-from rag_audit.retrieval.embedders.integer_bert.embedder import native_encoder
+from rag_audit.retrieval.embedders.integer_bert.embedder import Rule, native_encoder
 from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files
-from rag_audit.retrieval.embedders.integer_bert.published import FILE_PINS, PLACES, PUBLISHED_MODELS, SCALES
+from rag_audit.retrieval.embedders.integer_bert.lexical import LexicalBert
+from rag_audit.retrieval.embedders.integer_bert.published import (
+    FILE_PINS,
+    LEXICAL_MINILM,
+    PLACES,
+    PUBLISHED_MODELS,
+    SCALES,
+)
 from rag_audit.retrieval.embedders.integer_bert.semantics import ACTIVATION_LIMIT
 from rag_audit.retrieval.embedders.normal_form import visible_form
 from rag_audit.retrieval.embedders.static import normalise
@@ -101,39 +109,57 @@ def difference(
     }
 
 
-def measure(texts: Collection, name: str, files: Files, folder: Path, cache: Path | None) -> dict[str, Any]:
-    model = FloatBert(folder)
+def lexical_int4(
+    embedder: LexicalBert, lists: Sequence[Sequence[int]], sums: Values, *, query: bool
+) -> Values:
+    """The int4 vectors with lexical components; zeros for a text without a vector."""
+    out = np.zeros((len(lists), embedder.dimension), np.float32)
+    for number, (of, row) in enumerate(zip(lists, sums, strict=True)):
+        if row.any():
+            combined = embedder.combined(row.astype(np.int64), of, query=query)
+            out[number] = normalise(combined, PUBLISHED_MODELS[LEXICAL_MINILM].norm_factor, field="text")
+    return out
+
+
+def measure(
+    texts: Collection, name: str, files: Files, folder: Path, cache: Path | None, *, integers: bool
+) -> dict[str, Any]:
     parts = {"q": tokens(files, texts.questions, QUERY_TOKENS), "p": tokens(files, texts.passages, PLACES)}
-    floats = {
-        part: kept(cache, f"{name}_{part}", lambda lists=lists: model.embed(lists))
-        for part, lists in parts.items()
-    }  # type: ignore[misc]
     sums = {
         part: kept(cache, f"int_{name}_{part}", lambda lists=lists: integer_sums(files, lists))
         for part, lists in parts.items()
     }  # type: ignore[misc]
-    units = {part: unit(values) for part, values in sums.items()}
-    factor = PUBLISHED_MODELS["minilm-int"].norm_factor
+    factor, lexical = PUBLISHED_MODELS["minilm-int"].norm_factor, LexicalBert(LEXICAL_MINILM, files, Rule())
     rankings = {
-        "float": ranking(floats["q"], floats["p"]),
-        "integer": ranking(units["q"], units["p"]),
+        "integer": ranking(unit(sums["q"]), unit(sums["p"])),
         "integer_int4": ranking(int4(sums["q"], factor), int4(sums["p"], factor)),
+        "lexical_int4": ranking(
+            lexical_int4(lexical, parts["q"], sums["q"], query=True),
+            lexical_int4(lexical, parts["p"], sums["p"], query=False),
+        ),
     }
-    cosines = np.concatenate([(floats[part] * units[part]).sum(1) for part in parts])
-    inside = np.concatenate([sums[part].any(1) for part in parts])
-    return {
+    result = {
         "collection": texts.name,
         "passages": len(texts.passages),
         "questions": len(texts.questions),
-        "outside_the_ranges": int((~inside).sum()),
-        "cosine": {
+        "outside_the_ranges": sum(int((~values.any(1)).sum()) for values in sums.values()),
+    }
+    if not integers:
+        model = FloatBert(folder)
+        floats = {
+            part: kept(cache, f"{name}_{part}", lambda lists=lists: model.embed(lists))
+            for part, lists in parts.items()
+        }  # type: ignore[misc]
+        rankings["float"] = ranking(floats["q"], floats["p"])
+        cosines = np.concatenate([(floats[part] * unit(sums[part])).sum(1) for part in parts])
+        inside = np.concatenate([sums[part].any(1) for part in parts])
+        result["cosine"] = {
             "mean": round(float(cosines[inside].mean()), 6),
             "minimum": round(float(cosines[inside].min()), 6),
-        },
-        **{kind: quality(of.__getitem__, texts.relevant) for kind, of in rankings.items()},
-        "integer_less_float_recall@5": difference(rankings["float"], rankings["integer"], texts),
-        "int4_less_float_recall@5": difference(rankings["float"], rankings["integer_int4"], texts),
-    }
+        }
+        for kind in ("integer", "integer_int4"):
+            result[f"{kind}_less_float_recall@5"] = difference(rankings["float"], rankings[kind], texts)
+    return result | {kind: quality(of.__getitem__, texts.relevant) for kind, of in rankings.items()}
 
 
 def scales(files: Files, folder: Path) -> dict[str, Any]:
@@ -153,6 +179,7 @@ def main() -> int:
     options.add_argument("--model", type=Path, required=True, help="the folder of the published files")
     options.add_argument("--collection", action="append", choices=COLLECTIONS, help="repeat for several")
     options.add_argument("--cache", type=Path, help="a folder for vectors")
+    options.add_argument("--integers", action="store_true", help="omit the float model")
     args = options.parse_args()
     try:
         files = load_files(args.model, SCALES, FILE_PINS)
@@ -160,7 +187,10 @@ def main() -> int:
             emit(scales(files, args.model), as_json=True)
             return 0
         for name in args.collection or COLLECTIONS[:4]:
-            emit(measure(collection(name), name, files, args.model, args.cache), as_json=True)
+            emit(
+                measure(collection(name), name, files, args.model, args.cache, integers=args.integers),
+                as_json=True,
+            )
     except RagAuditError as exc:
         print(f"bench: {exc}", file=sys.stderr)
         return 2

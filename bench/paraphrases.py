@@ -24,8 +24,8 @@ import numpy as np
 
 from bench.common import emit, parser
 from rag_audit._internal.jsonlines import records
+from rag_audit.commit.explore.collections import Collection, collection, folder
 from rag_audit.errors import RagAuditError
-from rag_audit.lab.empirical.sets import Collection, collection, folder
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
 from rag_audit.retrieval.engine import Int8Array
 

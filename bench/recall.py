@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from bench.common import emit, measured, parser
+from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.errors import RagAuditError
-from rag_audit.lab.empirical.sets import Collection, collection
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import BASE_SIGMA
 from rag_audit.relation.scores import ScoreWindow

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.common import emit, parsed, parser
-from rag_audit.lab.empirical.sets import NAMES, collection
+from rag_audit.commit.explore.collections import NAMES, collection
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE

@@ -28,9 +28,9 @@ TEMPLATE = LOCALE / "messages.pot"
 METHODS = [
     ("templates/**.j2", "jinja2"),
     ("html/**.py", "python"),
-    ("language.py", "python"),
-    ("explanations.py", "python"),
+    ("*.py", "python"),
 ]
+MECHANISMS = ROOT / "rag_audit/mechanisms/descriptions"
 OPTIONS = {
     "templates/**.j2": {
         "extensions": "jinja2.ext.i18n,rag_audit.report.html.page.Compact",
@@ -48,7 +48,10 @@ def collected() -> Catalog:
     """The sentences of the sources."""
     catalogue = Catalog(project="rag-audit", copyright_holder="rag-audit", charset="utf-8", fuzzy=False,
                         creation_date=_DATED, revision_date=_DATED)  # fmt: skip
-    found = extract_from_dir(str(REPORT), METHODS, OPTIONS, keywords=KEYWORDS)
+    found = [
+        *extract_from_dir(str(REPORT), METHODS, OPTIONS, keywords=KEYWORDS),
+        *extract_from_dir(str(MECHANISMS), [("*.py", "python")], keywords=KEYWORDS),
+    ]
     for name, _line, message, _comments, context in found:
         catalogue.add(message, None, [(name, None)], context=context)
     return catalogue

@@ -6,8 +6,8 @@
 some of the collections. With `--language-model`, each further file is an attacks.json of a run against a language
 model, or of the run with the extractive baseline on the same documents. What stands between `<!-- run -->`,
 `<!-- tables -->` or `<!-- language model -->`, and `<!-- end -->` is replaced. The comparison of the run's figures with
-their bounds, at `<!-- bounds -->`, follows from the table on the page, so `python docs/attacks/generate.py` without a
-file writes it again.
+their bounds, at `<!-- bounds -->`, and the comparison of the papers' figures with those of the tables, at `<!-- papers
+-->`, follow from the page, so `python docs/attacks/generate.py` without a file writes them again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 
 from rag_audit.lab.attacks.generators.extractive import LABEL
 from rag_audit.lab.attacks.tables import MASKS_1, SHADOW_1
-from rag_audit.lab.experiments.comparison import Bounded
+from rag_audit.lab.experiments.comparison import NEAR, Bounded, Distances
 from rag_audit.lab.experiments.model import Figure, Line
 from rag_audit.lab.experiments.statistics import auc_error
 from rag_audit.models.attacks import AttackCell, AttackResult, AttackRun
@@ -190,6 +191,52 @@ def bounds(compared: Sequence[Compared]) -> str:
     ])  # fmt: skip
 
 
+_PAIR = re.compile(r"([\d.]+) ± ([\d.]+) \(([\d.]+)\)")
+_HALF_WIDTH = NormalDist().inv_cdf(0.975)
+"""Half the width of a 95 % interval, in standard errors."""
+
+
+def papers(page: str) -> str:
+    """The distances of the papers' figures from those of the page's tables, one unit at a time, each figure once.
+
+    The papers print no errors, so a distance has only the standard error of our figure. A figure without spread in its
+    bootstrap samples has no distance.
+    """
+    part = re.search(r"<!-- tables -->\n(.*?)<!-- end -->", page, re.DOTALL)
+    found: dict[tuple[str, ...], tuple[str, float, float, float]] = {}
+    for title, (heads, _, *rows) in _titled(part[1] if part else ""):
+        paper = title.strip("*").partition(",")[0]
+        columns = [name.strip() for name in heads.strip("| ").split("|")]
+        for row in rows:
+            cells = [cell.strip() for cell in row.strip("| ").split("|")]
+            names = [cell for cell in cells if "±" not in cell and not cell.startswith("-")]
+            for column, cell in zip(columns, cells, strict=True):
+                if match := _PAIR.fullmatch(cell):
+                    figure = _figure(title, column)
+                    value, half, theirs = map(float, match.groups())
+                    found.setdefault((paper, *names, figure), (figure, value, half / _HALF_WIDTH, theirs))
+    lines = ["```"]
+    for unit in dict.fromkeys(figure.partition(",")[0] for figure, *_ in found.values()):
+        mine = [f[1:] for f in found.values() if f[0].partition(",")[0] == unit]
+        spread = [(value - theirs) / error for value, error, theirs in mine if error > 0]
+        far = [(_line(unit), distance) for distance in spread if abs(distance) > NEAR]
+        lines.append(Distances(len(spread), far).text(unit))
+        if len(mine) > len(spread):
+            lines.append(f"  and {len(mine) - len(spread)} figures without a standard error")
+    return "\n".join([*lines, "```"])
+
+
+def _figure(title: str, column: str) -> str:
+    """The name of a table's figure, which two tables of one paper may share."""
+    if title.strip("*").endswith(": AUC"):
+        return "AUC" if column == "no defence" else f"AUC, {column}"
+    return f"KS, {column}" if title.strip("*").endswith(": KS") else column
+
+
+def _line(unit: str) -> Line:
+    return Line("papers", unit, None, Figure(unit, 0.0, 0.0))
+
+
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -230,7 +277,8 @@ def main() -> None:
     if chosen.language_model:
         runs = [AttackRun.load(path) for path in chosen.language_model]
         page = _replaced(page, "language model", f"{beside(runs)}\n\n{answers(runs)}")
-    PAGE.write_text(_replaced(page, "bounds", bounds(of_page(page))))
+    page = _replaced(page, "bounds", bounds(of_page(page)))
+    PAGE.write_text(_replaced(page, "papers", papers(page)))
 
 
 def _replaced(page: str, name: str, text: str) -> str:

@@ -1,9 +1,10 @@
-"""Instants, counts and shares in words, for reports."""
+"""Instants, counts and shares in words, and sentences of a message catalogue, for reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Protocol
 
 _LAST_MS = 253_402_300_799_999
 """the end of the year 9999, after which no date is written"""
@@ -44,3 +45,62 @@ def marked(message: str) -> str:
     """Names a sentence for the message catalogue of reports at its definition; the translation follows where it is
     printed."""
     return message
+
+
+class Say(Protocol):
+    """A language for sentences of a report. The English sentences are the ids of the message catalogue."""
+
+    def text(self, message: str, **values: object) -> str:
+        """A sentence, with `%(name)s` for each value."""
+
+    def plural(self, one: str, many: str, count: int, **values: object) -> str:
+        """A sentence that depends on a number, which it contains as `%(count)s`."""
+
+    def listed(self, items: Iterable[object]) -> str:
+        """Items as a list in a sentence: ``a``, ``a and b``, ``a, b and c``."""
+
+    def joined(self, items: Iterable[object], separator: str = " ") -> str:
+        """Sentences after one another, or parts of a sentence."""
+
+    def number(self, value: str) -> str:
+        """An English number, such as ``1,234.5``, with the separators of the language."""
+
+    def quoted(self, text: str | None) -> str:
+        """English text that no catalogue contains."""
+
+
+class _Plain:
+    """English text without markup, as text, JSON and other formats have it."""
+
+    def text(self, message: str, **values: object) -> str:
+        return message % {name: self._shown(value) for name, value in values.items()}
+
+    def plural(self, one: str, many: str, count: int, **values: object) -> str:
+        return self.text(one if count == 1 else many, count=count, **values)
+
+    def listed(self, items: Iterable[object]) -> str:
+        return listed([self._shown(item) for item in items])
+
+    def joined(self, items: Iterable[object], separator: str = " ") -> str:
+        return separator.join(self._shown(item) for item in items)
+
+    def number(self, value: str) -> str:
+        return value
+
+    def quoted(self, text: str | None) -> str:
+        return text or ""
+
+    @staticmethod
+    def _shown(value: object) -> str:
+        return f"{value:,}" if type(value) is int else "" if value is None else str(value)
+
+
+PLAIN: Say = _Plain()
+
+
+def some_of(say: Say, names: Iterable[str], maximum: int = 4) -> str:
+    """Names as a list in a sentence of a language, the first of them where there are many."""
+    every = list(names)
+    more = len(every) - maximum
+    rest = [say.plural("%(count)s more", "%(count)s more", more)] if more > 0 else []
+    return say.listed([*every[:maximum], *rest])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rag_audit._internal.durable import replace_file
+from rag_audit._internal.canonical import jcs, read_bytes
+from rag_audit._internal.durable import beside, replace_file
 from rag_audit._internal.errors import PolicyError
 from rag_audit.cli.common import emit, json_option, progress, say
 from rag_audit.cli.options import (
@@ -23,7 +24,9 @@ from rag_audit.cli.options import (
     whole_number,
 )
 from rag_audit.commit.choose import DEFAULT_EPS_ACC
-from rag_audit.models.policy import Policy
+from rag_audit.commit.explore.collections import WITH_QUESTIONS
+from rag_audit.models.policy import OWN_DOCUMENTS, Policy
+from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER
 from rag_audit.retrieval.inventory import Inventory
 
@@ -33,24 +36,37 @@ if TYPE_CHECKING:
     from rag_audit.retrieval.embedders import Embedder
 
 
+COLLECTION = "squad"
+QUESTIONS = 400
+"""The number of questions of a public collection that the command asks."""
+OTHER_TEXTS = "--index measures other public texts, and --own-texts the provider's own"
+
+
 @dataclass(frozen=True)
 class _Documents:
-    """The options about the documents and questions to explore, and their embedder."""
+    """The options about the texts and questions to explore, and their embedder.
 
-    index: Path
+    Without `index` and `own_texts` the texts are those of a public collection.
+    """
+
+    collection: str | None
+    data: Path | None
+    index: Path | None
+    own_texts: Path | None
     skip_unreadable: bool
-    questions: Path
+    questions: Path | None
     tenant: str | None
     capacity: int | None
     embedder: str
     model: Path | None
 
     def within(self, policy: Policy | None) -> _Documents:
-        """The same documents, with tenant and capacity of a policy where the options name none.
+        """The same texts, with tenant and capacity of a policy where the options name none. A public collection has
+        its own size.
 
         :raises PolicyError: the policy has several tenants and the options name none of them
         """
-        if policy is None:
+        if policy is None or self.files is None:
             return self
         only = policy.tenants[0].tenant if len(policy.tenants) == 1 else None
         tenant, capacity = self.tenant or only, self.capacity
@@ -77,16 +93,66 @@ class _Documents:
             self.embedder, folder=self.model, query_tokens=tokens.query, document_tokens=tokens.document
         )
 
-    def sample(self, embedder: Embedder, seed: int) -> Sample:
-        """The embedded documents and questions.
+    @property
+    def files(self) -> Path | None:
+        """The place of the texts if no public collection has them."""
+        return self.index or self.own_texts
 
-        :raises RagAuditError: a file cannot be read, or the tenant has no documents
+    def check(self, policy: Path | None) -> None:
+        """Refuse options that contradict one another.
+
+        :raises PolicyError: texts have two sources, questions are missing or have no texts, or no policy can record
+            that the texts are the provider's own
         """
+
+        def refuse(message: str, option: str, expected: str, actual: str) -> NoReturn:
+            raise PolicyError(message, field=option, expected=expected, actual=actual)
+
+        if self.index is not None and self.own_texts is not None:
+            refuse("the texts have two sources", "--own-texts", "--index or --own-texts", "both")
+        if self.files is None:
+            if self.questions is not None:
+                refuse("the questions have no texts", "--questions", "--index for public texts, or --own-texts",
+                       "neither")  # fmt: skip
+            return
+        option = "--index" if self.own_texts is None else "--own-texts"
+        if self.collection is not None or self.data is not None:
+            refuse("the texts have two sources", option, f"a public collection or {option}", "both")
+        if self.questions is None:
+            refuse("the texts have no questions", option, "--questions FILE", "no --questions")
+        if self.own_texts is not None and policy is None:
+            refuse("no policy can record that the provider looks at its own documents", "--own-texts",
+                   "--policy FILE", "no --policy")  # fmt: skip
+
+    def sample(self, embedder: Embedder, seed: int) -> Sample:
+        """The embedded texts and questions.
+
+        :raises RagAuditError: a file cannot be read, the tenant has no documents, or there is no public collection
+        """
+        from rag_audit.commit.explore import collections, samples
         from rag_audit.commit.explore.samples import load_passages, load_questions, make_sample
 
+        if self.files is None or self.questions is None:
+            name = self.collection or COLLECTION
+            try:
+                whole = collections.collection(name, self.data)
+            except collections.CollectionError as exc:
+                exc.hint = f"{exc.hint or 'name another folder'}, or --data FOLDER; {OTHER_TEXTS}"
+                raise
+            texts = whole.sample(QUESTIONS, seed)
+            say(f"public texts: {whole.name}, {len(texts.passages):,} passages, {len(texts.questions):,} of"
+                f" {len(whole.questions):,} questions")  # fmt: skip
+            return make_sample(
+                [samples.Passage((str(i),), text) for i, text in enumerate(texts.passages)],
+                [
+                    samples.Question(text, tuple(map(str, sorted(places))), f"{name}, question {i}")
+                    for i, (text, places) in enumerate(zip(texts.questions, texts.relevant, strict=True))
+                ],
+                embedder, capacity=self.capacity, seed=seed,
+            )  # fmt: skip
         inventory = Inventory()
         try:
-            passages = load_passages(self.index, self.tenant, inventory, skip_unreadable=self.skip_unreadable)
+            passages = load_passages(self.files, self.tenant, inventory, skip_unreadable=self.skip_unreadable)
         finally:  # an error about a missing tenant may be due to its omitted files
             for line in inventory.lines():
                 say(line)
@@ -133,13 +199,25 @@ class _Target:
 @gathered(
     "documents",
     _Documents,
+    click.option(
+        "--collection",
+        type=click.Choice(WITH_QUESTIONS),
+        help=f"the public collection whose texts are searched  [default: {COLLECTION}]",
+    ),
+    path_option("--data", help="the folder of the public collections  [default: that of RAG_AUDIT_DATA]"),
     path_option(
         "--index",
-        required=True,
-        help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `provider open --docs`',
+        help='other public texts instead: JSON Lines {"id": .., "text": ..}, or a folder as for `provider open --docs`',
+    ),
+    path_option(
+        "--own-texts",
+        help="the provider's own documents instead, in the forms of --index; the command records in the file of"
+        " --policy that the provider chose the policy with their help, and every verdict repeats it",
     ),
     skip_option,
-    path_option("--questions", required=True, help='JSON Lines {"question": .., "passage": <id>}'),
+    path_option(
+        "--questions", help='with --index or --own-texts: JSON Lines {"question": .., "passage": <id>}'
+    ),
     click.option("--tenant", help="the tenant of the documents, if the policy has several"),
     click.option(
         "--capacity",
@@ -220,10 +298,11 @@ def explore(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure recall with noise and eps_audit on your own documents and questions.
+    """Measure the recall of mechanisms on public texts, next to their bounds.
 
-    Recall depends on the ranking without noise, and one document can change this ranking. No bound covers these
-    figures, so the provider must not publish them.
+    Figures on the provider's own documents (--own-texts) depend on the ranking without a mechanism, and one document
+    can change this ranking. No bound covers a choice that follows from them, so the policy records it, and the provider
+    must not publish the figures.
     """
     from rag_audit.commit.explore import bernoulli, render, simulate
     from rag_audit.retrieval.embedders import relevance_of
@@ -232,11 +311,14 @@ def explore(
         bernoulli.parse_mechanism(
             written
         )  # an error in the option ends the command before it reads documents
+    documents.check(policy_file)
     base = None if policy_file is None else read_policy(policy_file)
     documents = documents.within(base)
     embedder = documents.chosen_embedder(base)
     noise = None if base is None else base.noise
     own = None if noise is None else simulate.Noise(tuple(noise.gains), noise.score_window())
+    if documents.own_texts is not None and policy_file is not None and base is not None:
+        _record_own_documents(policy_file, base)
     sample = documents.sample(embedder, seed)
     exploration = simulate.explore(
         sample,
@@ -289,3 +371,25 @@ def explore(
         as_json,
         [*"\n".join([render.table(exploration), *tables, ""]).split("\n"), *exploration.headlines(own)],
     )
+
+
+def _record_own_documents(file: Path, policy: Policy) -> None:
+    """State in a policy's file, and in its explanation, that the provider looks at its own documents.
+
+    The statement is written before the first measurement, so that an interrupted command leaves it. A window that has
+    committed to the policy keeps its own copy.
+
+    :raises StoreError: a file cannot be written
+    """
+    from rag_audit.report.policy_text import explained_again
+
+    say(f"recorded in {file}: {OWN_DOCUMENTS} A policy that follows from these figures states it too (policy new"
+        " --own-documents).")  # fmt: skip
+    if policy.own_documents:
+        return
+    stated = policy.model_copy(update={"own_documents": True})
+    explained = beside(file, f"{file.name}.explained.txt")
+    if explained.exists():
+        text = read_bytes(explained, max_bytes=MAX_PUBLICATION_BYTES).decode("utf-8", "replace")
+        replace_file(explained, explained_again(text, policy, stated).encode())
+    replace_file(file, jcs(stated.dump()) + b"\n")

@@ -331,6 +331,15 @@ class _Estimator:
         return EstimatorParameters(self.theta, *self.tau, _sized(self.coalition_proof, queries, dimension))
 
 
+@dataclass(frozen=True)
+class _Service:
+    """The options about answers, proofs and the provider's own documents."""
+
+    top_k: int
+    own_documents: bool
+    proving: Literal["eager", "on-challenge"]
+
+
 @policy.command("new")
 @click.argument("out", type=PATH)
 @gathered(
@@ -510,12 +519,20 @@ class _Estimator:
         f" all queries of all accounts, at most {MAX_RECORDS:,}; with none, the estimate is only declared",
     ),
 )
-@number_option("--top-k", default=defaults.TOP_K, help="positions in an answer")
-@choice_option(
-    "--proving",
-    choices=["eager", "on-challenge"],
-    default="on-challenge",
-    help="the time of the proofs: before an answer leaves, or after a verifier drew the record",
+@gathered(
+    "service",
+    _Service,
+    number_option("--top-k", default=defaults.TOP_K, help="positions in an answer"),
+    flag_option(
+        "--own-documents",
+        help="state in the policy that the provider chose it with the help of its own documents, which no bound covers",
+    ),
+    choice_option(
+        "--proving",
+        choices=["eager", "on-challenge"],
+        default="on-challenge",
+        help="the time of the proofs: before an answer leaves, or after a verifier drew the record",
+    ),
 )
 @json_option
 def new(
@@ -526,8 +543,7 @@ def new(
     target: _Target,
     embedder: _Embedder,
     estimator: _Estimator,
-    top_k: int,
-    proving: Literal["eager", "on-challenge"],
+    service: _Service,
     as_json: bool,
 ) -> None:
     """Write a well-formed policy to OUT, from the number of accounts and of their questions.
@@ -564,8 +580,9 @@ def new(
         noise=NoiseParameters(chosen.gains, chosen.lattice, embedder.scores),
         embedding=embedding,
         estimator=estimator.sized(queries, embedding.dimension),
-        top_k=top_k,
-        proving=proving,
+        top_k=service.top_k,
+        proving=service.proving,
+        own_documents=service.own_documents,
     )
     check_policy(draft, embedding.dimension)
     figures = draft.figures()
@@ -599,8 +616,7 @@ def new(
             "",
             f"{out}: C_policy {draft.digest()}",
             f"{explained}: this explanation",
-            "measure the recall of this policy with"
-            f" rag-audit provider policy explore --policy {out} --index .. --questions ..",
+            f"measure the recall of this policy with rag-audit provider policy explore --policy {out}",
         ],
     )
 

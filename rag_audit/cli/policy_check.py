@@ -12,7 +12,7 @@ from rag_audit._internal.errors import ExitCode
 from rag_audit.cli.common import PATH, emit, json_option, say
 from rag_audit.cli.options import path_option, read_policy
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.models.policy import Policy
+from rag_audit.models.policy import OWN_DOCUMENTS, Policy
 from rag_audit.models.trust import Trust
 from rag_audit.verify.case import Check, Status, worst
 from rag_audit.verify.policy_check import Parties, policy_checks
@@ -84,10 +84,12 @@ def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
         "trust": str(trust),
         "wanting": [_row(c, policy) for c in wanting],
         "exposure": exposures,
+        "own_documents": policy.own_documents is True,
     }
     met = f"{file} meets all requirements of {trust} on a policy: {len(checks)} checks"
     lines = [line for c in wanting for line in _lines(c, policy)] or [met]
-    emit(value, as_json, [*lines, *(f"{name}: {exposure_of(own)}" for name, own in exposures.items())])
+    lines += [f"{name}: {exposure_of(own)}" for name, own in exposures.items()]
+    emit(value, as_json, [*lines, *([OWN_DOCUMENTS] if policy.own_documents else [])])
     ctx.exit(int(_code(wanting)))
 
 

@@ -156,11 +156,13 @@ def draft_policy(
     estimator: EstimatorParameters = EstimatorParameters(),
     top_k: int = 5,
     proving: Literal["eager", "on-challenge"] = "on-challenge",
+    own_documents: bool = False,
 ) -> Policy:
     """A policy with the usual constants, its derived fields filled in.
 
     :param top_k: positions in an answer
     :param proving: whether records are proved before their answers leave, or once a verifier has drawn them
+    :param own_documents: whether the provider chose the policy with the help of its own documents
     """
     lo, hi = noise.score_window
 
@@ -216,5 +218,6 @@ def draft_policy(
         "tokens": {"query": embedding.tokens[0], "document": embedding.tokens[1]},
         "delete_after": period.closes_at + period.retention_days * DAY_MS,
         "sigma": sigma_text(list(noise.gains)) if noisy else None,
+        **({"own_documents": True} if own_documents else {}),
     }
     return Policy.parse(fields, field="policy")

@@ -11,8 +11,9 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError, VersionError
 from rag_audit.mechanisms import Mechanism, of_policy
 from rag_audit.mechanisms.base import Tenant
@@ -38,6 +39,10 @@ DEFAULT_SCORE_WINDOW = (420, 1680)
 DAY_MS = 86_400_000
 MAX_LISTED = 1024
 """The maximum K. A receipt opens every listed position, and this number fits its limit at any capacity."""
+OWN_DOCUMENTS = (
+    "The provider chose this policy with the help of its own documents; no bound covers this choice."
+)
+"""The meaning of `Policy.own_documents`, in the words of every report."""
 MAX_TOKENS = 1 << 16
 """Maximum tokens of a text. Within it, the sum of squares that normalises the text's vector fits into 64 bits."""
 
@@ -102,6 +107,21 @@ class Policy(Model):
     """when the provider deletes the data that on-challenge proving had to retain"""
     sigma: DecimalText | None
     """derived from the gains: the noise's standard deviation in lattice units"""
+    own_documents: Literal[True] | None = None
+    """true if the provider chose the policy with the help of its own documents (`OWN_DOCUMENTS`); else the field is
+    absent"""
+
+    @field_validator("own_documents", mode="before")
+    @classmethod
+    def _stated(cls, value: object) -> object:
+        """A field that is present has one value, and no other value is equal to it: 1 is not true."""
+        if value is not True:
+            raise ValueError("Input should be true")
+        return value
+
+    def dump(self) -> dict[str, Json]:
+        """See `Model.dump`; the statement is absent unless it is true."""
+        return {k: v for k, v in super().dump().items() if k != "own_documents" or v is not None}
 
     @classmethod
     def parse(cls, value: object, *, field: str) -> Self:

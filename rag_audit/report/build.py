@@ -11,14 +11,14 @@ import rag_audit
 from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, RagAuditError
-from rag_audit._internal.words import counted, instant, listed
+from rag_audit._internal.words import PLAIN, counted, instant, listed
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.models.trust import MAX_TRUST_BYTES
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, window_file
 from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.report import model
-from rag_audit.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of
+from rag_audit.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of, condition
 from rag_audit.report.cumulative import WindowPart, compose
 from rag_audit.report.explanations import Cause, cause_of, explanations
 from rag_audit.report.facts import input_files, receipt_files
@@ -279,18 +279,12 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
         return None
     return model.Cumulative(
         windows=len(policies),
-        condition=_condition(len(policies) - 1),
+        condition=condition(PLAIN, len(policies) - 1),
         eps=text(total.bound.eps),
         delta=text(total.bound.delta),
         exclusion_factor=text(total.exclusion_factor),
         exclusion_factor_all_accounts=text(total.exclusion_factor_all_accounts),
     )
-
-
-def _condition(others: int) -> str:
-    """The condition of a figure for several windows, if this run did not verify the given number of them."""
-    each = "the other window" if others == 1 else f"each of the other {others:,} windows"
-    return f"the figure is valid only if {each} verifies, and this run did not verify it"
 
 
 def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_audit._internal.words import counted, some
+from rag_audit._internal.words import PLAIN, Say, some_of
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, TenantReport, Vouching
+from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, Report, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.standing import RULES, Kind, base_id
 
@@ -175,185 +175,308 @@ def claims_of(window: Window, passed: Passed) -> list[ClaimLine]:
     """The sentences with only passed checks, in the table's order, each with its checks."""
     lines = []
     for name, claim in SENTENCES.items():
-        words = _WORDS[name](window) if passed.holds(claim) else None
+        words = _WORDS[name](PLAIN, window) if passed.holds(claim) else None
         if words is not None:
             lines.append(ClaimLine(id=name, words=words, checks=list(claim.checks)))
     return lines
 
 
-def _privacy(w: Window) -> str | None:
+def sentences(say: Say, report: Report) -> list[str]:
+    """The sentences of a report's claims in a language."""
+    window = Window(report.figures, report.counts, report.vouching, report.tenants, report.chain)
+    words = {line.id: _WORDS[line.id](say, window) for line in report.claims if line.id in _WORDS}
+    return [words.get(line.id) or say.quoted(line.words) for line in report.claims]
+
+
+def _privacy(say: Say, w: Window) -> str | None:
     f = w.figures
     if f.standing == "not-established" or f.eps is None:
         return None
     who = (
-        "any number of colluding accounts"
+        say.text("any number of colluding accounts")
         if all(description(t.mechanism).any_coalition for t in w.tenants)
-        else f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+        else say.text(
+            "up to %(accounts)s of %(queries)s each",
+            accounts=say.plural("%(count)s colluding account", "%(count)s colluding accounts", f.k_max),
+            queries=say.plural("%(count)s query", "%(count)s queries", f.n),
+        )
     )
+    conforming = f.standing == "if-conforming" and f.sampled != w.counts.records
+    limits = {"who": who, "delta": say.number(f.delta)}
     if f.eps == "inf":
         bare = [t.tenant for t in w.tenants if t.eps in (None, "inf")]
-        own = [f"{t.eps} for {t.tenant}" for t in w.tenants if t.eps not in (None, "inf")]
-        conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
-        bounded = (
-            f"Epsilon is {some(dict.fromkeys(own))}, for {who}, at delta {f.delta}{conforming}. "
-            if own
-            else ""
+        own = [(t.eps, t.tenant) for t in w.tenants if t.eps not in (None, "inf")]
+        none = say.text("No epsilon is promised for %(tenants)s.", tenants=some_of(say, dict.fromkeys(bare)))
+        if not own:
+            return none
+        values = some_of(
+            say,
+            dict.fromkeys(
+                say.text("%(eps)s for %(tenant)s", eps=say.number(str(eps)), tenant=tenant)
+                for eps, tenant in own
+            ),
         )
-        return f"{bounded}No epsilon is promised for {some(dict.fromkeys(bare))}."
-    holds = f"The window's {f.name} is {f.eps} for {who}, at delta {f.delta}"
-    if f.standing == "if-conforming" and f.sampled != w.counts.records:
-        return f"{holds}, for the answers that conform."
-    return f"{holds}."
+        bounded = (
+            say.text(
+                "Epsilon is %(values)s, for %(who)s, at delta %(delta)s, for the answers that conform.",
+                values=values,
+                **limits,
+            )
+            if f.standing == "if-conforming"
+            else say.text("Epsilon is %(values)s, for %(who)s, at delta %(delta)s.", values=values, **limits)
+        )
+        return say.joined([bounded, none])
+    figure = {"name": f.name, "eps": say.number(f.eps), **limits}
+    if conforming:
+        return say.text(
+            "The window's %(name)s is %(eps)s for %(who)s, at delta %(delta)s, for the answers that conform.",
+            **figure,
+        )
+    return say.text("The window's %(name)s is %(eps)s for %(who)s, at delta %(delta)s.", **figure)
 
 
-def _made(w: Window) -> str:
-    randomness = any(named(t.mechanism).protects for t in w.tenants)
-    protected = "with the randomness that the policy promises, " if randomness else ""
-    return (
-        f"follows the published rule, {protected}from the index (the documents in searchable form) that the provider"
-        " committed to before the window opened"
+def _made(say: Say, w: Window) -> str:
+    if any(named(t.mechanism).protects for t in w.tenants):
+        return say.text(
+            "follows the published rule, with the randomness that the policy promises, from the index (the documents in"
+            " searchable form) that the provider committed to before the window opened"
+        )
+    return say.text(
+        "follows the published rule, from the index (the documents in searchable form) that the provider committed to"
+        " before the window opened"
     )
 
 
-def _answers(w: Window) -> str | None:
+def _answers(say: Say, w: Window) -> str | None:
     if w.figures.mode != "full" or not w.counts.records:
         return None
-    return f"Each of the {counted(w.counts.records, 'answer')} in the window's public record, the ledger, {_made(w)}."
+    return say.plural(
+        "The %(count)s answer in the window's public record, the ledger, %(made)s.",
+        "Each of the %(count)s answers in the window's public record, the ledger, %(made)s.",
+        w.counts.records,
+        made=_made(say, w),
+    )
 
 
-def _drawn(w: Window) -> str | None:
+def _drawn(say: Say, w: Window) -> str | None:
     f = w.figures
     if f.mode != "sampled" or not f.sampled or not w.counts.records:
         return None
-    whose = {"own": "by the reader", "published": "by a draw that the provider published"}.get(
-        f.challenge or ""
+    drawn = {
+        "own": say.text(", drawn by the verifier"),
+        "published": say.text(", drawn by a draw that the provider published"),
+    }.get(f.challenge or "", "")
+    first = say.plural(
+        "%(sampled)s of %(count)s answer%(drawn)s: each %(made)s.",
+        "%(sampled)s of %(count)s answers%(drawn)s: each %(made)s.",
+        w.counts.records,
+        sampled=f.sampled,
+        drawn=drawn,
+        made=_made(say, w),
     )
-    share = "" if f.beta is None or f.eta is None or f.sampled == w.counts.records else (
-        f" If more than a share of {f.beta} of all answers were false, the draw would miss all false answers with a"
-        f" probability of at most {f.eta}."
-    )  # fmt: skip
-    drawn = "" if whose is None else f", drawn {whose}"
-    return f"{f.sampled:,} of {counted(w.counts.records, 'answer')}{drawn}: each {_made(w)}.{share}"
+    if f.beta is None or f.eta is None or f.sampled == w.counts.records:
+        return first
+    share = say.text(
+        "If more than a share of %(beta)s of all answers were false, the draw would miss all false answers with a"
+        " probability of at most %(eta)s.",
+        beta=say.number(f.beta),
+        eta=say.number(f.eta),
+    )
+    return say.joined([first, share])
 
 
-def _keys(w: Window) -> str | None:
+def _keys(say: Say, w: Window) -> str | None:
     if w.figures.setup != "unsafe":
         return None
-    return "Each statement that depends on proofs is true only if the one party that made their keys forged no proof."
+    return say.text(
+        "Each statement that depends on proofs is true only if the one party that made their keys forged no proof."
+    )
 
 
-def _randomness(w: Window) -> str | None:
+def _randomness(say: Say, w: Window) -> str | None:
     beacon = w.vouching.beacon
     if not any(named(t.mechanism).protects for t in w.tenants):
         return None
-    source, unless = "a public beacon (drand)", "the beacon's"
     if beacon.source == "witnesses":
         if not beacon.witnesses:
             return None
-        source, unless = f"the witnesses {some(dict.fromkeys(beacon.witnesses))}", "all of these witnesses'"
-    return (
-        f"The provider could not choose the randomness: it depends on values of {source} that became known after the"
-        f" provider's commitment, so a choice would have required {unless} help."
+        return say.text(
+            "The provider could not choose the randomness: it depends on values of the witnesses %(witnesses)s that"
+            " became known after the provider's commitment, so a choice would have required all of these witnesses'"
+            " help.",
+            witnesses=some_of(say, dict.fromkeys(beacon.witnesses)),
+        )
+    return say.text(
+        "The provider could not choose the randomness: it depends on values of a public beacon (drand) that became"
+        " known after the provider's commitment, so a choice would have required the beacon's help."
     )
 
 
-def _provider(w: Window) -> str | None:
+def _provider(say: Say, w: Window) -> str | None:
     key = w.vouching.provider
     if not key.name or key.key_id is None:
         return None
-    return f"The provider {key.name} signed the ledger with its key {key.key_id}."
+    return say.text(
+        "The provider %(name)s signed the ledger with its key %(key)s.", name=key.name, key=key.key_id
+    )
 
 
-def _ledger(w: Window) -> str | None:
+def _ledger(say: Say, w: Window) -> str | None:
     v = w.vouching
     start, end = ([k.name for k in v.witnesses if getattr(k, part)] for part in ("header", "end"))
     if not start or not end:
         return None
-    both = (
-        f"{some(dict.fromkeys(start))} cosigned its beginning and its end"
-        if start == end
-        else f"{some(dict.fromkeys(start))} cosigned its beginning, and {some(dict.fromkeys(end))} its end"
+    enough = say.plural(
+        "%(quorum)s of %(count)s witness",
+        "%(quorum)s of %(count)s witnesses",
+        len(v.witnesses),
+        quorum=v.quorum,
     )
-    enough = f"{v.quorum} of {counted(len(v.witnesses), 'witness', 'witnesses')}"
-    return f"The ledger was not rewritten: {both}, and the reader requires {enough}."
+    names = some_of(say, dict.fromkeys(start))
+    if start == end:
+        return say.text(
+            "The ledger was not rewritten: %(names)s cosigned its beginning and its end, and the trust file requires"
+            " %(enough)s.",
+            names=names,
+            enough=enough,
+        )
+    return say.text(
+        "The ledger was not rewritten: %(names)s cosigned its beginning, and %(others)s its end, and the trust file"
+        " requires %(enough)s.",
+        names=names,
+        others=some_of(say, dict.fromkeys(end)),
+        enough=enough,
+    )
 
 
-def _receipts(w: Window) -> str | None:
-    count = w.counts.receipts_agreeing
-    if not count:
+def _receipts(say: Say, w: Window) -> str | None:
+    if not (count := w.counts.receipts_agreeing):
         return None
-    agree = "agrees" if count == 1 else "agree"
-    return f"{counted(count, 'receipt')} that accounts received with their answers {agree} with the ledger."
+    return say.plural(
+        "%(count)s receipt that an account received with its answer agrees with the ledger.",
+        "%(count)s receipts that accounts received with their answers agree with the ledger.",
+        count,
+    )
 
 
-def _independent(w: Window) -> str | None:
+def _independent(say: Say, w: Window) -> str | None:
     parts = []
     if count := w.counts.receipts_independent:
         parts.append(
-            "1 receipt is from an account that the trust file calls independent of the provider."
-            if count == 1
-            else f"{count:,} receipts are from accounts that the trust file calls independent of the provider."
+            say.plural(
+                "%(count)s receipt is from an account that the trust file calls independent of the provider.",
+                "%(count)s receipts are from accounts that the trust file calls independent of the provider.",
+                count,
+            )
         )
     if count := w.counts.receipts_dependent:
         parts.append(
-            "1 receipt is from an account that the trust file calls not independent of the provider."
-            if count == 1
-            else f"{count:,} receipts are from accounts that the trust file calls not independent of the provider."
+            say.plural(
+                "%(count)s receipt is from an account that the trust file calls not independent of the provider.",
+                "%(count)s receipts are from accounts that the trust file calls not independent of the provider.",
+                count,
+            )
         )
-    return " ".join(parts) or None
+    return say.joined(parts) or None
 
 
-def _coalition(w: Window) -> str | None:
+def _coalition(say: Say, w: Window) -> str | None:
     f = w.figures
     if f.coalition != "checked" or f.largest_cluster is None:
         return None
-    return (
-        f"By the published measure of similarity, at most {counted(f.largest_cluster, 'account')} repeated a question"
-        f" almost word for word; the policy covers {f.k_max:,} cooperating accounts."
+    return say.plural(
+        "By the published measure of similarity, at most %(count)s account repeated a question almost word for word;"
+        " the policy covers %(covered)s cooperating accounts.",
+        "By the published measure of similarity, at most %(count)s accounts repeated a question almost word for word;"
+        " the policy covers %(covered)s cooperating accounts.",
+        f.largest_cluster,
+        covered=f.k_max,
     )
 
 
-def _questions(w: Window) -> str | None:
+def _questions(say: Say, w: Window) -> str | None:
     if w.figures.query_embedding != "proved":
         return None
-    return "The published method computed the vector of each question, and the vector does not depend on the index."
+    return say.text(
+        "The published method computed the vector of each question, and the vector does not depend on the index."
+    )
 
 
-def _questions_again(w: Window) -> str | None:
+def _questions_again(say: Say, w: Window) -> str | None:
     if not w.figures.query_embedding.startswith("re-executed"):
         return None
-    share = w.figures.query_embedding.partition("(")[2].rstrip(")").replace("/", " of ")
-    return f"This verifier recomputed the vectors of disclosed questions, for {share} records."
+    done, _, total = w.figures.query_embedding.partition("(")[2].rstrip(")").partition("/")
+    return say.text(
+        "This verifier recomputed the vectors of disclosed questions, for %(done)s of %(total)s records.",
+        done=done,
+        total=total,
+    )
 
 
-def _chain(w: Window) -> str | None:
+def _chain(say: Say, w: Window) -> str | None:
     before = w.chain.before
     if before is None:
-        return "The window header names no previous window: this window is the origin's first."
-    lost = counted(before.abandoned, "window")
-    came = f"; {lost} abandoned since the last complete one" if before.abandoned else ""
+        return say.text("The window header names no previous window: this window is the origin's first.")
+    lost = say.plural("%(count)s window", "%(count)s windows", before.abandoned)
+    idle = say.plural("%(count)s window", "%(count)s windows", before.empty)
+    name = f"{before.header[:16]}.."
+    parts = [
+        say.text(
+            "The window header names the previous window, %(name)s, which was not supplied: the witnesses are the only"
+            " evidence.",
+            name=name,
+        )
+        if not w.chain.reached
+        else say.plural(
+            "The window header names the previous window, %(name)s, and %(count)s supplied earlier window confirms the"
+            " chain.",
+            "The window header names the previous window, %(name)s, and %(count)s supplied earlier windows confirm the"
+            " chain.",
+            w.chain.reached,
+            name=name,
+        )
+    ]
+    if before.abandoned:
+        parts.append(say.text("%(lost)s abandoned since the last complete one.", lost=lost))
     if before.empty:
-        came += f"; {counted(before.empty, 'window')} without a query since the last complete one"
-    named = f"{before.header[:16]}.."
-    words = w.chain.words.removeprefix(f"header {named}, ")
-    return f"The window header names the previous window, {named} ({words}){came}."
+        parts.append(say.text("%(idle)s without a query since the last complete one.", idle=idle))
+    return say.joined(parts)
 
 
-def _next(w: Window) -> str | None:
+def _next(say: Say, w: Window) -> str | None:
     after = w.chain.after
     if after is None:
         return None
-    return f"The next window has to name this header, {after.header[:16]}.., and this final root, {after.root[:16]}.."
+    return say.text(
+        "The next window has to name this header, %(header)s, and this final root, %(root)s.",
+        header=f"{after.header[:16]}..",
+        root=f"{after.root[:16]}..",
+    )
 
 
-def _cumulative(w: Window) -> str | None:
+def _cumulative(say: Say, w: Window) -> str | None:
     c = w.figures.cumulative
     if c is None:
         return None
-    return f"The eps of {c.windows} windows over one index is {c.eps} in total, at delta {c.delta}; {c.condition}."
+    return say.text(
+        "The eps of %(windows)s windows over one index is %(eps)s in total, at delta %(delta)s; %(condition)s.",
+        windows=c.windows,
+        eps=say.number(c.eps),
+        delta=say.number(c.delta),
+        condition=condition(say, c.windows - 1),
+    )
 
 
-_WORDS: Mapping[str, Callable[[Window], str | None]] = {
+def condition(say: Say, others: int) -> str:
+    """The condition of a figure for several windows, if this run did not verify the given number of them."""
+    return say.plural(
+        "the figure is valid only if the other window verifies, and this run did not verify it",
+        "the figure is valid only if each of the other %(count)s windows verifies, and this run did not verify them",
+        others,
+    )
+
+
+_WORDS: Mapping[str, Callable[[Say, Window], str | None]] = {
     "privacy": _privacy,
     "answers": _answers,
     "answers-drawn": _drawn,

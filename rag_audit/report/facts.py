@@ -300,7 +300,7 @@ def _events(case: Case) -> list[Event]:
             result.append(Event.parse({"kind": kind, "at": at, "words": words}, field="event"))
 
     happened("header-quorum", _quorum_at(case, "header.signature"), f"{names} had cosigned the commitments")
-    happened("beacon", case.drawn.get(0), "the beacon for the noise was known")
+    happened("beacon", case.drawn.get(0), "the value of the beacon was known")
     happened("opens", header.opens_at, "the window opens")
     if queries:
         times = [q.ts for q in queries]

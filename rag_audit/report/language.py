@@ -25,11 +25,15 @@ _SEPARATORS = {"en": str.maketrans("", ""), "de": str.maketrans(",.", ".,")}
 """From the separators of English numbers to those of a language."""
 
 
+def _untranslated(message: str) -> str:
+    return f'<span lang="en">{message}</span>'
+
+
 class _Untranslated(gettext.NullTranslations):
     """Marks a sentence without a translation as English."""
 
     def gettext(self, message: str) -> str:
-        return f'<span lang="en">{message}</span>'
+        return _untranslated(message)
 
     def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
         return self.gettext(msgid1 if n == 1 else msgid2)
@@ -82,10 +86,19 @@ class Language:
         """An English number, such as ``1,234.5``, with the separators of the language."""
         return value.translate(_SEPARATORS[self.code])
 
+    def known(self, text: str) -> Markup:
+        """A sentence of the report without values: translated if the catalogue has it, otherwise quoted."""
+        found = self.catalogue.gettext(text) if text else ""
+        return self.quoted(text) if found == _untranslated(text) else self.shown(found)
+
     def quoted(self, text: str | None) -> Markup:
         """English text of the report, which no catalogue contains; other languages mark it as English."""
         shown = self.shown(text)
         return shown if self.code == "en" or not shown else Markup('<span lang="en">{}</span>').format(shown)
+
+    def joined(self, items: Iterable[object], separator: str = " ") -> Markup:
+        """Sentences after one another, or parts of a sentence."""
+        return Markup(separator).join(self.shown(item) for item in items)
 
     def listed(self, items: Iterable[object]) -> Markup:
         """Items as a list in a sentence: ``a``, ``a and b``, ``a, b and c``."""

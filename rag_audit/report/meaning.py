@@ -96,8 +96,8 @@ def privacy_words(report: Report) -> list[str]:
         lines.append(
             f"accounts of {listed(names)} that never received a given document of one position may conclude its"
             f" absence, which becomes more likely by a factor of at most {odds} for {counted(f.k_max, 'account')}"
-            f" (exclusion_factor) and {every} for all accounts; a document of s positions has at least the s-th power,"
-            " and the presence of a document that an account asks for has no protection"
+            f" (exclusion_factor) and {every} for all accounts; the limit for a document of s positions is the s-th"
+            f" power (higher with noise), and the presence of a document that an account asks for has no protection"
         )
     if f.tpr_at_fpr_1pct is not None:
         lines.append(

@@ -19,7 +19,7 @@ from rag_audit.mechanisms.accounting.figures import (
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.mechanisms.descriptions.base import LIMITS
-from rag_audit.models.policy import Policy
+from rag_audit.models.policy import OWN_DOCUMENTS, Policy
 from rag_audit.models.tenants import NoisePolicy
 from rag_audit.proofs.proving import backend
 
@@ -249,9 +249,8 @@ def explain(policy: Policy, figures: PolicyFigures, reason: str) -> str:
     lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
     if policy.noise is None:
         lines += [*textwrap.wrap(reason, _WIDTH), ""]
-    for name, value, meaning in _entries(policy, reason):
-        lines += textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3))
-        lines += textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    for entry in (*_entries(policy, reason), _own_documents(policy)):
+        lines += _entry_lines(*entry)
     return "\n".join(
         [
             *lines,
@@ -264,6 +263,29 @@ def explain(policy: Policy, figures: PolicyFigures, reason: str) -> str:
             "",
         ]
     )
+
+
+def explained_again(text: str, before: Policy, after: Policy) -> str:
+    """The explanation of a policy whose statement about own documents has changed.
+
+    :param text: the explanation of the policy `before`
+    """
+    old, new = ("\n".join(_entry_lines(*_own_documents(policy))) for policy in (before, after))
+    return text.replace(before.digest(), after.digest()).replace(old, new)
+
+
+def _entry_lines(name: str, value: str, meaning: str) -> list[str]:
+    return [
+        *textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3)),
+        *textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    "),
+    ]
+
+
+def _own_documents(p: Policy) -> tuple[str, str, str]:
+    meaning = OWN_DOCUMENTS if p.own_documents else (
+        "The policy does not state that the provider chose it with the help of its own documents."
+    )  # fmt: skip
+    return "own_documents", "true" if p.own_documents else "absent", meaning
 
 
 def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:

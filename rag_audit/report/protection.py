@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rag_audit._internal.words import counted, some
+from rag_audit._internal.words import PLAIN, Say, counted, marked, some, some_of
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.documents import EXPOSURE_RATIO
 from rag_audit.mechanisms.descriptions import description
@@ -30,6 +30,7 @@ from rag_audit.report.model import (
     Odds,
     PresenceLine,
     ProtectionLine,
+    Report,
     TenantProtection,
     TenantReport,
     Vouching,
@@ -46,6 +47,7 @@ ADVERSARIES = {
 ORDER_OF_ROWS: tuple[Level, ...] = ("not-established", *ORDER)
 """The order of lines in a text: the weakest first."""
 _MILLION = 1_000_000
+_LOG = "all questions in the log: "
 NOT_ESTABLISHED = "not established: a check that this line depends on did not pass"
 
 
@@ -102,8 +104,9 @@ def protections_of(
 def exclusion_tier(factor: float) -> Level:
     """The level of an exclusion factor, which is the maximum Bayes factor for a document's absence.
 
-    The limits are those of Kass and Raftery (1995, "Bayes factors"): evidence by a factor of at most 3 is barely worth
-    mention, by at most 20 positive, and above 150 very strong.
+    The limits are the choice of this program. They follow the scale of Kass and Raftery (1995, "Bayes factors") for
+    evidence, which is not about privacy: a factor of at most 3 is barely worth mention, at most 20 positive, and above
+    150 very strong.
 
     >>> [exclusion_tier(factor) for factor in (3, 10, 22, 151)]
     ['strong', 'moderate', 'weak', 'none']
@@ -193,11 +196,7 @@ def _lists(tenant: TenantReport, window: _Window) -> ListsLine:
     checks, kind = [*SENTENCES["privacy"].checks], description(tenant.mechanism)
     eps = float(tenant.eps)
     if not math.isfinite(eps):
-        why = (
-            f"mechanism {tenant.mechanism} bounds no epsilon"
-            if kind.mechanism.protects
-            else "answers are exact, and no mechanism protects the lists"
-        )
+        why = _NO_BOUND % {"mechanism": tenant.mechanism} if kind.mechanism.protects else _EXACT
         return ListsLine(strength="none", figure=f"no epsilon: {why}", reasons=[why], checks=checks, eps=None,
                          delta=None, accounts=None, positions=None, odds=None)  # fmt: skip
     accounts = None if kind.any_coalition else _accounts(tenant, window)
@@ -223,17 +222,24 @@ def _presence(tenant: TenantReport, window: _Window) -> PresenceLine:
         return PresenceLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[], keep=None,
                             exposure=None)  # fmt: skip
     returned = description(tenant.mechanism).returned(tenant)
-    figure = f"{returned}; {exposure_words(exposure)}"
+    figure = f"{returned}; {exposure_words(exposure, by_position=tenant.documents is None)}"
     return PresenceLine(strength="none", figure=figure, reasons=["retrieval is the purpose of the service"],
                         checks=[*SENTENCES["privacy"].checks], keep=tenant.keep, exposure=exposure)  # fmt: skip
 
 
-def exposure_words(exposure: Exposure) -> str:
-    """The number of documents that accounts can read, next to exact retrieval and chance."""
+def exposure_words(exposure: Exposure, *, by_position: bool) -> str:
+    """The number of documents that accounts can read, next to exact retrieval and chance.
+
+    :param by_position: whether the tenant has no document table, so that the numbers are positions of the index
+    """
+    of = (
+        f"{exposure.documents:,} positions"
+        if by_position
+        else f"at most {counted(exposure.documents, 'document')}"
+    )
     words = (
-        f"{counted(exposure.accounts, 'account')} can read up to {exposure.limit:,} of at most"
-        f" {counted(exposure.documents, 'document')} (exact retrieval: {exposure.exact:,}; all questions in the log:"
-        f" {exposure.realised:,})"
+        f"{counted(exposure.accounts, 'account')} can read up to {exposure.limit:,} of {of} (exact retrieval:"
+        f" {exposure.exact:,}; {_LOG}{exposure.realised:,})"
     )
     if exposure.by_chance is not None:
         words += f", of which chance alone returns at most {float(exposure.by_chance):,.0f} on average"
@@ -274,45 +280,83 @@ def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
 
 
 def by_adversary(protections: Sequence[TenantProtection]) -> list[tuple[str, list[str]]]:
-    """Each adversary's lines as sentences, the weakest protection first; tenants with equal lines share a sentence."""
+    """Each adversary's lines as sentences, the weakest protection first; tenants with equal lines share a sentence.
+
+    Tenants that differ only in the documents that their logged questions returned share a sentence with the maximum.
+    """
     result = []
     for name in ADVERSARIES:
         whose: dict[str, list[TenantProtection]] = {}
         for protection in protections:
             line = protection.lines[name]
             words = f"{line.strength.replace('-', ' ')}; {line.figure}"
+            exposure = protection.presence.exposure
+            if name == "presence" and exposure is not None:
+                words = words.replace(f"{_LOG}{exposure.realised:,}", _LOG)
             whose.setdefault(words, []).append(protection)
         ordered = sorted(
             whose.items(), key=lambda group: ORDER_OF_ROWS.index(group[1][0].lines[name].strength)
         )
-        result.append((name, [f"{some([p.tenant for p in own])}: {words}" for words, own in ordered]))
+        sentences = []
+        for words, own in ordered:
+            counts = {p.presence.exposure.realised for p in own if p.presence.exposure is not None}
+            most = f"{_LOG}{'at most ' if len(counts) > 1 else ''}{max(counts, default=0):,}"
+            shown = words.replace(_LOG, most) if name == "presence" and counts else words
+            sentences.append(f"{some([p.tenant for p in own])}: {shown}")
+        result.append((name, sentences))
     return result
 
 
-def warnings_of(protections: Sequence[TenantProtection]) -> list[str]:
+def warnings_of(protections: Sequence[TenantProtection], say: Say = PLAIN) -> list[str]:
     """Warnings about lists and exposure, for every mechanism; equal warnings of several tenants are one.
 
     A window without established figures gets none, because its lines have no figure.
+
+    :param say: the language of the warnings
     """
     whose: dict[str, list[str]] = {}
     for protection in protections:
         lists, exposure = protection.lists, protection.presence.exposure
         if lists.strength == "none":
-            whose.setdefault(f"no epsilon bounds what lists reveal ({lists.reasons[0]})", []).append(
-                protection.tenant
-            )
-        elif lists.eps is not None and float(lists.eps) > 10:
-            whose.setdefault(
-                f"epsilon {lists.eps} is above 10, and promises little about what lists reveal", []
-            ).append(protection.tenant)
-        if exposure is not None and exposure.exceeds_exact:
-            words = (
-                f"chance alone returns {float(exposure.by_chance or 0):,.0f} documents to"
-                f" {counted(exposure.accounts, 'account')} on average, more than {EXPOSURE_RATIO} times the"
-                f" {exposure.exact:,} that exact retrieval can return"
+            words = say.text(
+                "no epsilon bounds what lists reveal (%(reason)s)",
+                reason=_shown_reason(say, lists.reasons[0]),
             )
             whose.setdefault(words, []).append(protection.tenant)
-    return [f"{some(names)}: {words}" for words, names in whose.items()]
+        elif lists.eps is not None and float(lists.eps) > 10:
+            words = say.text(
+                "epsilon %(eps)s is above 10, and promises little about what lists reveal",
+                eps=say.number(lists.eps),
+            )
+            whose.setdefault(words, []).append(protection.tenant)
+        if exposure is not None and exposure.exceeds_exact:
+            words = say.plural(
+                "chance alone returns %(chance)s documents to %(count)s account on average, more than %(ratio)s times"
+                " the %(exact)s that exact retrieval can return",
+                "chance alone returns %(chance)s documents to %(count)s accounts on average, more than %(ratio)s times"
+                " the %(exact)s that exact retrieval can return",
+                exposure.accounts,
+                chance=say.number(f"{float(exposure.by_chance or 0):,.0f}"),
+                ratio=say.number(str(EXPOSURE_RATIO)),
+                exact=exposure.exact,
+            )
+            whose.setdefault(words, []).append(protection.tenant)
+    return [
+        say.text("%(tenants)s: %(warning)s", tenants=some_of(say, names), warning=words)
+        for words, names in whose.items()
+    ]
+
+
+_EXACT = marked("answers are exact, and no mechanism protects the lists")
+_NO_BOUND = marked("mechanism %(mechanism)s bounds no epsilon")
+
+
+def _shown_reason(say: Say, reason: str) -> str:
+    """The reason why lists have no epsilon, as `_lists` writes it, in a language."""
+    before, after = _NO_BOUND.split("%(mechanism)s")
+    if reason.startswith(before) and reason.endswith(after):
+        return say.text(_NO_BOUND, mechanism=reason[len(before) : -len(after)])
+    return say.text(_EXACT) if reason == _EXACT else say.quoted(reason)
 
 
 def weakest(protections: Sequence[TenantProtection]) -> dict[str, Level]:
@@ -328,12 +372,31 @@ def dependent_witnesses(vouching: Vouching) -> list[str]:
     return [w.name for w in vouching.witnesses if not w.independent]
 
 
-def pilot_warnings(vouching: Vouching) -> list[str]:
-    """The label of a pilot: a quorum needs witnesses that trust.toml calls dependent on the provider."""
+def pilot_warnings(vouching: Vouching, say: Say = PLAIN) -> list[str]:
+    """The label of a pilot: a quorum needs witnesses that trust.toml calls dependent on the provider.
+
+    :param say: the language of the label
+    """
     dependent = dependent_witnesses(vouching)
     if len(vouching.witnesses) - len(dependent) >= vouching.quorum:
         return []
     return [
-        f"PILOT: trust.toml says that {some(dependent)} {'is' if len(dependent) == 1 else 'are'} not independent of the"
-        " provider, so this verdict shows nothing to a party that does not trust the provider"
+        say.plural(
+            "PILOT: trust.toml says that %(names)s is not independent of the provider, so this verdict shows nothing"
+            " to a party that does not trust the provider",
+            "PILOT: trust.toml says that %(names)s are not independent of the provider, so this verdict shows nothing"
+            " to a party that does not trust the provider",
+            len(dependent),
+            names=some_of(say, dependent),
+        )
     ]
+
+
+def shown_warnings(say: Say, report: Report) -> list[str]:
+    """The warnings of a report in a language."""
+    english, own = (
+        [*pilot_warnings(report.vouching, language), *warnings_of(report.protections, language)]
+        for language in (PLAIN, say)
+    )
+    shown = dict(zip(english, own, strict=True))
+    return [shown.get(warning) or say.quoted(warning) for warning in report.warnings]

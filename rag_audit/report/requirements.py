@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from rag_audit._internal.words import some
+from rag_audit._internal.words import PLAIN, Say, marked, some_of
 from rag_audit.mechanisms import named
 from rag_audit.models.trust import Require
-from rag_audit.proofs.description import keyed_titles
 from rag_audit.report.claims import REQUIREMENTS, Passed
 from rag_audit.report.model import Requirement, StatusName, TenantReport, Vouching
 from rag_audit.verify.case import Check, Status
@@ -17,30 +16,48 @@ from rag_audit.verify.case import Check, Status
 Kind = Literal["at-most", "at-least", "level"]
 
 WORDS: Mapping[str, tuple[Kind, str]] = {
-    "mechanisms": ("level", "the accepted mechanisms"),
-    "max_epsilon": ("at-most", "epsilon for k_max accounts"),
+    "mechanisms": ("level", marked("the accepted mechanisms")),
+    "max_epsilon": (
+        "at-most",
+        marked("epsilon for the largest coalition that the policy covers (k_max accounts)"),
+    ),
     "max_exclusion_factor": (
         "at-most",
-        "the maximum factor for the likelihood of a document's absence",
+        marked("the maximum factor for the likelihood of a document's absence"),
     ),
-    "max_exposure": ("at-most", "documents that k_max accounts can read"),
-    "max_delta": ("at-most", "the delta of the stated epsilon"),
-    "min_k_max": ("at-least", "colluding accounts that the bound covers"),
-    "max_theta": ("at-most", "the minimum similarity of two accounts' queries in one coalition"),
-    "min_tau": ("at-least", "the span of the comparison of queries"),
-    "max_K_share": ("at-most", "the share of a tenant's positions in one answer"),
-    "max_score_hi": ("at-most", "the upper end of the score window"),
-    "min_score_width": ("at-least", "the width of the score window"),
-    "min_keep": ("at-least", "the sampled share of positions"),
-    "max_abandoned": ("at-most", "windows abandoned since the last complete one"),
-    "max_empty": ("at-most", "windows without a query since the last complete one"),
-    "min_receipts": ("at-least", "receipts from accounts that trust.toml lists"),
-    "query_embedding": ("level", "evidence that a query's vector comes from its text"),
-    "document_embedding": ("level", "evidence that a document's vector comes from its text"),
-    "coalition": ("level", "evidence for the estimate of repeated questions"),
-    "challenge": ("level", "the party that drew the records to prove"),
-    "setup": ("level", f"the origin of the keys of {keyed_titles()} proofs"),
-    "quorum": ("at-least", "witnesses that cosigned the header, and the end"),
+    "max_exposure": ("at-most", marked("documents that k_max accounts can read")),
+    "max_delta": ("at-most", marked("the delta that the policy states; mechanisms without noise use none")),
+    "min_k_max": ("at-least", marked("colluding accounts that the bound covers")),
+    "max_theta": (
+        "at-most",
+        marked("the similarity from which on two questions count as one repeated question"),
+    ),
+    "min_tau": (
+        "at-least",
+        marked("the time or number of questions within which the estimate compares questions"),
+    ),
+    "max_K_share": ("at-most", marked("the share of a tenant's positions in one answer")),
+    "max_score_hi": (
+        "at-most",
+        marked(
+            "the score that counts as a full match: the upper end of the score window, or the threshold of pooled"
+            " listing. Above all scores, only chance would select documents"
+        ),
+    ),
+    "min_score_width": (
+        "at-least",
+        marked("the width of the score window: in a narrow one, better and worse matches count alike"),
+    ),
+    "min_keep": ("at-least", marked("the sampled share of positions")),
+    "max_abandoned": ("at-most", marked("windows abandoned since the last complete one")),
+    "max_empty": ("at-most", marked("windows without a query since the last complete one")),
+    "min_receipts": ("at-least", marked("receipts from accounts that trust.toml lists")),
+    "query_embedding": ("level", marked("evidence that a query's vector comes from its text")),
+    "document_embedding": ("level", marked("evidence that a document's vector comes from its text")),
+    "coalition": ("level", marked("evidence for the estimate of repeated questions")),
+    "challenge": ("level", marked("the party that drew the records to prove")),
+    "setup": ("level", marked("the origin of the keys of proofs")),
+    "quorum": ("at-least", marked("witnesses that cosigned the header, and the end")),
 }
 """Each requirement in words, in the order of a report."""
 CHECKS = {"min_receipts": "receipt.independent", "quorum": "header.quorum"}
@@ -81,7 +98,7 @@ def requirements_of(
                     limit=limit,
                     actual=check.actual,
                     outcome=_outcome(check.status, name, passed),
-                    scope=_scope(name, check.actual, tenants, eps),
+                    scope=scope_of(PLAIN, name, check.actual, tenants, eps),
                     used=_used(kind, limit, check.actual),
                 )
             )
@@ -97,33 +114,36 @@ def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
     return Status.UNPROVEN.value if status is Status.PASS and not held else status.value
 
 
-def _scope(name: str, actual: str, tenants: list[TenantReport], eps: str | None) -> str | None:
+def scope_of(say: Say, name: str, actual: str, tenants: list[TenantReport], eps: str | None) -> str | None:
     """The tenants that a limit applies to, if not every tenant (docs/protocol.md, "Checks")."""
-    if name == "max_epsilon" and actual != eps:
-        inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
-        reason = "no epsilon bounds what answers of"
-    elif name == "max_exclusion_factor":
-        inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
-        return _exclusion_scope(inside, [t for t in tenants if t.tenant not in inside])
-    else:
-        return None
-    outside = [t.tenant for t in tenants if t.tenant not in inside]
-    if not outside or not inside:
-        return None
-    rest = f"{reason} {some(outside)}" + (" show" if name == "max_epsilon" else "")
-    return f"only {some(inside)}; {rest}"
-
-
-def _exclusion_scope(inside: list[str], outside: list[TenantReport]) -> str | None:
-    """The tenants without noise, and the other tenants' replacement for the limit."""
+    inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
+    outside = [t for t in tenants if t.tenant not in inside]
     if not inside or not outside:
         return None
-    rest = [
-        f"{t.tenant}, which has {t.mechanism}"
-        + ("" if t.exclusion_factor is None else f" and a factor of {t.exclusion_factor}")
-        for t in outside
-    ]
-    return f"only {some(inside)}; the limit is not applied to {some(rest)}"
+    if name == "max_epsilon" and actual != eps:
+        return say.text(
+            "only %(inside)s; no epsilon bounds what answers of %(outside)s show",
+            inside=some_of(say, inside),
+            outside=some_of(say, [t.tenant for t in outside]),
+        )
+    if name == "max_exclusion_factor":
+        rest = [
+            say.text("%(tenant)s, which has %(mechanism)s", tenant=t.tenant, mechanism=t.mechanism)
+            if t.exclusion_factor is None
+            else say.text(
+                "%(tenant)s, which has %(mechanism)s and a factor of %(factor)s",
+                tenant=t.tenant,
+                mechanism=t.mechanism,
+                factor=say.number(t.exclusion_factor),
+            )
+            for t in outside
+        ]
+        return say.text(
+            "only %(inside)s; the limit is not applied to %(outside)s",
+            inside=some_of(say, inside),
+            outside=some_of(say, rest),
+        )
+    return None
 
 
 def _quorum(checks: Mapping[str, Check], vouching: Vouching, words: str, passed: Passed) -> Requirement:

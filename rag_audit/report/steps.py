@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_audit._internal.words import listed
+from rag_audit._internal.words import PLAIN, Say
+from rag_audit.mechanisms import named
 from rag_audit.report.explanations import Cause, cause_of
-from rag_audit.report.model import CheckLine
+from rag_audit.report.model import CheckLine, Report
 from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.verdict import OutcomeName
 
@@ -18,6 +19,7 @@ def next_steps_of(
     weaker: list[str],
     *,
     bare: bool,
+    say: Say = PLAIN,
 ) -> list[str]:
     """The next steps, the most urgent one first.
 
@@ -25,109 +27,162 @@ def next_steps_of(
     :param deciding: the checks with the verdict's outcome
     :param weaker: ids of weaknesses
     :param bare: whether no mechanism protects the documents of a tenant
+    :param say: the language of the steps
     """
-    keep = "keep window.json, its siblings, trust.toml and the receipts with this report, so that anybody can repeat it"
+    keep = say.text(
+        "keep window.json, its siblings, trust.toml and the receipts with this report, so that anybody can repeat it"
+    )
     explain = [
-        f"read the explanation of the check: rag-audit verifier explain {check}" for check in deciding[:1]
+        say.text(
+            "read the explanation of the check: %(command)s", command=f"rag-audit verifier explain {check}"
+        )
+        for check in deciding[:1]
     ]
     explain_each = [
-        f"read the explanation of {check}: rag-audit verifier explain {check}" for check in deciding[:3]
+        say.text(
+            "read the explanation of %(check)s: %(command)s",
+            check=check,
+            command=f"rag-audit verifier explain {check}",
+        )
+        for check in deciding[:3]
     ]
     cause = cause_of(checks)
     if outcome == "FAIL" and cause is Cause.PIN:
         return [
-            "rely on no figure of this window",
-            "compare the pins of trust.toml with the values that their source publishes, by another way than the window"
-            " file, and correct trust.toml if a pin is wrong",
+            say.text("rely on no figure of this window"),
+            say.text(
+                "compare the pins of trust.toml with the values that their source publishes, by another way than the"
+                " window file, and correct trust.toml if a pin is wrong"
+            ),
             *explain,
-            "if the pins are right, ask the provider why the window used another value",
+            say.text("if the pins are right, ask the provider why the window used another value"),
             keep,
         ]
     if outcome == "FAIL" and cause is Cause.FILE:
         return [
-            "rely on no figure of this window",
-            "fetch window.json and its siblings from the provider's public folder a second time, and verify them",
+            say.text("rely on no figure of this window"),
+            say.text(
+                "fetch window.json and its siblings from the provider's public folder a second time, and verify them"
+            ),
             *explain,
-            "if the published file fails too, ask the provider for an answer in writing, and show the file to the"
-            " witnesses and to other verifiers",
+            say.text(
+                "if the published file fails too, ask the provider for an answer in writing, and show the file to the"
+                " witnesses and to other verifiers"
+            ),
             keep,
         ]
     if outcome == "FAIL":
         return [
-            "rely on no figure of this window",
+            say.text("rely on no figure of this window"),
             *explain,
             keep,
-            "ask the provider for an answer in writing, and show your files to the witnesses and to other verifiers",
+            say.text(
+                "ask the provider for an answer in writing, and show your files to the witnesses and to other verifiers"
+            ),
         ]
     if outcome == "UNDECIDED" and all(check.startswith("receipt.") for check in deciding):
         return [
-            "rely on no figure of this window yet",
+            say.text("rely on no figure of this window yet"),
             *explain,
-            "ask the account that supplied the receipt for a second export, or omit that receipt, and repeat the"
-            " verification",
+            say.text(
+                "ask the account that supplied the receipt for a second export, or omit that receipt, and repeat the"
+                " verification"
+            ),
         ]
     if outcome == "UNDECIDED" and deciding == ["header.chain"]:
         return [
-            "rely on no figure of this window yet",
-            "supply every window since the last one that you verified with --previous, or omit --previous for the first"
-            " window of a service, and repeat the verification",
+            say.text("rely on no figure of this window yet"),
+            say.text(
+                "supply every window since the last one that you verified with --previous, or omit --previous for the"
+                " first window of a service, and repeat the verification"
+            ),
             *explain,
         ]
     if outcome == "UNDECIDED":
         return [
-            "rely on no figure of this window yet",
+            say.text("rely on no figure of this window yet"),
             *explain,
-            "fetch the files from the provider's public folder a second time, and verify them",
-            "compare the releases: a newer window may need a newer rag-audit",
+            say.text("fetch the files from the provider's public folder a second time, and verify them"),
+            say.text("compare the releases: a newer window may need a newer rag-audit"),
         ]
     if outcome == "UNPROVEN":
         return [
-            "rely on no figure of this window yet: its evidence is incomplete",
+            say.text("rely on no figure of this window yet: its evidence is incomplete"),
             *explain_each,
-            *_remedies(checks, deciding),
+            *_remedies(say, checks, deciding),
         ]
     absent = [c.base.partition(".")[2] for c in checks if c.decides and c.expected == ABSENT]
     if outcome == "UNMET" and len(absent) == len(deciding):
         return [
-            f"set {listed(absent)} in trust.toml, and repeat the verification",
+            say.text("set %(names)s in trust.toml, and repeat the verification", names=say.listed(absent)),
             *explain_each,
         ]
     if outcome == "UNMET":
         return [
-            "decide whether the window is enough for you: it is sound, and it does not meet trust.toml",
+            say.text(
+                "decide whether the window is enough for you: it is sound, and it does not meet trust.toml"
+            ),
             *explain_each,
-            "ask the provider for a next window that meets the requirement, or lower the requirement in"
-            " trust.toml and tell the readers of your report",
+            say.text(
+                "ask the provider for a next window that meets the requirement, or lower the requirement in"
+                " trust.toml and tell the readers of your report"
+            ),
         ]
-    steps = [keep, "verify the next window with --previous, so that no window can be dropped in between"]
+    steps = [
+        keep,
+        say.text("verify the next window with --previous, so that no window can be dropped in between"),
+    ]
     if "setup" in weaker:
-        steps.append("ask the provider for keys by several parties, or for scan proofs")
+        steps.append(say.text("ask the provider for keys by several parties, or for scan proofs"))
     if "sampled" in weaker:
-        steps.append("ask the provider for the proof of every record if no record may be false")
+        steps.append(say.text("ask the provider for the proof of every record if no record may be false"))
     if bare:
         steps.append(
-            "do not read this verdict as privacy: ask the provider for a mechanism if the documents need one"
+            say.text(
+                "do not read this verdict as privacy: ask the provider for a mechanism if the documents need one"
+            )
         )
     return steps
 
 
-def _remedies(checks: Sequence[CheckLine], deciding: Sequence[str]) -> list[str]:
+def shown_steps(say: Say, report: Report) -> list[str]:
+    """The next steps of a report in a language."""
+    english, own = (
+        next_steps_of(
+            report.checks,
+            report.outcome,
+            report.decided_by,
+            [weakness.id for weakness in report.weaker],
+            bare=any(not named(tenant.mechanism).protects for tenant in report.tenants),
+            say=language,
+        )
+        for language in (PLAIN, say)
+    )
+    shown = dict(zip(english, own, strict=True))
+    return [shown.get(step) or say.quoted(step) for step in report.next_steps]
+
+
+def _remedies(say: Say, checks: Sequence[CheckLine], deciding: Sequence[str]) -> list[str]:
     """The steps that establish the checks that left a window open."""
     if "trust.records" in deciding:
         return [
-            "ask the provider whether it answered a question in this window: a window without an answer has no proofs,"
-            " and no file is missing"
+            say.text(
+                "ask the provider whether it answered a question in this window: a window without an answer has no"
+                " proofs, and no file is missing"
+            )
         ]
     if "proof.challenge" in deciding and any(
         c.actual.endswith(" absent") for c in checks if c.base == "proof.challenge"
     ):
-        return ['set beta and eta in trust.toml, or mode = "full", and repeat the verification']
+        return [say.text('set beta and eta in trust.toml, or mode = "full", and repeat the verification')]
     if "trust.setup" in deciding:
         return [
-            "ask the provider for keys that several parties made, or for scan proofs; --allow-unsafe-setup accepts keys"
-            " of one party, and the verdict names it"
+            say.text(
+                "ask the provider for keys that several parties made, or for scan proofs; --allow-unsafe-setup accepts"
+                " keys of one party, and the verdict names it"
+            )
         ]
     return [
-        "compare trust.toml with the keys that the window used",
-        "ask the provider for the missing parts, and repeat the verification",
+        say.text("compare trust.toml with the keys that the window used"),
+        say.text("ask the provider for the missing parts, and repeat the verification"),
     ]

@@ -11,7 +11,7 @@ from rag_audit._internal.words import counted, listed
 from rag_audit.report.explanations import NO_CAUSE, Cause, cause_of, decisive
 from rag_audit.report.meaning import counted_words, vouched_words
 from rag_audit.report.model import CheckLine, Report, ShortReport
-from rag_audit.report.protection import by_adversary
+from rag_audit.report.protection import ADVERSARIES, by_adversary
 from rag_audit.report.text import Paint, shortened
 
 MAX_LINES = 12
@@ -20,6 +20,8 @@ _SHOWN = 2
 """Different lines that a row about an adversary shows."""
 _SENTENCE = 480
 """Maximum characters of a sentence; `--details` prints the whole sentence."""
+_PROTECTION = 2 * _SENTENCE
+"""The same for a row about an adversary, which has up to `_SHOWN` sentences."""
 
 
 def render(report: Report | ShortReport, *, colour: bool = False) -> str:
@@ -37,7 +39,9 @@ def render(report: Report | ShortReport, *, colour: bool = False) -> str:
             rows.append(("WARNING", "; ".join(warnings)))
         rows += _passed(report) if report.outcome.startswith("PASS") else _reasoned(report)
     lines = [f"{paint.outcome(word)} {rest}".rstrip() + report.remark]
-    lines += [f"{paint.bold(f'{label:{_LABEL}}')}  {shortened(text, _SENTENCE)}" for label, text in rows]
+    for label, text in rows:
+        room = _PROTECTION if label in ADVERSARIES else _SENTENCE
+        lines.append(f"{paint.bold(f'{label:{_LABEL}}')}  {shortened(text, room)}")
     lines.append(_last(report, paint))
     return "\n".join(lines) + "\n"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import RagAuditError
+from rag_audit._internal.words import marked
 from rag_audit.mechanisms.descriptions import ALL
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
@@ -24,37 +25,53 @@ if TYPE_CHECKING:
     from rag_audit.report.model import Attacks, Weakness
 
 DOES_NOT_PROVE = (
-    "the content of a selected position: the figures cover the list of selected positions. Answers and"
-    " receipts disclose the text at a position, its emptiness and its digest with certainty, and the bound"
-    " does not cover them",
-    "the generation channel: the text that a model writes from the documents",
-    "documents of several positions, in a tenant whose policy does not sample by document: each figure is for a"
-    " document of one position. A document of s positions loses at most s times epsilon at s times delta, and the"
-    " factor for the likelihood of its absence is at least the s-th power",
-    "a coalition of more than k_max accounts",
-    "in sampled mode, records without a required proof",
-    "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
-    " word for word, and a checked estimate covers no other accounts",
-    "vectors below the level `proved` (query_embedding, A1, and document_embedding, D1): that a query vector, or a"
-    " committed vector, is the embedding of its text; if an endpoint computes the vectors, no party can recompute them,"
-    " and an account cannot recompute the vectors of its queries",
-    "answers outside of the ledger and without a receipt",
-    "selective refusal and stalling: the provider knows scores and noise",
-    "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
-    "a second origin over the same index",
-    "the same documents as several tenants: with other salts, their commitments look like commitments to"
-    " other documents, and each figure, including the figure for all accounts, covers the accounts of one"
-    " tenant",
-    "windows that the provider filled with its own queries, closed and never published: these windows do not count as"
-    " abandoned",
-    "the seed's entropy and secrecy",
-    "subliminal channels: timestamps, salts drawn by the library",
-    "that embeddings cannot be inverted",
-    "the computational assumptions: SHA-256, Poseidon, Ed25519, and the assumptions of the proof system"
-    " (docs/security.md)",
+    marked(
+        "the content of a selected position: the figures cover the list of selected positions. Answers and"
+        " receipts disclose the text at a position, its emptiness and its digest with certainty, and the bound"
+        " does not cover them"
+    ),
+    marked("the generation channel: the text that a model writes from the documents"),
+    marked(
+        "documents of several positions, in a tenant whose policy does not sample by document: each figure is for a"
+        " document of one position. A document of s positions loses at most s times epsilon at s times delta, and the"
+        " limit of the factor for its absence is the s-th power (higher with noise)"
+    ),
+    marked("a coalition of more than k_max accounts"),
+    marked("in sampled mode, records without a required proof"),
+    marked(
+        "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
+        " word for word, and a checked estimate covers no other accounts"
+    ),
+    marked(
+        "vectors below the level `proved` (query_embedding, A1, and document_embedding, D1): that a query vector, or a"
+        " committed vector, is the embedding of its text; if an endpoint computes the vectors, no party can recompute"
+        " them, and an account cannot recompute the vectors of its queries"
+    ),
+    marked("answers outside of the ledger and without a receipt"),
+    marked("selective refusal and stalling: the provider knows scores and noise"),
+    marked(
+        "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure"
+    ),
+    marked("a second origin over the same index"),
+    marked(
+        "the same documents as several tenants: with other salts, their commitments look like commitments to"
+        " other documents, and each figure, including the figure for all accounts, covers the accounts of one"
+        " tenant"
+    ),
+    marked(
+        "windows that the provider filled with its own queries, closed and never published: these windows do not count"
+        " as abandoned"
+    ),
+    marked("the seed's entropy and secrecy"),
+    marked("subliminal channels: timestamps, salts drawn by the library"),
+    marked("that embeddings cannot be inverted"),
+    marked(
+        "the computational assumptions: SHA-256, Poseidon, Ed25519, and the assumptions of the proof system"
+        " (docs/security.md)"
+    ),
 )
 """Printed with every verdict, in this order."""
-RETURNED_TEXTS = (
+RETURNED_TEXTS = marked(
     "the texts that a tenant with a sample returned: the provider returns no text of a position outside of"
     " the sample and, with mechanism sampling, no text of a position with score 0. No proof covers this rule"
     " yet, and exclusion_factor of mechanism sampling depends on it. Receipts do not show a text that the"

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from rag_audit._internal.words import counted, listed
+from collections.abc import Iterator
+
+from rag_audit._internal.words import PLAIN, Say
 from rag_audit.mechanisms import ALL, named
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.report.model import Counts, Figures, Measured, Retrieval, TenantReport, Vouching, Weakness
+from rag_audit.report.model import (
+    Counts,
+    Figures,
+    Measured,
+    Report,
+    Retrieval,
+    TenantReport,
+    Vouching,
+    Weakness,
+)
 
 
 def weaknesses_of(
@@ -19,76 +30,150 @@ def weaknesses_of(
 
     :param previous: whether the window header names a previous window, and the number of supplied previous windows
     """
-    weaknesses: list[Weakness] = []
+    return [
+        Weakness.parse({"id": name, "words": words, "better": better}, field="weaker")
+        for name, words, better in _weaknesses(PLAIN, figures, tenants, vouching, counts, previous)
+    ]
 
-    def weak(name: str, words: str, better: str) -> None:
-        weaknesses.append(Weakness.parse({"id": name, "words": words, "better": better}, field="weaker"))
 
+def shown_weaknesses(say: Say, report: Report) -> list[tuple[str, str]]:
+    """Each weakness of a report in a language, with its stronger alternative. A weakness of a bundle stays English."""
+    previous = (report.chain.before is not None, report.chain.given)
+    found = _weaknesses(say, report.figures, report.tenants, report.vouching, report.counts, previous)
+    own = {name: (words, better) for name, words, better in found}
+    return [own.get(w.id, (say.quoted(w.words), say.quoted(w.better))) for w in report.weaker]
+
+
+def _weaknesses(
+    say: Say,
+    figures: Figures,
+    tenants: list[TenantReport],
+    vouching: Vouching,
+    counts: Counts,
+    previous: tuple[bool, int],
+) -> Iterator[tuple[str, str, str]]:
+    """The weaknesses in a language: id, words, alternative."""
     protecting = [mechanism.name for mechanism in ALL if mechanism.protects]
     none = [t.tenant for t in tenants if not named(t.mechanism).protects]
     if none:
-        weak("mechanism", f"no mechanism protects the documents of {listed(none)}: their answers are exact",
-             " or ".join([", ".join(protecting[:-1]), protecting[-1]]))  # fmt: skip
+        yield (
+            "mechanism",
+            say.text(
+                "no mechanism protects the documents of %(tenants)s: their answers are exact",
+                tenants=say.listed(none),
+            ),
+            say.text("one of the mechanisms %(names)s", names=say.listed(protecting)),
+        )
+    yield from _of_proofs(say, figures, counts)
+    yield from _of_parties(say, figures, vouching, counts, previous)
+
+
+def _of_proofs(say: Say, figures: Figures, counts: Counts) -> Iterator[tuple[str, str, str]]:
+    """What proofs leave open: id, words, alternative."""
     if figures.setup == "unsafe":
-        weak("setup", "one party made the keys of the proofs and could forge proofs with secrets that it should have"
-                      " destroyed",
-             "keys by several parties (docs/setup.md), or scan proofs, which need no keys")  # fmt: skip
-    elif figures.setup == "ceremony":
-        weak(
+        yield (
             "setup",
-            "proofs depend on one honest contributor to their keys",
-            "scan proofs, which need no keys",
+            say.text(
+                "one party made the keys of the proofs and could forge proofs with secrets that it should have"
+                " destroyed"
+            ),
+            say.text("keys by several parties (docs/setup.md), or scan proofs, which need no keys"),
+        )
+    elif figures.setup == "ceremony":
+        yield (
+            "setup",
+            say.text("proofs depend on one honest contributor to their keys"),
+            say.text("scan proofs, which need no keys"),
         )
     if figures.query_embedding != "proved":
-        weak(
+        yield (
             "query_embedding",
-            f"{_origin(figures.query_embedding)}; epsilon holds only if no query vector depends on the index",
-            "an embedder with proofs of query vectors (A1 proved)",
+            say.text(
+                "%(origin)s; epsilon holds only if no query vector depends on the index",
+                origin=_origin(say, figures.query_embedding),
+            ),
+            say.text("an embedder with proofs of query vectors (A1 proved)"),
         )
     if figures.document_embedding != "proved":
-        weak(
+        yield (
             "document_embedding",
-            "only the provider's word shows that the committed vectors are computed from the documents' texts",
-            "no release proves this origin yet",
+            say.text(
+                "only the provider's word shows that the committed vectors are computed from the documents' texts"
+            ),
+            say.text("no release proves this origin yet"),
         )
     if figures.mode == "sampled":
-        missed = "no valid draw determines the records that need a proof"
+        missed = say.text("no valid draw determines the records that need a proof")
         if figures.sampled is not None and figures.beta is not None and figures.eta is not None:
-            drawn = f"{figures.sampled:,} of {counted(counts.records, 'record')} needed a proof"
-            missed = (
-                f"{drawn}: up to a share of {figures.beta} may be false, and the draw misses a larger share"
-                f" with probability {figures.eta}"
+            missed = say.plural(
+                "%(drawn)s of %(count)s record needed a proof: up to a share of %(beta)s may be false, and the draw"
+                " misses a larger share with probability %(eta)s",
+                "%(drawn)s of %(count)s records needed a proof: up to a share of %(beta)s may be false, and the draw"
+                " misses a larger share with probability %(eta)s",
+                counts.records,
+                drawn=figures.sampled,
+                beta=say.number(figures.beta),
+                eta=say.number(figures.eta),
             )
-        weak("sampled", missed, 'mode = "full" in trust.toml')
+        yield "sampled", missed, say.text('mode = "full" in trust.toml')
     if figures.challenge == "published":
-        weak("challenge", "the provider published the draw and may have chosen one of several draws",
-             "a draw of the verifier's own (rag-audit verifier challenge, verify --challenge)")  # fmt: skip
+        yield (
+            "challenge",
+            say.text("the provider published the draw and may have chosen one of several draws"),
+            say.text("a draw of the verifier's own (rag-audit verifier challenge, verify --challenge)"),
+        )
+
+
+def _of_parties(
+    say: Say, figures: Figures, vouching: Vouching, counts: Counts, previous: tuple[bool, int]
+) -> Iterator[tuple[str, str, str]]:
+    """What other parties do not confirm: id, words, alternative."""
     if figures.coalition != "checked":
-        weak("coalition", "no proof shows how many accounts repeated a question almost word for word",
-             "a coalition proof (rag-audit provider policy new --coalition-proof)")  # fmt: skip
+        yield (
+            "coalition",
+            say.text("no proof shows how many accounts repeated a question almost word for word"),
+            say.text("a coalition proof (rag-audit provider policy new --coalition-proof)"),
+        )
     if 2 * vouching.quorum <= len(vouching.witnesses):
-        weak("quorum", "the quorum is at most half of the witnesses: two ledgers could each have a quorum",
-             "a quorum of more than half")  # fmt: skip
+        yield (
+            "quorum",
+            say.text("the quorum is at most half of the witnesses: two ledgers could each have a quorum"),
+            say.text("a quorum of more than half"),
+        )
     missing = counts.records - counts.receipts_independent
     if missing > 0:
-        have = "has" if missing == 1 else "have"
-        weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} {have} no receipt of an independent"
-             " account that trust.toml lists", "receipts of more independent accounts")  # fmt: skip
+        yield (
+            "receipts",
+            say.plural(
+                "%(missing)s of %(count)s record has no receipt of an independent account that trust.toml lists",
+                "%(missing)s of %(count)s records have no receipt of an independent account that trust.toml lists",
+                counts.records,
+                missing=missing,
+            ),
+            say.text("receipts of more independent accounts"),
+        )
     chained, given = previous
     if chained and not given:
-        weak("chain", "the previous windows were not supplied: their count depends on the witnesses",
-             "verify --previous with the previous windows")  # fmt: skip
-    return weaknesses
+        yield (
+            "chain",
+            say.text("the previous windows were not supplied: their count depends on the witnesses"),
+            say.text("verify --previous with the previous windows"),
+        )
 
 
-def _origin(level: str) -> str:
+def _origin(say: Say, level: str) -> str:
     """The evidence for the origin of query vectors."""
     name, _, share = level.rstrip(")").partition("(")
     if name == "re-executed":
-        return f"this verifier recomputed the query vectors of {share.replace('/', ' of ')} records, and no others"
+        done, _, total = share.partition("/")
+        return say.text(
+            "this verifier recomputed the query vectors of %(done)s of %(total)s records, and no others",
+            done=done,
+            total=total,
+        )
     if name == "proved":
-        return "query vectors are proved from an embedder's table that trust.toml does not pin"
-    return "only the provider's word shows how query vectors were computed"
+        return say.text("query vectors are proved from an embedder's table that trust.toml does not pin")
+    return say.text("only the provider's word shows how query vectors were computed")
 
 
 def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:

@@ -16,7 +16,7 @@ from rag_audit._internal.errors import ExitCode, RagAuditError, SchemaError, Set
 from rag_audit._internal.words import counted
 from rag_audit.log.merkle import HashTree, leaf_hash
 from rag_audit.models.manifest import check_manifest, re_executable
-from rag_audit.models.policy import Policy
+from rag_audit.models.policy import OWN_DOCUMENTS, Policy
 from rag_audit.models.records import Entry, RosterEntry, TenantEntry, WindowHeader, parse_entry
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
@@ -275,7 +275,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
             f"{counted(case.checking.known, 'proof was', 'proofs were')} verified by an earlier run of this user; use"
             " --no-cache to verify them in this run",
         ]
-    notes = [*notes, *tables.notes(case)]
+    notes = [*notes, *([OWN_DOCUMENTS] if case.policy.own_documents else []), *tables.notes(case)]
     limit = case.policy.tokens.query
     notes = [
         *notes,

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_audit.commit.explore.collections import collection
 from rag_audit.lab.attacks import campaign, report, runner
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.generators.local import LocalGenerator
@@ -22,7 +23,6 @@ from rag_audit.lab.attacks.methods import chosen
 from rag_audit.lab.attacks.passages import Passage
 from rag_audit.lab.attacks.quality import Form
 from rag_audit.lab.attacks.split import make_split, only
-from rag_audit.lab.empirical.sets import collection
 from rag_audit.retrieval.embedders import get_embedder
 
 pytestmark = pytest.mark.data

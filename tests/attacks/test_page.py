@@ -35,6 +35,22 @@ def test_the_page_has_the_statements_of_its_own_table(generate: ModuleType) -> N
     assert f"<!-- bounds -->\n{generate.bounds(compared)}\n<!-- end -->" in page
 
 
+def test_the_page_compares_each_figure_of_a_paper_once(generate: ModuleType) -> None:
+    page = (ROOT / "docs/attacks.md").read_text()
+    assert f"<!-- papers -->\n{generate.papers(page)}\n<!-- end -->" in page
+    table = "**{}**\n\n| corpus | attack | AUC | recall |\n|---|---|---|---|\n| a | b | {} | 1.00 ± 0.00 (0.5) |\n"
+    same = "<!-- tables -->\n" + table.format("Masks, table 1", "0.50 ± 0.10 (0.9)")
+    again = same + table.format("Masks, table 2", "0.50 ± 0.10 (0.9)") + "<!-- end -->"
+    text = generate.papers(again)
+    assert (
+        "AUC: 1 figures, 1 further than 2 standard errors (0.0 expected; probability of 1 or more: 0.046)"
+        in text
+    )
+    assert "recall: 0 figures, 0 further" in text and "and 1 figures without a standard error" in text
+    other = same + table.format("Mirabel, table 2", "0.88 ± 0.10 (0.9)") + "<!-- end -->"
+    assert "AUC: 2 figures, 1 further" in generate.papers(other)
+
+
 def test_every_lower_bound_of_the_page_is_below_its_certified_bound(generate: ModuleType) -> None:
     compared = generate.of_page((ROOT / "docs/attacks.md").read_text())
     assert all(c.lower < c.certified for c in compared)

@@ -8,21 +8,39 @@ import os
 import struct
 import subprocess
 import sys
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from hashlib import sha256, shake_256
+from math import floor, isqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from rag_audit.commit.explore.collections import collection
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
-from rag_audit.lab.empirical.sets import collection
-from rag_audit.retrieval.embedders import NothingToEmbed, get_embedder, public_artefacts, published_constants
+from rag_audit.retrieval.embedders import (
+    NothingToEmbed,
+    get_embedder,
+    lexical,
+    public_artefacts,
+    published_constants,
+)
 from rag_audit.retrieval.embedders.integer_bert.embedder import IntegerBert, Rule, native_encoder
 from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files, load_scales
-from rag_audit.retrieval.embedders.integer_bert.published import ARTEFACTS, FILE_PINS, SCALES, norm_factor
+from rag_audit.retrieval.embedders.integer_bert.lexical import LexicalBert, lexical_table
+from rag_audit.retrieval.embedders.integer_bert.published import (
+    ARTEFACTS,
+    FILE_PINS,
+    LEXICAL_ARTEFACTS,
+    LEXICAL_MINILM,
+    SCALES,
+    norm_factor,
+)
 from rag_audit.retrieval.embedders.integer_bert.reference import Matrix, Reference, Rows
 from rag_audit.retrieval.embedders.integer_bert.semantics import (
     DISTANCES,
@@ -33,6 +51,8 @@ from rag_audit.retrieval.embedders.integer_bert.semantics import (
     exp_table,
     gelu_table,
 )
+from rag_audit.retrieval.embedders.lexical import LexicalTable
+from rag_audit.retrieval.embedders.quantise import published_scale
 from tests.embedders import small_bert
 
 TEXTS = ["red house", "The law of the court", "A drug dose for pain and fevers", "bluish", "red " * 40]
@@ -433,6 +453,105 @@ def test_a_thousand_texts_equal_the_reference_with_the_published_weights() -> No
     for question in collection("squad").sample(1000).questions:
         tokens = embedder.tokenize(question)
         assert native.trace(tokens) == reference_trace(reference, tokens), question
+
+
+def rounded(values: list[int], length: int) -> list[int]:
+    """Integers with about that norm, by the formula of docs/minilm-int.md."""
+    norm = max(1, isqrt(sum(v * v for v in values)))
+    return [(1 if v > 0 else -1) * ((2 * length * abs(v) + norm) // (2 * norm)) if v else 0 for v in values]
+
+
+def int4_of(values: list[int], factor: int) -> list[int]:
+    w = isqrt(2**16 * sum(v * v for v in values))
+    return [(1 if v > 0 else -1) * min(7, (2 * abs(v) * factor + w) // (2 * w)) for v in values]
+
+
+def test_lexical_components_follow_their_formulas(files: Files) -> None:
+    """The reference's sums and the page's formulas, token by token in Python integers."""
+    embedder, reference = LexicalBert(LEXICAL_MINILM, files, Rule()), Reference(files.model)
+    signs = {
+        piece: [1 - 2 * (byte >> (7 - bit) & 1) for byte in shake_256(f"rag-audit/lexical-1/{piece}".encode()).digest(48)
+                for bit in range(8)]
+        for piece in ("the", "court", "of", "law", "s", "red", "ish")
+    }  # fmt: skip
+    text = "The court of the law courts"
+    tokens = embedder.tokenize(text)
+    pieces = ["the", "court", "of", "the", "law", "court", "s"]
+    assert [small_bert.WORDS[t].removeprefix("##") for t in tokens[1:-1]] == pieces
+    sums = list(reference.embed(tokens))
+
+    # every word of the small vocabulary has the gain 1
+    of_query = [sum(signs[p][j] for p in pieces) << small_bert.SCALES.x for j in range(384)]
+    factor = norm_factor(published_scale(16 + 384))
+    assert embedder.embed_query(text).tolist() == int4_of(sums + of_query, factor)
+
+    counts = Counter(pieces)
+    weights = {p: floor(Fraction(256 * n) / (n + Fraction(12, 10) * (Fraction(6, 10) + Fraction(4, 10) * Fraction(7, 180))))
+               for p, n in counts.items()}  # fmt: skip
+    of_document = [sum(weights[p] * signs[p][j] for p in counts) for j in range(384)]
+    parts = rounded(sums, 50_000) + rounded(of_document, 20_000)
+    assert embedder.embed_documents([text])[0].tolist() == int4_of(parts, factor)
+
+
+def test_the_lexical_table_follows_the_vocabulary(files: Files) -> None:
+    table = lexical_table(files)
+    gains = {word: int(table.gains[table.piece_of[i]]) for i, word in enumerate(small_bert.WORDS)}
+    assert {word for word, gain in gains.items() if gain == 0} == {
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+    }
+    rows = table.rows()
+    assert rows.shape == (len(small_bert.WORDS), 384) and not rows[:5].any()
+
+    class Other:
+        def get_vocab(self) -> dict[str, int]:
+            return {"[CLS]": 0, "der": 1}
+
+    with pytest.raises(SetupError, match="order of frequency"):
+        lexical_table(replace(files, tokenizer=cast("Any", Other())))
+
+
+def test_rarer_words_of_bert_have_higher_gains() -> None:
+    words = [f"w{number}" for number in range(2_000)]
+    table = LexicalTable.of_bert(["[CLS]", "[unused3]", "[x]", "!", "the", "##s", *words, "s"], 8)
+    gains = [int(table.gains[number]) for number in table.piece_of]
+    assert gains[:6] == [0, 0, 1, 1, 1, 1]
+    assert table.piece_of[5] == table.piece_of[-1], "a piece within a word has the signs of the word"
+    ranks = [1 + bisect_right(lexical.RANKS, 2 + number) for number in range(2_000)]
+    assert gains[6:-1] == ranks and max(ranks) == 3
+
+
+def test_the_lexical_variant_is_known_without_files() -> None:
+    name = "minilm-int-lexical-768"
+    known = published_constants(name)
+    assert (known.dimension, known.score_window, known.relevance, known.table) == (
+        768,
+        (420, 1680),
+        766,
+        None,
+    )
+    assert public_artefacts(name) == {**ARTEFACTS, "lexical": LEXICAL_ARTEFACTS["lexical"]}
+
+
+@pytest.mark.data
+@pytest.mark.skipif(FOLDER is None, reason="RAG_AUDIT_MINILM names no folder")
+def test_lexical_components_find_more_passages() -> None:
+    """All 2,067 passages and 300 questions of SQuAD."""
+    texts = collection("squad")
+    found = {}
+    for name in ("minilm-int", "minilm-int-lexical-768"):
+        embedder = get_embedder(name, folder=FOLDER)
+        passages = embedder.embed_documents(texts.passages).astype(np.int32)
+        chosen = texts.sample(300)
+        ranked = [np.argsort(-(passages @ embedder.embed_query(q).astype(np.int32)), kind="stable")[:5]
+                  for q in chosen.questions]  # fmt: skip
+        found[name] = sum(
+            bool(set(r.tolist()) & set(w)) for r, w in zip(ranked, chosen.relevant, strict=True)
+        )
+    assert found["minilm-int-lexical-768"] > found["minilm-int"] > 240
 
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors/v1/minilm-int.json").read_text())

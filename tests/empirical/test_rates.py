@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from rag_audit.commit.explore.collections import CollectionError, collection
 from rag_audit.errors import PolicyError, SchemaError, SizeError
 from rag_audit.lab.empirical.lower_bounds import (
     clopper_pearson,
@@ -30,7 +31,6 @@ from rag_audit.lab.empirical.rates import (
     placements,
     tpr_at_fpr,
 )
-from rag_audit.lab.empirical.sets import CollectionError, collection
 
 RNG = np.random.default_rng(1)
 

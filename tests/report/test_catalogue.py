@@ -99,7 +99,7 @@ def test_a_german_page_has_the_elements_of_the_english_one(name: str, reports: d
     unmarked = re.sub(r'<span lang="en">.*?</span>', "", above)
     for words in (" the ", " and ", " not "):
         assert words not in re.sub("<style>.*?</style>|<[^>]*>", "", unmarked), words
-    assert german.count('<div lang="en">') == 5
+    assert '<div lang="en">' not in german
 
 
 def test_the_command_writes_a_german_page(tmp_path: Path) -> None:

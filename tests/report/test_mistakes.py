@@ -170,10 +170,10 @@ def test_a_pilots_accounts_and_witnesses_are_not_called_independent() -> None:
         "4 receipts are from accounts that the trust file calls not independent of the provider."
     )
     text = page_text(result)
-    for words in ("calls independent of the provider", "Receipts of independent accounts agree"):
+    for words in ("calls independent of the provider.", "Receipts of independent accounts agree"):
         assert words in page_text(report()) and words not in text
     assert "The trust file calls their accounts not independent of the provider" in text
-    assert "lists 0 accounts as independent of the provider" in text
+    assert "calls 0 accounts independent of the provider" in text
     assert "from accounts that are not independent of the provider" in render_report(result, "text")
     (weakness,) = (w for w in result.weaker if w.id == "receipts")
     assert "no receipt of an independent account" in weakness.words

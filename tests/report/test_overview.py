@@ -223,7 +223,9 @@ def test_the_trust_files_words_reach_the_report() -> None:
     assert overview.one_party(report) and "One party plays all roles" in render(report)
 
 
-def test_one_party_is_named_only_if_it_operates_every_witness(reports: dict[str, Report]) -> None:
+def test_the_banner_names_the_witnesses_of_the_provider_that_the_quorum_needs(
+    reports: dict[str, Report],
+) -> None:
     report = reports["PASS"]
 
     def of(*changes: dict[str, Any]) -> Report:
@@ -236,8 +238,28 @@ def test_one_party_is_named_only_if_it_operates_every_witness(reports: dict[str,
     same = {"independent": False}
     own = {"fingerprint": report.vouching.provider.fingerprint}
     assert overview.one_party(of(same, same)) and overview.one_party(of(same, own))
-    assert not overview.one_party(of(same, {})) and not overview.one_party(report)
-    assert "One party plays" not in render(report)
+    assert not overview.one_party(report) and 'data-answer="banner"' not in render(report)
+    assert "One party plays all roles." in _answers(of(same, own))["banner"]
+    # The quorum is two of two, so it needs the one witness of the provider.
+    mixed = of({**same, "relation": "a subsidiary"}, {})
+    said = _answers(mixed)
+    assert said["banner"].startswith("The provider takes part in its own control.")
+    assert "w1 (not independent of the provider, a subsidiary)" in said["banner"]
+    assert "w1: not independent of the provider, a subsidiary" in said["witness"]
+    assert "w2: independent of the provider, relation not stated" in said["witness"]
+    assert decision.supported(mixed) == "conditions" and "w2" not in said["banner"]
+    enough = mixed.model_copy(update={"vouching": mixed.vouching.model_copy(update={"quorum": 1})})
+    assert not overview.one_party(enough) and "banner" not in _answers(enough)
+
+
+def test_the_banner_names_a_verifier_with_the_providers_key(reports: dict[str, Report]) -> None:
+    report = _sampling(reports["PASS"]).model_copy(update={"weaker": []})
+    v = report.vouching
+    assert not overview.alone(report)
+    verifier = v.witnesses[0].model_copy(update={"fingerprint": v.provider.fingerprint})
+    own = report.model_copy(update={"vouching": v.model_copy(update={"verifiers": [verifier]})})
+    assert "The verifier's key is the provider's key." in _answers(own)["banner"]
+    assert decision.supported(own) == "conditions"
 
 
 def test_references_resolve_within_the_page(reports: dict[str, Report]) -> None:
@@ -263,8 +285,13 @@ def test_questions_come_from_the_window(reports: dict[str, Report]) -> None:
 
 def test_the_regulations_clauses_depend_on_the_ledger(reports: dict[str, Report]) -> None:
     met = {c.place: c.met for c in regulation.clauses(EN, reports["PASS"])}
-    assert met["12(1)"] == "part" and met["12(3)(b)"] == "yes" and met["12(3)(d)"] == met["19(2)"] == "no"
-    assert {c.met for c in regulation.clauses(EN, reports["FAIL"])} <= {"no", "part"}
+    assert (
+        met["12(1)"] == "part"
+        and met["12(3)(b)"] == "yes"
+        and met["12(3)(d)"] == "no"
+        and met["19(2)"] == "unless"
+    )
+    assert {c.met for c in regulation.clauses(EN, reports["FAIL"])} <= {"no", "part", "unless"}
     assert [c.met for c in regulation.clauses(EN, reports["FAIL"])][:4] == ["no"] * 4
 
 

@@ -324,7 +324,7 @@ def test_a_window_with_many_tenants_has_a_page_of_bounded_size(reports: dict[str
     markup = render(grown)
     assert len(markup.encode()) < MAX_BYTES
     page = Page(markup)
-    left = re.search(r"([0-9,]+) checks of 7,000 left out of this table", page.text)
+    left = re.search(r"([0-9,]+) of 7,000 checks left out of this table", page.text)
     shown = [str(a["class"]) for a in page.all("tr") if a.get("class")]
     assert left is not None and len(shown) == 7000 - int(left[1].replace(",", "")) > 20
     assert {c.split()[0] for c in shown} == {"ok", "wrong"}
@@ -357,7 +357,7 @@ def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report
     assert {t.accounts: round(t.at_one_percent, 3) for t in curves.tests_of(report, protection)}[2] == 0.71
     text = Page(render(report)).text
     assert (
-        "with δ = 0" in text
+        "at δ = 0" in text
         and "An exact closed form for the random bits of the mechanism, rounded up; it is not a Gaussian approximation."
         in text
     )
@@ -392,7 +392,7 @@ def test_a_pass_is_not_taken_for_protection(reports: dict[str, Report]) -> None:
     proved."""
     report = reports["PASS"]
     weak, one_party = (
-        "WARNING: law and medicine: epsilon 12.39 is above 10",
+        "law and medicine: epsilon 12.39 is above 10",
         "if the one party that made their keys forged no proof",
     )
     html = render(report)

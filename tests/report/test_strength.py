@@ -141,7 +141,8 @@ def test_epsilon_of_some_tenants_is_not_the_windows() -> None:
         and "; no epsilon bounds" in row.scope
     )
     page = re.search(
-        r"<tr><th[^>]*>epsilon for k_max accounts[^<]*</th>.*?</tr>", render_report(report, "html")
+        r"<tr><th[^>]*>epsilon for the largest coalition that the policy covers[^<]*</th>.*?</tr>",
+        render_report(report, "html"),
     )
     assert page is not None and "met in part" in page[0] and ">met<" not in page[0]
     assert row.scope in " ".join(render_report(report, "text", checks=True).split())
@@ -155,9 +156,9 @@ def test_figures_of_a_document_table_are_for_whole_documents() -> None:
     size = report.figures.positions_per_document
     assert size is not None and size > 1
     page = texts(report)["html"]
-    assert f"Both figures are for a document of at most {size} positions." in page
+    assert f"Both factors are for a document of at most {size} positions." in page
     assert "has at least the s-th power" not in page
-    assert "which share one Bernoulli bit." in page
+    assert "which one Bernoulli bit samples." in page
     only = all(tenant.documents is not None for tenant in report.tenants)
     assert ("A document with several positions is several units" in page) is not only
     assert "one document of a document table changes" in texts(report)["text"]

@@ -44,7 +44,8 @@ def test_a_pass_states_figure_signers_counts_and_weaknesses(reports: dict[str, R
     assert row(report, "lists").startswith(
         "law and medicine: weak; epsilon 12.39 for the lists of 2 accounts: odds of"
     )
-    assert row(report, "presence").startswith("law: none; the text of a document that is listed")
+    assert row(report, "presence").startswith("law and medicine: none; the text of a document that is")
+    assert row(report, "presence").endswith("all questions in the log: at most 8)")
     assert row(report, "absence").startswith("law and medicine: none; no exclusion factor")
     assert row(report, "WARNING").startswith("law and medicine: epsilon 12.39 is above 10")
     assert row(report, "signed by").startswith("w1 and w2 cosigned")

@@ -34,7 +34,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.models.policy import Policy
+from rag_audit.models.policy import OWN_DOCUMENTS, Policy
 from rag_audit.models.roster import load_roster
 from rag_audit.models.trust import Trust
 from rag_audit.models.trust_template import trust_template
@@ -180,6 +180,7 @@ class Folder:
                                 published.relevance),
             estimator=EstimatorParameters((int(p), 10 ** len(p)), defaults.TAU, coalition_proof=coalition_proof),
             top_k=defaults.TOP_K,
+            own_documents=True,  # the table follows from the counted documents
         )  # fmt: skip
         check_policy(policy, published.dimension)
         return policy
@@ -193,9 +194,7 @@ class Folder:
                 mechanism, self.answers.accounts, self.answers.questions
             )
             lines += [f"For the users of {tenant}:", *(f"- {sentence}" for sentence in own)]
-        lines.append(
-            "The provider chose this policy with the help of its own documents; no bound covers this choice."
-        )
+        lines.append(OWN_DOCUMENTS)
         if self.answers.pilot:
             lines.append(
                 "PILOT: the provider operates both witnesses, which are not independent. A verdict about this service"

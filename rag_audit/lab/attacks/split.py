@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+from rag_audit.commit.explore.collections import NAMES, collection
 from rag_audit.lab.attacks.interface import AttackError
 from rag_audit.lab.attacks.text import words
-from rag_audit.lab.empirical.sets import NAMES, collection
 from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 
 MIN_WORDS = 12

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rag_audit.commit.explore.collections import collection, folder
 from rag_audit.lab.attacks import campaign, runner
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.generators.extractive import exact_match
@@ -28,7 +29,6 @@ from rag_audit.lab.attacks.metrics import Figure, proportion
 from rag_audit.lab.attacks.runner import Result
 from rag_audit.lab.attacks.split import LEAST, Split, make_split
 from rag_audit.lab.attacks.targets.engine import Engine
-from rag_audit.lab.empirical.sets import collection, folder
 from rag_audit.retrieval.embedders import get_embedder
 
 

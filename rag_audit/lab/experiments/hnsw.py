@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.lab.empirical.sets import collection
+from rag_audit.commit.explore.collections import collection
 from rag_audit.lab.experiments.certified import LATTICE, certified, mechanism
 from rag_audit.lab.experiments.draws import ranks
 from rag_audit.lab.experiments.harness import TOP_K, gaussian_chance

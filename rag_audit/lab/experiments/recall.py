@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit.commit.explore.collections import CollectionError, collection, folder
 from rag_audit.commit.explore.ladder import DEFAULT_MECHANISMS
 from rag_audit.commit.explore.samples import Passage, Question, Sample, make_sample
 from rag_audit.commit.explore.simulate import Noise, measure_recall
-from rag_audit.lab.empirical.sets import CollectionError, collection, folder
 from rag_audit.lab.experiments.model import Cell, Experiment, Figure, Results, Size
 from rag_audit.lab.experiments.plots import COLORS
 from rag_audit.mechanisms import accounting

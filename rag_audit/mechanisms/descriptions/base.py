@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Limit, Mechanism
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
@@ -257,19 +258,19 @@ class Description(ABC):
     """by check of a trust file: the field that decides it, and the command that changes that field"""
     coalition: ClassVar[str]
     """the meaning of its figure for coalitions larger than k_max, for `provider policy new`"""
-    computed: ClassVar[str] = (
+    computed: ClassVar[str] = marked(
         "An exact closed form for the random bits of the mechanism, rounded up; it is not a Gaussian approximation."
     )
     """how the curves of tests are made"""
-    no_ceiling: ClassVar[str] = "The accountant could not compute a bound for tests."
+    no_ceiling: ClassVar[str] = marked("The accountant could not compute a bound for tests.")
     """why a page has no curve of tests"""
-    unbounded: ClassVar[str] = "no figure bounds the information that lists contain about it."
+    unbounded: ClassVar[str] = marked("no figure bounds the information that lists contain about it.")
     """the text about a returned document if no epsilon is finite"""
     settings: ClassVar[SettingWords] = SettingWords(
-        "{} sampled",
-        "{} of the positions sampled",
-        "a sampled share of {}",
-        "No account can find a document outside of the sample.",
+        marked("{} sampled"),
+        marked("{} of the positions sampled"),
+        marked("a sampled share of {}"),
+        marked("No account can find a document outside of the sample."),
     )
     observed: ClassVar[str] = "the lists of {}"
     """what epsilon covers, with the accounts in the place of the braces"""
@@ -411,9 +412,17 @@ class Description(ABC):
         return float(values.keep or 0)
 
     @classmethod
-    def details(cls, facts: Facts) -> str:
-        """The parameters of the mechanism that follow its words in a list of evidence."""
-        return "" if facts.keep is None else f", {share_text(float(facts.keep))} of positions sampled"
+    def details(cls, facts: Facts, say: Say = PLAIN) -> str:
+        """The parameters of the mechanism that follow its words in a list of evidence.
+
+        :param say: the language
+        """
+        if facts.keep is None:
+            return ""
+        share = say.number(share_text(float(facts.keep)))
+        if facts.documents is None:
+            return say.text(", %(share)s of positions sampled", share=share)
+        return say.text(", %(share)s of documents sampled", share=share)
 
     @classmethod
     def returned(cls, facts: Facts) -> str:
@@ -431,9 +440,12 @@ class Description(ABC):
         """The mechanism's cost for the users who ask."""
 
     @classmethod
-    def no_epsilon(cls, facts: Facts) -> str:
-        """Why a page has no epsilon."""
-        return "There is no epsilon: the accountant finds no finite bound for this policy."
+    def no_epsilon(cls, facts: Facts, say: Say = PLAIN) -> str:
+        """Why a page has no epsilon.
+
+        :param say: the language
+        """
+        return say.text("There is no epsilon: the accountant finds no finite bound for this policy.")
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Mechanism:

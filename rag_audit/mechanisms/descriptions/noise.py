@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
 from rag_audit.mechanisms.descriptions.base import (
@@ -50,16 +51,19 @@ def _share(mechanism: Mechanism) -> float:
 class NoiseDescription(Description):
     mechanism = Noise
     forms: ClassVar[tuple[str, ...]] = ("noise", "noise:KEEP")
-    words = "noise on every score"
-    computed = (
+    words = marked("noise on every score")
+    computed = marked(
         "Computed from the exact distribution of the noise's privacy loss, composed over all queries and"
         " rounded up; it is not a Gaussian approximation."
     )
     settings = SettingWords(
-        "σ/Δ {}",
-        "sigma/Delta {}",
-        "σ/Δ = {}",
-        "The unit of noise is its standard deviation divided by the maximum change of a score by one document (σ/Δ).",
+        marked("σ/Δ {}"),
+        marked("sigma/Delta {}"),
+        marked("σ/Δ = {}"),
+        marked(
+            "The unit of noise is its standard deviation divided by the maximum change of a score by one document"
+            " (σ/Δ)."
+        ),
     )
     changes: ClassVar[dict[str, str]] = {}
     coalition = "eps_audit does not cover more accounts than this."
@@ -181,11 +185,15 @@ class NoiseDescription(Description):
         return accounting.eps_at(single, accounts * queries, delta)
 
     @classmethod
-    def details(cls, facts: Facts) -> str:
-        sigma = "" if facts.sigma_over_delta is None else f", σ/Δ {facts.sigma_over_delta}"
-        gains = ",".join(map(str, facts.gains))
-        noise = f" (rounded discrete Gaussian DGS-1, gains {gains}, lattice {facts.lattice:,}{sigma})"
-        return noise + super().details(facts)
+    def details(cls, facts: Facts, say: Say = PLAIN) -> str:
+        sigma = "" if facts.sigma_over_delta is None else f", σ/Δ {say.number(facts.sigma_over_delta)}"
+        noise = say.text(
+            " (rounded discrete Gaussian DGS-1, gains %(gains)s, lattice %(lattice)s%(sigma)s)",
+            gains=",".join(map(str, facts.gains)),
+            lattice=facts.lattice,
+            sigma=sigma,
+        )
+        return say.joined([noise, super().details(facts, say)], "")
 
     @classmethod
     def cost(cls, facts: Facts) -> str:

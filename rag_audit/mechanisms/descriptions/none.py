@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.mechanisms.base import Mechanism
 from rag_audit.mechanisms.descriptions.base import (
     WITHOUT_NOISE,
@@ -18,12 +19,12 @@ from rag_audit.mechanisms.none import Exact
 class ExactDescription(Description):
     mechanism = Exact
     forms = ("none",)
-    words = "exact answers without protection of the index"
-    does_not_prove = (
+    words = marked("exact answers without protection of the index")
+    does_not_prove = marked(
         "any privacy of a tenant with mechanism none: its answers are exact, and the window only proves"
         " integrity"
     )
-    no_ceiling = "There is no bound: a test may recognise every document."
+    no_ceiling = marked("There is no bound: a test may recognise every document.")
     coalition = (
         "No figure of this policy depends on it, because no tenant has a mechanism that hides documents."
     )
@@ -62,8 +63,8 @@ class ExactDescription(Description):
         return "no cost: answers are the exact top K"
 
     @classmethod
-    def no_epsilon(cls, facts: Facts) -> str:
-        return "There is no epsilon: answers are exact, and no mechanism hides the index."
+    def no_epsilon(cls, facts: Facts, say: Say = PLAIN) -> str:
+        return say.text("There is no epsilon: answers are exact, and no mechanism hides the index.")
 
 
 DESCRIPTION = ExactDescription

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import PolicyError
+from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.values import round_up, text
 from rag_audit.mechanisms.base import Mechanism, Scores, TableShape, Tenant
@@ -52,16 +53,16 @@ def largest_queries(mechanism: Mechanism) -> int:
 class PooledListingDescription(Description):
     mechanism = PooledListing
     forms = ("pooled-listing", "pooled-listing:KEEP[:F:THRESHOLD]")
-    words = "one set of listed documents for all accounts"
+    words = marked("one set of listed documents for all accounts")
     any_coalition = True
     observed = "all that {} see until the document is listed for the first time"
     meaning = "until a document is first listed, what {} see changes the odds of its presence by at most {}"
     settings = replace(
         Description.settings,
-        note="An account finds a document outside of the sample only if random bits list it.",
+        note=marked("An account finds a document outside of the sample only if random bits list it."),
     )
     texts_reveal = True
-    does_not_prove = (
+    does_not_prove = marked(
         "the privacy of returned documents: eps covers everything that all accounts see until a document is listed for"
         " the first time; from then on, an account that asks for the document reads it. The accounts of the tenant are"
         " not private from one another"
@@ -248,10 +249,10 @@ class PooledListingDescription(Description):
         return documents.pooled_epsilon(probability_over_range(values.keep or "0", "keep"), q)
 
     @classmethod
-    def details(cls, facts: Facts) -> str:
-        kept = "" if facts.keep is None else f", {share_text(float(facts.keep))} of documents sampled"
-        flip_probability = share_text(float(facts.flip_probability or 0))
-        return f"{kept}, each document listed by random bits with {flip_probability} a query"
+    def details(cls, facts: Facts, say: Say = PLAIN) -> str:
+        chance = say.number(share_text(float(facts.flip_probability or 0)))
+        listed = say.text(", each document listed by random bits with %(share)s a query", share=chance)
+        return say.joined([super().details(facts, say), listed], "")
 
     @classmethod
     def cost(cls, facts: Facts) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
@@ -28,15 +29,15 @@ FOUND = {"0.9": 79, "0.7": 62}
 class SamplingDescription(Description):
     mechanism = Sampling
     forms = ("sampling", "sampling:KEEP")
-    words = "exact answers from a sample of the index"
+    words = marked("exact answers from a sample of the index")
     any_coalition = True
     texts_reveal = True
-    does_not_prove = (
+    does_not_prove = marked(
         "the privacy of returned documents: exclusion_factor only bounds the factor for the likelihood of a document's"
         " absence, for accounts that never received it; it is not an epsilon, and windows without a document table"
         " multiply it; the presence of a document that an account asks for has no protection"
     )
-    unbounded = (
+    unbounded = marked(
         "no epsilon bounds the information that lists contain about it. The bound for every test of its"
         " presence is below."
     )
@@ -102,8 +103,8 @@ class SamplingDescription(Description):
         table = mechanism.table
         if table is None:
             scope = (
-                "This figure is for a document of one position in one window: a document of s positions has at most the"
-                " s-th power of it, and windows multiply it."
+                "This figure is for a document of one position in one window. The limit for a document of s positions"
+                " is its s-th power, and windows multiply it."
             )
         else:
             span = (
@@ -123,18 +124,26 @@ class SamplingDescription(Description):
         ]
 
     @classmethod
-    def no_epsilon(cls, facts: Facts) -> str:
-        table = facts.documents
-        sampled, size = (
-            ("positions", "one position")
-            if table is None
-            else ("documents", f"at most {table.positions_per_document} positions")
-        )
-        return (
-            "There is no epsilon for any number of accounts: answers are exact, from a sample of"
-            f" {share_text(float(facts.keep or 0))} of the {sampled}. For accounts that never received a"
-            f" given document of {size}, its absence becomes more likely by a factor of at most"
-            f" {facts.exclusion_factor}; an account knows that a received document is present."
+    def no_epsilon(cls, facts: Facts, say: Say = PLAIN) -> str:
+        table, share = facts.documents, say.number(share_text(float(facts.keep or 0)))
+        factor = say.number(facts.exclusion_factor or "")
+        if table is None:
+            return say.text(
+                "There is no epsilon for any number of accounts: answers are exact, from a sample of %(share)s of the"
+                " positions. For accounts that never received a given document of one position, its absence becomes"
+                " more likely by a factor of at most %(factor)s (for s positions, by its s-th power); an account knows"
+                " that a received document is present.",
+                share=share,
+                factor=factor,
+            )
+        return say.text(
+            "There is no epsilon for any number of accounts: answers are exact, from a sample of %(share)s of the"
+            " documents. For accounts that never received a given document of at most %(positions)s positions, its"
+            " absence becomes more likely by a factor of at most %(factor)s; an account knows that a received document"
+            " is present.",
+            share=share,
+            positions=table.positions_per_document,
+            factor=factor,
         )
 
     @classmethod

@@ -21,7 +21,7 @@ def supported(report: Report) -> Decision:
     reader's judgement."""
     if report.outcome in ("FAIL", "UNDECIDED", "UNPROVEN"):
         return "refuse"
-    if report.outcome == "UNMET" or report.weaker or overview.one_party(report):
+    if report.outcome == "UNMET" or report.weaker or overview.alone(report):
         return "conditions"
     lines = [line for p in report.protections for line in (p.isolation, p.lists, p.absence)]
     weak = any(line.strength not in ("strong", "moderate") for line in lines)
@@ -39,7 +39,8 @@ def because(say: Language, report: Report) -> Markup:
             " point into the conditions"
         ),
         "sign": say.text(
-            "every check passed, and every protection that a figure covers is strong or moderate"
+            "every check passed, other parties vouch for the window, and every protection that a figure covers is"
+            " strong or moderate"
         ),
     }[supported(report)]
 
@@ -60,7 +61,7 @@ def _questions(say: Language, report: Report) -> Iterator[Markup]:
             len(wrong),
             checks=say.listed(wrong[:2]),
         )
-    if overview.one_party(report):
+    if overview.alone(report):
         yield say.text("When will witnesses that you do not operate confirm your ledger, and who are they?")
     for group in overview.groups(report)[: overview.MAX_GROUPS]:
         tenants = overview.names(say, group, 2)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rag_audit._internal.words import counted, day, some
-from rag_audit.mechanisms import accounting, named
+from markupsafe import Markup
+
+from rag_audit._internal.words import day, marked, some_of
+from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.report.html import words
-from rag_audit.report.model import CheckLine, Report
-from rag_audit.report.policy_text import COVERS
+from rag_audit.report.claims import condition
+from rag_audit.report.html import verdict
+from rag_audit.report.html.words import clip
+from rag_audit.report.language import Language
+from rag_audit.report.model import CheckLine, Report, TenantReport
 
 GROUPS = {
-    "header": "window header",
-    "ledger": "ledger",
-    "proof": "proofs",
-    "receipt": "receipts",
-    "coalition": "coalitions",
-    "bound": "privacy bound",
-    "trust": "requirements",
+    "header": marked("window header"),
+    "ledger": marked("ledger"),
+    "proof": marked("proofs"),
+    "receipt": marked("receipts"),
+    "coalition": marked("coalitions"),
+    "bound": marked("privacy bound"),
+    "trust": marked("requirements"),
 }
 """The first parts of checks' ids, in the order of a verification."""
 MAX_PASSED, MAX_OTHERS = 60_000, 90_000
@@ -26,9 +30,9 @@ MAX_PASSED, MAX_OTHERS = 60_000, 90_000
 number."""
 MAX_FILES = 30
 SETUPS = {
-    "unsafe": "made by one party",
-    "ceremony": "made by several parties",
-    "transparent": "not needed",
+    "unsafe": marked("made by one party"),
+    "ceremony": marked("made by several parties"),
+    "transparent": marked("not needed"),
 }
 """The set-ups of keys in words."""
 
@@ -66,131 +70,219 @@ def present(checks: Sequence[CheckLine]) -> list[str]:
     return [name for name in GROUPS if any(group(check) == name for check in checks)]
 
 
-def _units(report: Report) -> Iterator[str]:
+def _whose(say: Language, report: Report, tenants: list[TenantReport], words: Markup) -> Markup:
+    """A sentence about tenants, which it names unless it is about every tenant."""
+    if len(tenants) == len(report.tenants):
+        return words
+    names = some_of(say, [clip(t.tenant, 60) for t in tenants], 3)
+    return say.text("%(tenants)s: %(words)s", tenants=names, words=words)
+
+
+def _units(say: Language, report: Report) -> Iterator[Markup]:
     """The unit of privacy: positions, and for each tenant with a document table its documents."""
-    by_position = [t for t in report.tenants if t.documents is None]
-    if by_position:
-        whose = (
-            ""
-            if len(by_position) == len(report.tenants)
-            else f" ({some([t.tenant for t in by_position], 3)})"
-        )
-        yield (
-            f"{accounting.UNIT}{whose}. A document with several positions is several units, and the losses of the units"
-            " add up."
-        )
+    if by_position := [t for t in report.tenants if t.documents is None]:
+        yield _whose(say, report, by_position, say.text(
+            "one committed position of one tenant's index. A document with several positions is several units, and the"
+            " losses of the units add up."
+        ))  # fmt: skip
     for tenant in report.tenants:
         if (table := tenant.documents) is not None:
-            yield (
-                f"one document of tenant {words.clip(tenant.tenant, 60)}, of at most"
-                f" {counted(table.positions_per_document, 'position')}, which share one Bernoulli bit."
+            yield say.plural(
+                "one document of tenant %(tenant)s, of at most %(count)s position, which one Bernoulli bit samples.",
+                "one document of tenant %(tenant)s, of at most %(count)s positions, which one Bernoulli bit samples.",
+                table.positions_per_document,
+                tenant=clip(tenant.tenant, 60),
             )
 
 
-def nist_fields(report: Report) -> Iterator[tuple[str, str]]:
+def _neighbours(say: Language, report: Report) -> Iterator[Markup]:
+    """The neighbour relation, for tenants without and with a document table."""
+    if by_position := [t for t in report.tenants if t.documents is None]:
+        yield _whose(say, report, by_position, say.text(
+            "two indices that differ in one position: one document of one position is added, removed or replaced. The"
+            " number of positions is fixed and public."
+        ))  # fmt: skip
+    if tables := [t for t in report.tenants if t.documents is not None]:
+        yield _whose(say, report, tables, say.text(
+            "two indices that differ in one document: it is added, removed or replaced, with all its positions. The"
+            " numbers of positions and of rows are fixed and public."
+        ))  # fmt: skip
+
+
+def nist_fields(say: Language, report: Report) -> Iterator[tuple[Markup, Markup]]:
     """Each field, with this window's value."""
     f, w = report.figures, report.window
-    kinds = {named(t.mechanism) for t in report.tenants}
+    kinds = [named(t.mechanism) for t in report.tenants]
+    noise = any(kind.uses_delta for kind in kinds)
     established = f.standing != "not-established"
-    conforming = ", for the answers that conform" if f.standing == "if-conforming" else ""
-    yield "Unit of privacy", " ".join(_units(report))
+    yield say.text("Unit of privacy"), say.joined(_units(say, report))
+    yield say.text("Neighbour relation"), say.joined(_neighbours(say, report))
+    yield say.text("Epsilon (ε)"), _epsilon(say, report)
     yield (
-        "Neighbour relation",
-        f"{accounting.ADJACENCY}; the number of positions is fixed (bounded differential privacy)"
-        if any(t.documents is None for t in report.tenants)
-        else "a document added or removed; the numbers of positions and of rows are fixed",
+        say.text("Delta (δ)"),
+        say.shown(say.number(f.delta)) if noise else say.text("0: the closed forms have none"),
     )
-    eps = "not computed" if f.eps is None else "none (unbounded)" if f.eps == "inf" else f.eps
-    if f.standing == "not-established":
-        eps = "not established"
+    yield say.text("Mechanism"), say.joined(_mechanisms(say, report), "; ")
     yield (
-        "Epsilon (ε)",
-        f"{eps}{conforming}; for {counted(f.k_max, 'account')} with {f.n:,} queries each in one window",
+        say.text("Sensitivity"),
+        say.text(
+            "one document of one position changes one score by at most the whole lattice; the proof includes the"
+            " clamping of scores"
+        )
+        if noise
+        else say.text(
+            "does not apply: random bits protect documents, and no noise has the size of a sensitivity"
+        ),
     )
-    yield "Delta (δ)", f.delta if any(kind.uses_delta for kind in kinds) else "0: the closed forms have none"
-    yield "Mechanism", "; ".join(_mechanisms(report))
+    yield say.text("Composition"), _composition(say, report)
     yield (
-        "Sensitivity",
-        "one document changes one score by at most the whole lattice; the proof includes the clamping of scores",
-    )
-    yield (
-        "Composition",
-        (
-            "adaptive, over all queries of a coalition"
-            + (f"; the bound that counts: {f.by}" if f.by else "")
-            + (
-                f"; {f.cumulative.windows} windows in total: ε {f.cumulative.eps}, and {f.cumulative.condition}"
-                if f.cumulative
-                else "; one window only"
-            )
+        say.text("Query model"),
+        say.text(
+            "interactive: each account asks up to %(questions)s questions, each answered with up to %(passages)s"
+            " passages",
+            questions=f.n,
+            passages=_longest(report),
         ),
     )
     yield (
-        "Query model",
-        f"interactive: each account asks up to {f.n:,} questions, each answered with up to"
-        f" {_longest(report):,} passages",
-    )
-    yield (
-        "Trust model",
-        (
-            "central: the provider has the documents and the seed. Its use of the promised randomness is "
-            + (
-                "proved, not trusted"
-                if f.standing == "proved"
-                else "not established by this verification"
-                if f.standing == "not-established"
-                else "proved for the records that were drawn"
-            )
+        say.text("Trust model"),
+        {
+            "proved": say.text(
+                "central: the provider has the documents and the seed. Its use of the promised randomness is proved,"
+                " not trusted"
+            ),
+            "not-established": say.text(
+                "central: the provider has the documents and the seed. This verification did not establish its use of"
+                " the promised randomness"
+            ),
+        }.get(
+            f.standing,
+            say.text(
+                "central: the provider has the documents and the seed. Its use of the promised randomness is proved for"
+                " the records that were drawn"
+            ),
         ),
     )
     yield (
-        "Correctness of the implementation",
-        (
-            f"integer arithmetic and a published noise table; proofs: {f.proofs}; keys: {SETUPS.get(f.setup, f.setup)};"
-            f" query vectors: {f.query_embedding}; document vectors: {f.document_embedding}"
+        say.text("Correctness of the implementation"),
+        say.text(
+            "%(arithmetic)s; proofs: %(proofs)s; keys: %(keys)s; query vectors: %(query)s; document vectors:"
+            " %(document)s",
+            arithmetic=say.text("integer arithmetic and a published noise table")
+            if noise
+            else say.text("integer arithmetic and published probabilities of random bits"),
+            proofs=_level(say, f.proofs),
+            keys=say.text(SETUPS[f.setup]) if f.setup in SETUPS else _level(say, f.setup),
+            query=_level(say, f.query_embedding),
+            document=_level(say, f.document_embedding),
         ),
     )
     yield (
-        "Utility and bias",
-        (
-            ("measured on public collections (above)" if established else "not established")
-            + ". Noise and samples treat all positions alike; no"
-            " measurement compares the questions of different groups"
+        say.text("Utility and bias"),
+        say.text(
+            "measured on public collections (above). The mechanism treats all positions alike; no measurement compares"
+            " the questions of different groups"
+        )
+        if established
+        else say.text("not established"),
+    )
+    yield (
+        say.text("Side channels"),
+        say.joined(
+            [
+                say.text(
+                    "the figures do not cover the time and size of answers, the text that a model writes, and the"
+                    " counts and times of honest accounts."
+                ),
+                say.text("The provider draws noise in constant work before it knows the question.")
+                if noise
+                else say.text("The random bits follow from a seed that was fixed before the first question."),
+            ]
         ),
     )
     yield (
-        "Side channels",
-        (
-            "the figures do not cover the time and size of answers, the text that a model writes, and the counts and"
-            " times of honest accounts. The provider draws noise in constant work before it knows the question"
-        ),
+        say.text("Security and access control"),
+        say.text("the provider is responsible; this verification does not cover it"),
     )
-    yield "Security and access control", "the provider is responsible; this verification does not cover it"
     yield (
-        "Data collection exposure",
-        (
+        say.text("Data collection exposure"),
+        say.text(
             "the provider has the documents in plain text; this verification does not cover their origin and other"
-            " copies. " + COVERS.partition(". ")[0] + "."
+            " copies. The figures do not cover the text of a returned passage, which its account reads."
         ),
     )
     yield (
-        "Data stored after the window",
-        f"by its policy, the provider deletes the seed and the private inputs after {day(w.delete_after)}",
+        say.text("Data stored after the window"),
+        say.text(
+            "by its policy, the provider deletes the seed and the private inputs after %(day)s",
+            day=day(w.delete_after),
+        ),
     )
+
+
+def _level(say: Language, level: str) -> Markup:
+    """The name of a level of evidence, which is a name of the verdict line."""
+    return say.text("not established") if level == "not established" else say.shown(level)
+
+
+def _epsilon(say: Language, report: Report) -> Markup:
+    f = report.figures
+    if f.standing == "not-established":
+        return say.text("not established")
+    if f.eps is None:
+        return say.text("not computed")
+    if f.eps == "inf":
+        own = [
+            say.text("%(tenant)s: %(eps)s", tenant=clip(t.tenant, 60), eps=say.number(t.eps))
+            for t in report.tenants
+            if t.eps not in (None, "inf")
+        ]
+        bare = some_of(say, [clip(t.tenant, 60) for t in report.tenants if t.eps in (None, "inf")], 3)
+        return say.joined([*own, say.text("none (unbounded) for %(tenants)s", tenants=bare)], "; ")
+    kinds = {description(t.mechanism) for t in report.tenants}
+    kind = next((k for k in kinds if not k.any_coalition), next(iter(kinds)))
+    covered = {"eps": say.number(f.eps), "who": verdict.who(say, report, kind)}
+    if f.standing == "if-conforming":
+        return say.text("%(eps)s, for the answers that conform; for %(who)s, in one window", **covered)
+    return say.text("%(eps)s; for %(who)s, in one window", **covered)
+
+
+def _composition(say: Language, report: Report) -> Markup:
+    f, c = report.figures, report.figures.cumulative
+    shared = all(named(t.mechanism).pools for t in report.tenants)
+    over = (
+        say.text("adaptive, over all queries of all accounts")
+        if shared
+        else say.text("adaptive, over all queries of a coalition")
+    )
+    parts = [over]
+    if f.by:
+        parts.append(say.text("the bound that counts: %(name)s", name=f.by))
+    parts.append(
+        say.text("one window only")
+        if c is None
+        else say.text(
+            "%(windows)s windows in total: ε %(eps)s, and %(condition)s",
+            windows=c.windows,
+            eps=say.number(c.eps),
+            condition=condition(say, c.windows - 1),
+        )
+    )
+    return say.joined(parts, "; ")
 
 
 def _longest(report: Report) -> int:
     return max((t.longest for t in report.tenants), default=report.window.top_k)
 
 
-def _mechanisms(report: Report) -> Iterator[str]:
+def _mechanisms(say: Language, report: Report) -> Iterator[Markup]:
     """The mechanisms of the tenants, with equal ones grouped."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[Markup, list[str]] = {}
     for t in report.tenants:
-        how = words.clip(t.words, 200)
-        how += description(t.mechanism).details(t)
-        groups.setdefault(how, []).append(t.tenant)
+        kind = description(t.mechanism)
+        how = say.joined([say.text(kind.words), kind.details(t, say)], "")
+        groups.setdefault(how, []).append(clip(t.tenant, 60))
     for how, tenants in [*groups.items()][:12]:
-        yield f"{some(tenants)}: {how}"
+        yield say.text("%(tenants)s: %(words)s", tenants=some_of(say, tenants), words=how)
     if len(groups) > 12:
-        yield f"and {len(groups) - 12:,} more"
+        yield say.plural("and %(count)s more", "and %(count)s more", len(groups) - 12)

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Literal, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
+from rag_audit._internal.canonical import sha256
+from rag_audit._internal.errors import RagAuditError
 from rag_audit._internal.words import instant
+from rag_audit.log.keys import VerifierKey
 from rag_audit.mechanisms import named
 from rag_audit.report.claims import SENTENCES
 from rag_audit.report.explanations import Cause, cause_of
@@ -33,8 +37,9 @@ from rag_audit.report.model import (
     WitnessReport,
 )
 
-MAX_GROUPS = 3
-"""Maximum groups of tenants with equal protection that the page describes; the report in JSON has all tenants."""
+MAX_GROUPS, MAX_LISTED = 3, 40
+"""Maximum groups of tenants with equal protection that the page describes in full, and that its table of further
+groups lists; the report in JSON has all tenants."""
 MAX_WITNESSES = 8
 Answer: TypeAlias = Literal["yes", "drawn", "unchecked", "no", "open"]
 
@@ -99,7 +104,12 @@ def person(say: Language, group: Group) -> Markup:
             "This verification established nothing about your record, because a check did not pass or evidence is"
             " missing."
         )
-    parts = [_receives(say, group), _others(say, p.isolation), _missing(say, p.absence, group.first)]
+    parts = [
+        _receives(say, group),
+        _others(say, p.isolation),
+        _missing(say, p.absence, group.first),
+        _shared(say, group.first),
+    ]
     return Markup("; ").join(part for part in parts if part) + Markup(".")
 
 
@@ -124,7 +134,7 @@ def _receives(say: Language, group: Group) -> Markup:
     flips = (
         Markup()
         if exposed is None or exposed.by_chance is None
-        else say.text(", and rarely by a random flip")
+        else say.text("; by chance alone, a document that nobody asked for is returned too, but rarely")
     )
     return say.text(
         "an account of the tenant whose question matches your record receives it with a probability of %(share)s in"
@@ -149,6 +159,15 @@ def _others(say: Language, line: IsolationLine) -> Markup:
     return say.text("accounts of other tenants did not receive it in the answers that were drawn and proved")
 
 
+def _shared(say: Language, tenant: TenantReport) -> Markup:
+    """What accounts of one tenant learn about one another, if all of them share the listed documents."""
+    if not named(tenant.mechanism).pools:
+        return Markup()
+    return say.text(
+        "accounts of this tenant are not private from one another: an account can find out what others asked about"
+    )
+
+
 def _missing(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
     """The sentence about the conclusion that a missing result permits."""
     if line.strength == "not-established":
@@ -156,13 +175,32 @@ def _missing(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
     if line.exclusion_factor is not None:
         return say.text(
             "a missing result is no proof of absence: it raises the odds that your record is absent by a factor of at"
-            " most %(factor)s (%(odds)s)",
+            " most %(factor)s (%(odds)s), %(size)s",
             factor=say.number(line.exclusion_factor),
             odds=odds(say, line.odds),
+            size=_limits(say, line.positions, tenant),
         )
     if named(tenant.mechanism).protects:
         return say.text("no figure limits what a missing result reveals to an account that reads the answers")
     return say.text("a missing result shows that your record is absent, or that other passages match better")
+
+
+def _limits(say: Language, positions: int | None, tenant: TenantReport) -> Markup:
+    """The records to which the limit about missing results applies."""
+    if tenant.documents is not None:
+        return say.plural(
+            "if the record fills at most %(count)s position of the index",
+            "if the record fills at most %(count)s positions of the index",
+            positions or 1,
+        )
+    if named(tenant.mechanism).uses_delta:
+        return say.text(
+            "if the record fills one position of the index; for a longer record the limit is higher"
+        )
+    return say.text(
+        "if the record fills one position of the index; for a record in s positions the limit is the s-th power of this"
+        " factor"
+    )
 
 
 def odds(say: Language, value: Odds | None) -> Markup:
@@ -189,13 +227,31 @@ def rows(say: Language, group: Group) -> list[Row]:
     return [
         Row("isolation", say.text("accounts of other tenants"), say.text("no data of this index"), p.isolation,
             _isolation(say, p.isolation)),
-        Row("lists", say.text("observers of lists"), say.text("which positions are selected, without texts"), p.lists,
-            _lists(say, p.lists, group.first)),
+        Row("lists", say.text("observers of lists"),
+            say.text("which documents are listed for the first time, without texts")
+            if named(group.first.mechanism).pools
+            else say.text("which positions are selected, without texts"),
+            p.lists, _lists(say, p.lists, group.first)),
         Row("presence", say.text("accounts that ask for the document"), say.text("its text, if it is returned"),
             p.presence, _presence(say, p.presence)),
         Row("absence", say.text("accounts that never received the document"), say.text("that it is missing"), p.absence,
             _absence(say, p.absence, group.first)),
     ]  # fmt: skip
+
+
+def cell(say: Language, row: Row) -> Markup:
+    """A row of the table of protection as a cell: the strength, and the figure that decides it."""
+    strength = Markup('<span class="tag level-{}">{}</span>').format(
+        row.line.strength, level(say, row.line.strength)
+    )
+    match row.line:
+        case ListsLine(eps=eps) if eps is not None:
+            figure = say.text("epsilon %(eps)s", eps=say.number(eps))
+        case AbsenceLine(exclusion_factor=factor) if factor is not None:
+            figure = say.text("factor %(factor)s", factor=say.number(factor))
+        case _:
+            return strength
+    return Markup("{} ({})").format(strength, figure)
 
 
 def _open(say: Language) -> Markup:
@@ -236,6 +292,15 @@ def _lists(say: Language, line: ListsLine, tenant: TenantReport) -> Markup:
         delta = say.text(", except with a probability of 1 in %(inverse)s", inverse=inverse)
     elif probability != 0:
         delta = say.text(", except with probability %(delta)s", delta=say.number(str(line.delta)))
+    if named(tenant.mechanism).pools:
+        return say.text(
+            "until the document is listed for the first time: %(odds)s that %(document)s is present, for all that"
+            " %(accounts)s see (epsilon %(eps)s)",
+            odds=odds(say, line.odds),
+            document=_document(say, line.positions),
+            accounts=_accounts(say, line.accounts),
+            eps=say.number(line.eps),
+        )
     return say.text(
         "%(odds)s that %(document)s is present%(delta)s, for the lists of %(accounts)s (epsilon %(eps)s)",
         odds=odds(say, line.odds),
@@ -278,27 +343,40 @@ def _absence(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
     )
 
 
-def exposure(say: Language, value: Exposure, realised: list[int]) -> Markup:
-    """The number of documents that a coalition can read, next to exact retrieval, chance and the log."""
-    limit = say.plural(
-        "%(count)s account together can read at most %(limit)s of at most %(documents)s documents; with exact retrieval"
-        " it would be %(exact)s.",
-        "%(count)s accounts together can read at most %(limit)s of at most %(documents)s documents; with exact"
-        " retrieval it would be %(exact)s.",
-        value.accounts,
-        limit=value.limit,
-        documents=value.documents,
-        exact=value.exact,
+def exposure(say: Language, value: Exposure, realised: list[int], *, by_position: bool) -> Markup:
+    """The number of documents that a coalition can read, next to exact retrieval, chance and the log.
+
+    :param by_position: whether the tenant has no document table, so that the numbers are positions of the index
+    """
+    numbers = {"limit": value.limit, "documents": value.documents, "exact": value.exact}
+    limit = (
+        say.plural(
+            "%(count)s account together can read the texts of at most %(limit)s of %(documents)s positions; with exact"
+            " retrieval it would be %(exact)s.",
+            "%(count)s accounts together can read the texts of at most %(limit)s of %(documents)s positions; with exact"
+            " retrieval it would be %(exact)s.",
+            value.accounts,
+            **numbers,
+        )
+        if by_position
+        else say.plural(
+            "%(count)s account together can read at most %(limit)s of at most %(documents)s documents; with exact"
+            " retrieval it would be %(exact)s.",
+            "%(count)s accounts together can read at most %(limit)s of at most %(documents)s documents; with exact"
+            " retrieval it would be %(exact)s.",
+            value.accounts,
+            **numbers,
+        )
     )
     chance = (
-        say.text("Blind chance returns none of them: the mechanism has no random flips.")
+        say.text("Chance alone returns none: the mechanism lists nothing without regard to the question.")
         if value.by_chance is None
         else say.text(
-            "Blind chance returns at most %(chance)s of them on average.",
+            "Chance alone returns at most %(chance)s of them on average.",
             chance=say.number(f"{float(value.by_chance):,.0f}"),
         )
     )
-    log = say.text("All questions in the log returned at most %(realised)s.", realised=max(realised))
+    log = say.text("All questions in the log together returned at most %(realised)s.", realised=max(realised))
     return Markup(" ").join([limit, chance, log])
 
 
@@ -431,22 +509,76 @@ def required(say: Language, report: Report) -> Markup:
     return say.text("Whether the window meets the requirements of the trust file is not established.")
 
 
+def dependent(report: Report) -> list[str]:
+    """The witnesses that the trust file calls dependent on the provider, or that sign with its key."""
+    own = {report.vouching.provider.fingerprint} - {None}
+    return [w.name for w in report.vouching.witnesses if not w.independent or w.fingerprint in own]
+
+
 def one_party(report: Report) -> bool:
-    """Whether the provider is every party that vouches for the window: it operates all witnesses, as the trust file
-    states or as equal keys show."""
+    """Whether a quorum of witnesses exists only with witnesses of the provider (`pilot_warnings`)."""
     v = report.vouching
-    own = {v.provider.fingerprint} - {None}
-    return bool(v.witnesses) and all(not w.independent or w.fingerprint in own for w in v.witnesses)
+    return bool(v.witnesses) and len(v.witnesses) - len(dependent(report)) < v.quorum
+
+
+def own_verifier(report: Report) -> bool:
+    """Whether the provider also holds a key of a verifier, whose draws count or who signed this report."""
+    v = report.vouching
+    keys = {key.fingerprint for key in v.verifiers}
+    if report.signature is not None:
+        with suppress(RagAuditError):
+            key = VerifierKey.parse(report.signature.vkey)
+            keys.add(sha256(key.public).hex())
+    return v.provider.fingerprint is not None and v.provider.fingerprint in keys
+
+
+def alone(report: Report) -> bool:
+    """Whether the page has a banner, because only the provider vouches for the window."""
+    return one_party(report) or own_verifier(report)
+
+
+def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
+    """The heading and the sentences about a window that only the provider vouches for; None for any other window."""
+    names = dependent(report)
+    if not alone(report):
+        return None
+    parts = []
+    if one_party(report):
+        own = [
+            say.text("%(name)s (%(relation)s)", name=words.clip(w.name, 80), relation=relation(say, w))
+            for w in report.vouching.witnesses
+            if w.name in names
+        ]
+        parts.append(
+            say.text(
+                "The provider operates witnesses that the quorum needs: %(names)s.", names=say.listed(own[:4])
+            )
+        )
+    if report.vouching.accounts_dependent and not report.vouching.accounts_named:
+        parts.append(say.text("The trust file calls no account independent of the provider."))
+    if own_verifier(report):
+        parts.append(say.text("The verifier's key is the provider's key."))
+    parts.append(
+        say.text(
+            "This report shows that the steps work. It proves nothing to other people, because the provider can forge"
+            " each confirmation."
+        )
+    )
+    if len(names) == len(report.vouching.witnesses):
+        return say.text("One party plays all roles."), parts
+    return say.text("The provider takes part in its own control."), parts
 
 
 def relation(say: Language, witness: WitnessReport) -> Markup:
-    """A witness's relation to the provider, as the trust file states it."""
-    if witness.relation is not None:
-        stated = say.shown(words.clip(witness.relation, 120))
-        return stated if witness.independent else say.text("%(relation)s, not independent", relation=stated)
-    if not witness.independent:
-        return say.text("operated by the provider, not independent")
-    return say.text("relation to the provider not stated")
+    """A witness's relation to the provider, and its independence, as the trust file states them."""
+    stated = None if witness.relation is None else say.shown(words.clip(witness.relation, 120))
+    if witness.independent:
+        if stated is None:
+            return say.text("independent of the provider, relation not stated")
+        return say.text("independent of the provider, %(relation)s", relation=stated)
+    if stated is None:
+        return say.text("not independent of the provider")
+    return say.text("not independent of the provider, %(relation)s", relation=stated)
 
 
 def strip(say: Language, report: Report) -> Iterator[tuple[str, Markup, Markup, Markup]]:
@@ -548,9 +680,9 @@ def _size(say: Language, report: Report) -> Markup:
     tenants = say.plural("%(count)s tenant", "%(count)s tenants", len(report.tenants))
     if len(rows_known) == len(report.tenants) and rows_known:
         return say.text(
-            "%(tenants)s with room for %(rows)s documents in %(positions)s positions",
+            "%(tenants)s with room for %(documents)s documents in %(positions)s positions",
             tenants=tenants,
-            rows=sum(t.rows for t in rows_known),
+            documents=sum(t.rows - (t.fresh_rows or 0) for t in rows_known),
             positions=positions,
         )
     return say.text("%(tenants)s with room for %(positions)s positions", tenants=tenants, positions=positions)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 from collections.abc import Iterator
 from functools import cache, partial
@@ -20,8 +21,10 @@ from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
 from markupsafe import Markup
 
+from rag_audit._internal import words as words_of
 from rag_audit._internal.printable import printable
-from rag_audit._internal.words import counted, day, instant, some
+from rag_audit._internal.words import day, instant
+from rag_audit.report import claims, protection, steps, weaknesses
 from rag_audit.report.explanations import CAVEAT, Cause, cause_of
 from rag_audit.report.html import (
     charts,
@@ -95,6 +98,7 @@ def environment(code: str = "en") -> Environment:
     result.install_gettext_callables(language.translated, language.translated_plural, newstyle=True)  # type: ignore[attr-defined]
     result.filters |= {
         "clip": words.clip,
+        "shortened": shortened,
         "sentence": words.sentence,
         "number": charts.number,
         "breakable": breakable,
@@ -105,7 +109,8 @@ def environment(code: str = "en") -> Environment:
     }
     result.globals |= {
         "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of,
-        "counted": counted, "some": some, "day": day, "instant": instant, "words": words, "curves": curves,
+        "day": day, "instant": instant, "curves": curves, "words_of": words_of, "claims": claims, "steps": steps,
+        "warnings": protection, "weaknesses": weaknesses,
         "study": study, "charts": charts, "verdict": verdict, "privacy": privacy, "record": record,
         "evidence": evidence, "language": language, "overview": overview, "decision": decision,
         "regulation": regulation,
@@ -121,6 +126,13 @@ def finalized(language: Language, value: str | int | Undefined | None) -> Markup
 def breakable(name: str) -> Markup:
     """A name with points in it, which a narrow column may break after each."""
     return Markup("<wbr>").join(printable(part) for part in re.split(r"(?<=\.)", name))
+
+
+def shortened(text: str, limit: int) -> str:
+    """A text or markup of at most a number of letters, as `words.clip`; markup that is too long loses its elements."""
+    if isinstance(text, Markup) and len(text) > limit:
+        return words.clip(html.unescape(str(text.striptags())), limit)
+    return words.clip(text, limit)
 
 
 def nowrap(text: str) -> Markup:

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError
+from rag_audit._internal.words import marked
 from rag_audit.mechanisms.descriptions import Description, description
 from rag_audit.models.models import Count, DecimalText, Model, Positive
 from rag_audit.report.model import Report
@@ -139,10 +140,11 @@ def differences(report: Report, protection: Protection) -> list[tuple[str, str, 
     window = measured.score_window
     embedder = report.window.embedder.partition(",")[0]  # which its manifest's digest follows
     rows = [
-        ("embedder", measured.embedder, embedder, measured.embedder == embedder),
-        ("passages in one answer", f"{measured.top_k}", f"{t.longest}", measured.top_k == t.longest),
-        ("positions", f"{min(sizes):,} to {max(sizes):,}", f"{t.capacity:,}", min(sizes) <= t.capacity <= max(sizes)),
-        ("scores", f"{window[0]:,} to {window[1]:,}", f"{t.score_lo:,} to {t.score_hi:,}",
+        (marked("embedder"), measured.embedder, embedder, measured.embedder == embedder),
+        (marked("passages in one answer"), f"{measured.top_k}", f"{t.longest}", measured.top_k == t.longest),
+        (marked("positions"), f"{min(sizes):,}..{max(sizes):,}", f"{t.capacity:,}",
+         min(sizes) <= t.capacity <= max(sizes)),
+        (marked("scores"), f"{window[0]:,}..{window[1]:,}", f"{t.score_lo:,}..{t.score_hi:,}",
          window == [t.score_lo, t.score_hi]),
     ]  # fmt: skip
     return [(what, there, here) for what, there, here, same in rows if not same]

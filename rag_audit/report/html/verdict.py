@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from rag_audit._internal.words import counted, marked, some
+from rag_audit._internal.words import marked, some_of
 from rag_audit.mechanisms.descriptions import ALL, Description
 from rag_audit.report.explanations import SENTENCES, Cause, cause_of, evidence
 from rag_audit.report.html import words
-from rag_audit.report.html.curves import protections
+from rag_audit.report.html.curves import Protection, protections
 from rag_audit.report.language import Language
 from rag_audit.report.model import CheckLine, Report, ShortReport
 
 OUTCOMES = {
     "PASS": (
         "pass",
-        marked("Every check passed, and the window meets every requirement of the reader's trust file."),
+        marked("Every check passed, and the window meets every requirement of the verifier's trust file."),
     ),
     "PASS-SAMPLED": ("pass", marked("Every check passed, on a random sample of the answers.")),
     "PASS-INTEGRITY": (
@@ -56,11 +56,11 @@ OUTCOMES = {
 }
 """By outcome: its colour, and its meaning in a sentence."""
 OPEN = {
-    "FAIL": "a check found a false statement.",
-    "UNDECIDED": "a check could not be decided.",
-    "UNPROVEN": "the evidence is incomplete.",
+    "FAIL": marked("No statement on this page counts as proved, because a check did not pass."),
+    "UNDECIDED": marked("No statement on this page counts as proved, because a check could not be decided."),
+    "UNPROVEN": marked("No statement on this page counts as proved, because the evidence is incomplete."),
 }
-"""The reason why no claim counts as proved, by outcome."""
+"""Why no claim counts as proved, by outcome."""
 MAX_SHOWN, MAX_EXPLAINED = 12, 4
 """Maximum checks that are shown one by one, and maximum explained ones among them; equal checks of several tenants
 count once."""
@@ -101,36 +101,36 @@ def status(say: Language, outcome: str) -> Markup:
     }[outcome]
 
 
-def check_lines(say: Language, check: CheckLine, explained: bool) -> list[tuple[Markup, str]]:
-    """The lines about a check that did not pass: the name of a line, and the text of the report."""
+def check_lines(say: Language, check: CheckLine, explained: bool) -> list[tuple[Markup, Markup]]:
+    """The lines about a check that did not pass: the name of a line, and its text. What the check read is quoted."""
     e = check.explanation if explained else None
-    lines: list[tuple[Markup, str | None]] = [
-        (say.text("read by the verifier"), check.actual),
-        (say.text("expected"), check.expected),
-        (say.text("place"), check.at),
+    lines = [
+        (say.text("read by the verifier"), say.quoted(check.actual)),
+        (say.text("expected"), say.quoted(check.expected)),
+        (say.text("place"), say.quoted(check.at)),
     ]
     if e is not None:
         lines = [
-            (say.text("passes if"), e.means),
-            (say.text("consequence"), e.failed),
+            (say.text("passes if"), say.known(e.means)),
+            (say.text("consequence"), say.known(e.failed)),
             *lines,
-            (say.text("honest causes"), "; or ".join(e.honest_causes)),
-            (say.text("next step"), e.ask),
-            (say.text("more"), e.section),
+            (say.text("honest causes"), say.joined(map(say.known, e.honest_causes), "; ")),
+            (say.text("next step"), say.known(e.ask)),
+            (say.text("more"), say.shown(e.section)),
         ]
     return [(name, text) for name, text in lines if text]
 
 
-def unused(report: ShortReport) -> list[tuple[str, str]]:
+def unused(say: Language, report: ShortReport) -> list[tuple[Markup, str]]:
     """The input that a run could not use."""
     result = report.malformed
     if result is None:
         return []
     lines = [
-        ("Object", result.object),
-        ("Expected", result.expected),
-        ("Read by the verifier", result.actual),
-        ("Next step", result.next_step),
+        (say.text("object"), result.object),
+        (say.text("expected"), result.expected),
+        (say.text("read by the verifier"), result.actual),
+        (say.text("next step"), result.next_step),
     ]
     return [(name, text) for name, text in lines if text is not None]
 
@@ -145,78 +145,131 @@ def files(report: ShortReport) -> list[tuple[str, str]]:
     return [(f.role, f"{f.name} {f.sha256 or '(no file)'}") for f in report.filing.inputs]
 
 
-def figures(report: Report) -> Iterator[tuple[str, str, str]]:
+def figures(say: Language, report: Report) -> Iterator[tuple[Markup, Markup, Markup]]:
     """The verdict's figures: name, value, meaning. Different mechanisms have separate figures."""
     f = report.figures
     groups = protections(report)
     shown = groups[:MAX_MECHANISMS]
     if f.eps is None:
-        yield "Epsilon (ε)", "not computed", "because an earlier check could not be decided."
-    elif len(groups) == 1 and f.eps != "inf":
-        yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps, groups[0].kind)
+        yield (
+            say.text("Epsilon (ε)"),
+            say.text("not computed"),
+            say.text("because an earlier check could not be decided."),
+        )
     else:
         for protection in shown:
-            eps = protection.first.eps or "inf"
-            whose = f"{some([words.clip(t, 60) for t in protection.tenants], 3)}, {protection.kind.mechanism.name}"
-            yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps, protection.kind)
+            yield _epsilon(say, report, protection, alone=len(groups) == 1)
     if f.eps is not None and any(p.kind.mechanism.uses_delta and p.first.eps != "inf" for p in shown):
-        chance = f"at most {words.one_in(float(f.delta))}"
-        yield "Delta (δ)", chance, "is the additive slack in probability that the bound with epsilon leaves."
+        yield (
+            say.text("Delta (δ)"),
+            say.text("at most %(chance)s", chance=words.one_in(float(f.delta), say)),
+            say.text("is the additive slack in probability that the bound with epsilon leaves."),
+        )
     if f.exclusion_factor is not None:
         yield (
-            f"A document that was not received{_of_tenants(report)}",
-            f"factor {f.exclusion_factor}",
-            f"is the maximum factor by which the absence of a document becomes more likely for"
-            f" {counted(f.k_max, 'account')} that never received it; for all accounts of a tenant the factor is"
-            f" {f.exclusion_factor_all_accounts}. {_size(f.positions_per_document or 1)} The presence of a document"
-            " that an account asks for has no protection.",
-        )
+            _of_tenants(say, report),
+            say.text("factor %(factor)s", factor=say.number(f.exclusion_factor)),
+            say.joined([
+                say.plural(
+                    "is the maximum factor by which the absence of a document becomes more likely for %(count)s account"
+                    " that never received it; for all accounts of a tenant the factor is %(every)s.",
+                    "is the maximum factor by which the absence of a document becomes more likely for %(count)s"
+                    " accounts that never received it; for all accounts of a tenant the factor is %(every)s.",
+                    f.k_max,
+                    every=say.number(f.exclusion_factor_all_accounts or ""),
+                ),
+                _size(say, f.positions_per_document or 1),
+                say.text("The presence of a document that an account asks for has no protection."),
+            ]),
+        )  # fmt: skip
     if f.tpr_at_fpr_1pct is not None:
         yield (
-            "Recognised by the best test",
-            f"at most {words.in_hundred(float(f.tpr_at_fpr_1pct))}",
-            "present documents of one position, if the test may wrongly report 1 in 100 absent documents.",
+            say.text("Recognised by the best test"),
+            say.text("at most %(share)s", share=words.in_hundred(float(f.tpr_at_fpr_1pct), say)),
+            say.text(
+                "present documents of one position, if the test may wrongly report 1 in 100 absent documents."
+            ),
         )
 
 
-def _size(positions: int) -> str:
+def _size(say: Language, positions: int) -> Markup:
     """The documents that the factor covers. A tenant that samples positions has the number 1."""
     if positions > 1:
-        return f"Both figures are for a document of at most {positions} positions."
-    return (
-        "Both figures are for a document of 1 position: if the tenant samples positions, a document of s positions has"
-        " at least the s-th power of the factor."
+        return say.text(
+            "Both factors are for a document of at most %(positions)s positions.", positions=positions
+        )
+    return say.text(
+        "Both factors are for a document in one position of the index. If the tenant samples positions, the limit for a"
+        " document in s positions is the s-th power of the factor, and with noise it is higher."
     )
 
 
-def _of_tenants(report: Report) -> str:
-    """The tenants that determine the window's factor, if other tenants have a smaller factor or none."""
+def _of_tenants(say: Language, report: Report) -> Markup:
+    """The name of the window's factor, with its tenants if other tenants have a smaller factor or none."""
     whose = [t.tenant for t in report.tenants if t.exclusion_factor == report.figures.exclusion_factor]
-    return "" if len(whose) == len(report.tenants) else f" ({some([words.clip(t, 60) for t in whose], 3)})"
+    if len(whose) == len(report.tenants):
+        return say.text("A document that was not received")
+    tenants = some_of(say, [words.clip(t, 60) for t in whose], 3)
+    return say.text("A document that was not received (%(tenants)s)", tenants=tenants)
 
 
-def _pooled(report: Report) -> str:
+def who(say: Language, report: Report, kind: type[Description]) -> Markup:
+    """The accounts that an epsilon covers."""
+    if kind.any_coalition:
+        return say.text("any number of accounts")
     f = report.figures
-    return f"{counted(f.k_max, 'account')} with {counted(f.n, 'query', 'queries')} each"
+    return say.text(
+        "%(accounts)s with %(queries)s each",
+        accounts=say.plural("%(count)s account", "%(count)s accounts", f.k_max),
+        queries=say.plural("%(count)s query", "%(count)s queries", f.n),
+    )
 
 
-def _epsilon(report: Report, name: str, eps: str, kind: type[Description]) -> tuple[str, str, str]:
+def _epsilon(
+    say: Language, report: Report, protection: Protection, *, alone: bool
+) -> tuple[Markup, Markup, Markup]:
+    kind, eps = protection.kind, protection.first.eps or "inf"
+    covered = who(say, report, kind)
+    name = say.text("Epsilon (ε) for %(who)s", who=covered)
+    if not alone:
+        name = say.text(
+            "%(tenants)s, %(mechanism)s: epsilon (ε) for %(who)s",
+            tenants=some_of(say, [words.clip(t, 60) for t in protection.tenants], 3),
+            mechanism=kind.mechanism.name,
+            who=covered,
+        )
     if eps == "inf":
         return (
             name,
-            "none",
-            f"An account that receives a document knows that the document is present, and {kind.unbounded}",
+            say.text("none"),
+            say.text(
+                "An account that receives a document knows that the document is present, and %(why)s",
+                why=say.text(kind.unbounded),
+            ),
         )
     value = float(eps)
+    change = {"factor": words.factor(value, say), "belief": words.belief(value, say)}
     return (
         name,
-        eps,
-        f"This is {words.strength(value)}. The lists of passages that these accounts receive change the odds that one"
-        f" particular document is in the index by a factor of at most {words.factor(value)}: {words.belief(value)}.",
-    )
+        say.shown(say.number(eps)),
+        say.joined([
+            say.text("This is %(strength)s.", strength=words.strength(value, say)),
+            say.text(
+                "Until a document is listed for the first time, everything that these accounts see changes the odds"
+                " that it is in the index by a factor of at most %(factor)s: %(belief)s.",
+                **change,
+            )
+            if kind.mechanism.pools
+            else say.text(
+                "The lists of passages that these accounts receive change the odds that one particular document is in"
+                " the index by a factor of at most %(factor)s: %(belief)s.",
+                **change,
+            ),
+        ]),
+    )  # fmt: skip
 
 
-def not_proved(report: Report) -> Iterator[str]:
+def not_proved(say: Language, report: Report) -> Iterator[Markup]:
     """Claims that a reader might assume but that are not proved, in plain words; `outside` has the complete list."""
     f = report.figures
     names = {
@@ -225,40 +278,52 @@ def not_proved(report: Report) -> Iterator[str]:
     }
     bare = [name for kind, own in names.items() if not kind.mechanism.protects for name in own]
     revealed = [name for kind, own in names.items() if kind.texts_reveal for name in own]
-    yield (
+    yield say.text(
         "The secrecy of a returned passage: its account reads the passage. The figures are about the choice of"
         " passages."
     )
     if bare:
-        yield f"Any privacy of {some(bare)}: answers are exact, and the window only shows that they are correct."
-    if revealed:
-        yield (
-            f"The privacy of returned documents of {some(revealed)}: their accounts know that these documents are"
-            " present."
+        yield say.text(
+            "Any privacy of %(tenants)s: answers are exact, and the window only shows that they are correct.",
+            tenants=some_of(say, bare),
         )
-    yield "The text that a language model writes from the passages."
-    coalition = counted(f.k_max, "account")
-    yield f"A limit for groups of more than {coalition} that cooperate, except for the figure for all accounts."
+    if revealed:
+        yield say.text(
+            "The privacy of returned documents of %(tenants)s: their accounts know that these documents are present.",
+            tenants=some_of(say, revealed),
+        )
+    yield say.text("The text that a language model writes from the passages.")
+    if not all(kind.any_coalition for kind, own in names.items() if own):
+        yield say.plural(
+            "A limit for groups of more than %(count)s account that cooperate, except for the figure for all accounts.",
+            "A limit for groups of more than %(count)s accounts that cooperate, except for the figure for all"
+            " accounts.",
+            f.k_max,
+        )
     if f.mode == "sampled":
-        drawn = f"{f.sampled or 0:,} of {report.counts.records:,}"
-        yield f"Each single answer: the draw covers {drawn} answers, and it can miss a few false ones."
+        yield say.text(
+            "Each single answer: the draw covers %(drawn)s of %(records)s answers, and it can miss a few false ones.",
+            drawn=f.sampled or 0,
+            records=report.counts.records,
+        )
     if f.setup == "unsafe":
-        yield "That no proof is forged: one party made the keys of the proofs and could forge them (a one-party setup)."
+        yield say.text(
+            "That no proof is forged: one party made the keys of the proofs and could forge them (a one-party setup)."
+        )
     if f.document_embedding != "proved":
-        yield (
+        yield say.text(
             "That the index represents the documents: the provider's word is the only evidence for the vectors of"
             " texts."
         )
     if f.query_embedding != "proved":
-        yield "That the vectors of questions do not depend on the index, as epsilon assumes."
+        yield say.text("That the vectors of questions do not depend on the index, as epsilon assumes.")
     if f.coalition != "checked":
-        yield (
+        yield say.text(
             "The number of accounts that repeated a question almost word for word: the provider's word is its only"
             " evidence."
         )
     else:
-        yield (
-            "The number of cooperating accounts that asked in other words: the estimate only counts repeated"
-            " questions."
+        yield say.text(
+            "The number of cooperating accounts that asked in other words: the estimate only counts repeated questions."
         )
-    yield "Answers that the provider gave outside of this ledger, and the quality of its answers."
+    yield say.text("Answers that the provider gave outside of this ledger, and the quality of its answers.")

@@ -1,72 +1,81 @@
-"""Figures in plain words, for readers without prior knowledge. Each function rounds to the provider's disadvantage."""
+"""Figures in plain words, for readers without prior knowledge. Each function rounds to the provider's disadvantage.
+
+`say` is the language of the words.
+"""
 
 from __future__ import annotations
 
 import math
 
+from rag_audit._internal.words import PLAIN, Say
 from rag_audit.report.strength import tier
 
 _LARGE = 9
 """Minimum digits of a number that is written as a power of ten."""
 
 
-def factor(eps: float) -> str:
+def factor(eps: float, say: Say = PLAIN) -> str:
     """e to the epsilon, rounded up: the maximum factor by which odds change."""
     if eps > 700 / math.log10(math.e) or math.isinf(eps):
-        return "without any limit"
+        return say.text("without any limit")
     digits = eps * math.log10(math.e)
     if digits >= _LARGE:
-        return f"10 to the power {math.ceil(digits)}"
+        return say.text("10 to the power %(digits)s", digits=math.ceil(digits))
     value = math.exp(eps)
-    return f"{math.ceil(value * 100) / 100:.2f}" if value < 10 else f"{math.ceil(value):,}"
+    return say.number(f"{math.ceil(value * 100) / 100:.2f}" if value < 10 else f"{math.ceil(value):,}")
 
 
-def belief(eps: float) -> str:
+def belief(eps: float, say: Say = PLAIN) -> str:
     """The maximum change of even odds, as a clause."""
     if math.isinf(eps):
-        return "from even odds to certainty"
+        return say.text("from even odds to certainty")
     sure = 1 / (1 + math.exp(-eps)) if eps < 700 else 1.0
     if sure <= 0.99:
-        return f"from even odds (50 in 100) to at most {math.ceil(100 * sure - 1e-9)} in 100"
+        return say.text(
+            "from even odds (50 in 100) to at most %(share)s in 100", share=math.ceil(100 * sure - 1e-9)
+        )
     digits = eps * math.log10(math.e)
     wrong = (
-        f"10 to the power {math.ceil(digits)}" if digits >= _LARGE else f"{math.ceil(math.exp(eps)) + 1:,}"
+        say.text("10 to the power %(digits)s", digits=math.ceil(digits))
+        if digits >= _LARGE
+        else say.number(f"{math.ceil(math.exp(eps)) + 1:,}")
     )
-    return f"from even odds (1 in 2 to be wrong) to a certainty that is wrong only 1 time in {wrong}"
+    return say.text(
+        "from even odds (1 in 2 to be wrong) to a certainty that is wrong only 1 time in %(wrong)s",
+        wrong=wrong,
+    )
 
 
-def strength(eps: float) -> str:
+def strength(eps: float, say: Say = PLAIN) -> str:
     """The name for an epsilon of that size (`report.strength`)."""
-    level = tier(eps)
-    if level == "none":
-        return "no protection"
-    return f"{level} protection" + (
-        ": a figure of this size promises little by itself" if level == "weak" else ""
-    )
+    return {
+        "strong": say.text("strong protection"),
+        "moderate": say.text("moderate protection"),
+        "weak": say.text("weak protection: a figure of this size promises little by itself"),
+        "none": say.text("no protection"),
+    }[tier(eps)]
 
 
-def one_in(probability: float) -> str:
+def one_in(probability: float, say: Say = PLAIN) -> str:
     """A small probability as ``1 in 100,000``, rounded up."""
     if probability <= 0:
         return "0"
     if probability >= 0.5:
-        return f"{100 * probability:.3g} in 100"
+        return say.text("%(share)s in 100", share=say.number(f"{100 * probability:.3g}"))
     inverse = math.floor(1 / probability * (1 + 1e-9))
-    return (
-        f"1 in {inverse:,}"
-        if inverse < 10**_LARGE
-        else f"1 in 10 to the power {math.floor(math.log10(inverse))}"
-    )
+    if inverse < 10**_LARGE:
+        return say.text("1 in %(inverse)s", inverse=inverse)
+    return say.text("1 in 10 to the power %(digits)s", digits=math.floor(math.log10(inverse)))
 
 
-def in_hundred(share: float) -> str:
+def in_hundred(share: float, say: Say = PLAIN) -> str:
     """A share as ``52 in 100``, rounded up to three digits."""
-    return f"{_up(share):g} in 100"
+    return say.text("%(share)s in 100", share=say.number(f"{_up(share):g}"))
 
 
-def at_most(share: float) -> str:
+def at_most(share: float, say: Say = PLAIN) -> str:
     """A share as ``52 %``, rounded up to three digits."""
-    return f"{_up(share):g} %"
+    return say.number(f"{_up(share):g} %")
 
 
 def _up(share: float) -> float:

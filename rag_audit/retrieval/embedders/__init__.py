@@ -33,12 +33,13 @@ __all__ = [
 DEFAULT_EMBEDDER = "wordllama-lexical-768"
 OF_A_PLACE = ("bert-int", "onnx", *DECLARED)
 """Embedders without fixed files: a folder or an address defines the model."""
-INTEGER = ("minilm-int", "bert-int")
+INTEGER = ("minilm-int", "minilm-int-lexical-768", "bert-int")
 """Encoders in integer arithmetic."""
 EMBEDDERS = (
     DEFAULT_EMBEDDER,
     "hashed-words-64",
     "minilm-int",
+    "minilm-int-lexical-768",
     "all-MiniLM-L6-v2",
     "bge-small-en-v1.5",
     *OF_A_PLACE,
@@ -88,7 +89,7 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
         from rag_audit.retrieval.embedders.integer_bert.published import PUBLISHED_MODELS
 
         integer = PUBLISHED_MODELS[name]
-        return PublishedConstants(integer.dimension, integer.score_window, None)
+        return PublishedConstants(integer.dimension, integer.score_window, None, integer.relevance)
     static = _static(name)
     if static is not None:
         table = static.table
@@ -183,7 +184,7 @@ def get_embedder(
         return static(**limits)
     place = None if folder is None else Path(folder)
     if name in INTEGER:
-        from rag_audit.retrieval.embedders.integer_bert.embedder import integer_embedder
+        from rag_audit.retrieval.embedders.integer_bert.registry import integer_embedder
 
         return integer_embedder(name, place, **limits)
     from rag_audit.retrieval.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of

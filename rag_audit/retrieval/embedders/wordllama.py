@@ -99,7 +99,7 @@ def lexical_table() -> LexicalTable:
     """
     data = package_data(TOKENIZER, TOKENIZER_SHA256)
     tokens = json.loads(data)["model"]["vocab"]
-    return LexicalTable(sorted(tokens, key=tokens.__getitem__))
+    return LexicalTable.of_llama(sorted(tokens, key=tokens.__getitem__))
 
 
 @cache

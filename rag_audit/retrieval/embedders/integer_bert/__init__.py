@@ -3,5 +3,7 @@
 - `semantics`: constants, shapes, scales and tables; Python integers only
 - `reference`: the forward pass in Python integers, the definition of every other implementation's results
 - `files`: from a model's folder to integers
-- `embedder`: the embedders `minilm-int`, `minilm-int-lexical` and `bert-int`; they compute by the native core
+- `embedder`, `lexical`: an encoder as embedder, without and with lexical components, by the native core
+- `published`: pins, score windows and artefacts, which policies and verifiers need without files
+- `registry`: `minilm-int`, `minilm-int-lexical-768` and `bert-int` by name
 """

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -27,12 +26,9 @@ from rag_audit.retrieval.embedders.base import (
     check_text,
     visible_text,
 )
-from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files, load_scales
+from rag_audit.retrieval.embedders.integer_bert.files import Files
 from rag_audit.retrieval.embedders.integer_bert.published import (
-    ARTEFACTS,
-    FILE_PINS,
     PLACES,
-    SCALES,
     Description,
 )
 from rag_audit.retrieval.embedders.integer_bert.semantics import (
@@ -42,11 +38,8 @@ from rag_audit.retrieval.embedders.integer_bert.semantics import (
     exp_table,
     gelu_table,
 )
-from rag_audit.retrieval.embedders.settings import ENDPOINT, load_settings, with_published
 from rag_audit.retrieval.embedders.static import Numbers, normalise
 
-GENERAL = "bert-int"
-"""The name of an embedder that is any encoder of this graph in a folder."""
 _BATCH = 64
 """Texts that are given to the native core in one call."""
 
@@ -197,38 +190,10 @@ class IntegerBert:
                 raise error
             assert sums is not None
             semantic = np.frombuffer(sums, "<i4").astype(np.int64)
-            combined = self._combined(semantic, text, query=query)
+            combined = self.combined(semantic, text, query=query)
             out.append(normalise(combined, self._description.norm_factor, field=field))
         return out
 
-    def _combined(self, semantic: Numbers, tokens: Sequence[int], *, query: bool) -> Numbers:
+    def combined(self, semantic: Numbers, tokens: Sequence[int], *, query: bool) -> Numbers:
         """The integers that are normalised, shape (dimension,)."""
         return semantic
-
-
-def integer_embedder(
-    name: str, place: Path | None, *, query_tokens: int = 64, document_tokens: int | None = None
-) -> IntegerBert:
-    """The embedder of that name with the files of a folder.
-
-    :param place: the folder, or settings that name it
-    :raises SetupError: the place is missing, or a file is missing, altered or of an unknown model
-    """
-    if name == GENERAL:
-        settings, folder = load_settings(place, name=name, unknown={*ENDPOINT, "cut"})
-        filled = with_published(settings, folder)
-        assert filled.pooling is not None and filled.max_tokens is not None
-        rule = Rule(
-            filled.pooling, filled.max_tokens, filled.query_prompt or "", filled.document_prompt or ""
-        )
-        files = load_files(folder, load_scales(folder, SCALES))
-        return IntegerBert(name, files, rule, query_tokens=query_tokens, document_tokens=document_tokens)
-    unused = {*ENDPOINT, "cut", "pooling", "max_tokens", "query_prompt", "document_prompt"}
-    _, folder = load_settings(place, name=name, unknown=unused)
-    files = load_files(folder, SCALES, FILE_PINS)
-    embedder = IntegerBert(name, files, Rule(), query_tokens=query_tokens, document_tokens=document_tokens)
-    for artefact, digest in embedder.manifest()["artefacts"].items():
-        if digest != ARTEFACTS[artefact]:  # the configuration has no pin: its sizes are part of the integers
-            raise SetupError("the model is not the published one", field=f"{folder}: {artefact}",
-                             expected=ARTEFACTS[artefact], actual=digest)  # fmt: skip
-    return embedder

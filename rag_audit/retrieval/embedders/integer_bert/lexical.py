@@ -1,0 +1,82 @@
+"""The integer encoder with lexical components (docs/minilm-int.md, "Lexical components")."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from rag_audit._internal.errors import SetupError
+from rag_audit.retrieval.embedders.integer_bert.embedder import IntegerBert
+from rag_audit.retrieval.embedders.integer_bert.files import Files
+from rag_audit.retrieval.embedders.integer_bert.published import (
+    DOCUMENT_RULE,
+    LEXICAL_COMPONENTS,
+    RELEVANCE,
+    SCORE_WINDOW,
+    Description,
+)
+from rag_audit.retrieval.embedders.lexical import LexicalTable
+from rag_audit.retrieval.embedders.static import Numbers
+
+SEMANTIC_NORM, LEXICAL_NORM = 50_000, 20_000
+"""The norms of a document's two parts."""
+
+
+def lexical_table(files: Files) -> LexicalTable:
+    """The lexical part of each token of a model's tokenizer.
+
+    :raises SetupError: the vocabulary is not BERT's in lower case
+    """
+    tokens = files.tokenizer.get_vocab()
+    try:
+        return LexicalTable.of_bert(sorted(tokens, key=tokens.__getitem__), LEXICAL_COMPONENTS)
+    except ValueError as exc:
+        raise SetupError("the vocabulary has no order of frequency", field="tokenizer.json",
+                         expected="the vocabulary of BERT in lower case") from exc  # fmt: skip
+
+
+class LexicalBert(IntegerBert):
+    """An encoder whose vectors have 384 lexical components after the encoder's components.
+
+    A query's integers are the encoder's sums and 2^x times the sum of its tokens' lexical rows, where x is the scale of
+    the encoder's results. A document's integers are the encoder's sums, rounded to the norm 50,000, and
+    `LexicalTable.of_document` of its tokens without the first and the last one, rounded to the norm 20,000.
+    """
+
+    def __init__(self, name: str, files: Files, *args: Any, **limits: Any) -> None:
+        self._lexical = lexical_table(files)
+        self._rows = self._lexical.rows()
+        super().__init__(name, files, *args, **limits)
+
+    def _describe(self, name: str, artefacts: dict[str, str]) -> Description:
+        lexical = {"lexical": hashlib.sha256(self._rows.tobytes()).hexdigest()}
+        dimension = self._files.model.shape.width + LEXICAL_COMPONENTS
+        return Description(
+            name,
+            artefacts | lexical,
+            dimension,
+            self._rule.pooling,
+            self.template,
+            documents=DOCUMENT_RULE,
+            window=SCORE_WINDOW,
+            relevance=RELEVANCE,
+        )
+
+    def combined(self, semantic: Numbers, tokens: Sequence[int], *, query: bool) -> Numbers:
+        of = np.array(tokens, np.int64)
+        if query:
+            lexical = self._rows[of].sum(axis=0, dtype=np.int64) << self._files.model.scales.x
+            return np.concatenate([semantic, lexical])
+        lexical = self._lexical.of_document(of[1:-1])
+        return np.concatenate([_with_norm(semantic, SEMANTIC_NORM), _with_norm(lexical, LEXICAL_NORM)])
+
+
+def _with_norm(x: Numbers, length: int) -> Numbers:
+    """sign(x_j) floor((2 length |x_j| + n) / (2 n)), n = max(1, isqrt(sum x_j^2)); shape (d,)."""
+    norm = max(1, isqrt(int(x @ x)))
+    rounded: Numbers = np.sign(x) * ((2 * length * np.abs(x) + norm) // (2 * norm))
+    return rounded
