@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -259,6 +260,9 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
 
 def test_who_chooses_is_warned() -> None:
     lines = "\n".join(comparison(MIXED, (1, 4), 64))
+    assert re.search(
+        r"--mechanism pooled-listing:0\.9  79  eps [0-9.]+ for any number of accounts with", lines
+    )
     assert "sampling:0.9  79  exclusion_factor 10" in lines
     assert "exact: no mechanism hides the index; a verdict is PASS-INTEGRITY" in lines
     assert "noise: with this noise, retrieval on public collections loses more than half" in lines

@@ -478,7 +478,7 @@ def test_measurements_are_those_of_the_study() -> None:
         if setting.gains:
             mechanism = accounting.Mechanism(tuple(setting.gains), setting.lattice)
             assert f"{mechanism.sigma_over_delta:.3g}" == setting.sigma_over_delta
-    assert written == result and len(result) == 18
+    assert written == result and len(result) == 24
 
 
 @pytest.mark.parametrize("eps, factor, belief", [

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 UNREQUESTED = "0.1"
 """The default f: the maximum probability that chance lists a given document at any query of a window."""
+FOUND = {"0.9": 79, "0.7": 64}
+"""Number of 100 questions that find their passage (`WITHOUT_NOISE`), by the sampled share of documents; windows have
+2,000 queries."""
 _OPTION = "rag-audit provider policy new --mechanism pooled-listing:KEEP:F:THRESHOLD"
 
 
@@ -105,14 +108,16 @@ class PooledListingDescription(Description):
     def compared(cls, sizes: Sizes) -> list[str]:
         from rag_audit.mechanisms.accounting import curves, documents
 
-        keep, queries = curves.probability_over_range(defaults.KEEP, "keep"), sizes.n * sizes.k_max
+        queries, lines = sizes.n * sizes.k_max, []
         q = documents.flip_probability_for(UNREQUESTED, queries=queries)
-        eps, odds = documents.pooled_epsilon(keep, q), documents.pooled_factor(keep, q, queries=queries)
-        return [
-            f"  --mechanism pooled-listing:{defaults.KEEP}   -  eps {text(eps)} for any number of accounts with"
-            f" {queries:,} queries in total; exclusion_factor {text(odds)}; recall not measured"
-            " with this embedder"
-        ]
+        for share, found in FOUND.items():
+            keep = curves.probability_over_range(share, "keep")
+            eps, odds = documents.pooled_epsilon(keep, q), documents.pooled_factor(keep, q, queries=queries)
+            lines.append(
+                f"  --mechanism pooled-listing:{share}  {found}  eps {text(eps)} for any number of accounts with"
+                f" {queries:,} queries in total; exclusion_factor {text(odds)}"
+            )
+        return lines
 
     @classmethod
     def warnings(cls, mechanism: Mechanism, sizes: Sizes) -> list[str]:
