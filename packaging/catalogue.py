@@ -18,6 +18,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from rag_audit.report.explanations import explanations
 from rag_audit.report.languages import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +37,7 @@ OPTIONS = {
         "extensions": "jinja2.ext.i18n,rag_audit.report.html.page.Compact",
         "trimmed": "true",
         "silent": "false",
+        "newstyle_gettext": "true",
     }
 }
 KEYWORDS = {"_": None, "gettext": None, "ngettext": (1, 2), "text": None, "plural": (1, 2), "marked": None}
@@ -54,6 +56,9 @@ def collected() -> Catalog:
     ]
     for name, _line, message, _comments, context in found:
         catalogue.add(message, None, [(name, None)], context=context)
+    for explanation in explanations().values():
+        for text in (explanation.means, explanation.failed, *explanation.honest_causes, explanation.ask):
+            catalogue.add(text, None, [("explanations.toml", None)])
     return catalogue
 
 

@@ -11,7 +11,7 @@ import rag_audit
 from rag_audit._internal.canonical import read_bytes, sha256
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, RagAuditError
-from rag_audit._internal.words import PLAIN, counted, instant, listed
+from rag_audit._internal.words import PLAIN, counted, instant, listed, marked
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.values import text
 from rag_audit.models.trust import MAX_TRUST_BYTES
@@ -205,7 +205,7 @@ def _explained(check: Check, base: str) -> model.Explanation | None:
     return explanation.model_copy(
         update={
             "failed": f"trust.toml lacks {name}, and an absent limit counts as not met.",
-            "honest_causes": ["somebody wrote trust.toml by hand, or for another kind of policy"],
+            "honest_causes": [marked("somebody wrote trust.toml by hand, or for another kind of policy")],
             "ask": f"set {name} in trust.toml, and repeat the verification",
         }
     )

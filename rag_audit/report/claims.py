@@ -181,9 +181,20 @@ def claims_of(window: Window, passed: Passed) -> list[ClaimLine]:
     return lines
 
 
+_LEVELS = {
+    "keys": ("setup", "unsafe"),
+    "coalition": ("coalition", "checked"),
+    "questions": ("query_embedding", "proved"),
+}
+"""The level of a figure that a sentence implies. A report of a window that is not established has the sentence, because
+its own checks passed, and no levels."""
+
+
 def sentences(say: Say, report: Report) -> list[str]:
     """The sentences of a report's claims in a language."""
-    window = Window(report.figures, report.counts, report.vouching, report.tenants, report.chain)
+    levels = dict(_LEVELS[line.id] for line in report.claims if line.id in _LEVELS)
+    figures = report.figures.model_copy(update=levels)
+    window = Window(figures, report.counts, report.vouching, report.tenants, report.chain)
     words = {line.id: _WORDS[line.id](say, window) for line in report.claims if line.id in _WORDS}
     return [words.get(line.id) or say.quoted(line.words) for line in report.claims]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from rag_audit._internal.words import PLAIN, Say
@@ -36,12 +37,27 @@ def weaknesses_of(
     ]
 
 
+_RECOMPUTED = re.compile(r"recomputed the query vectors of ([0-9]+) of ([0-9]+) records")
+
+
 def shown_weaknesses(say: Say, report: Report) -> list[tuple[str, str]]:
-    """Each weakness of a report in a language, with its stronger alternative. A weakness of a bundle stays English."""
+    """Each weakness of a report in a language, with its stronger alternative. A weakness of a bundle stays English.
+
+    A window that is not established has no level of its set-up and of its query vectors, so the words of each level
+    are compared with the words of the report.
+    """
     previous = (report.chain.before is not None, report.chain.given)
-    found = _weaknesses(say, report.figures, report.tenants, report.vouching, report.counts, previous)
-    own = {name: (words, better) for name, words, better in found}
-    return [own.get(w.id, (say.quoted(w.words), say.quoted(w.better))) for w in report.weaker]
+    done = next(filter(None, (_RECOMPUTED.search(w.words) for w in report.weaker)), None)
+    level = report.figures.query_embedding if done is None else f"re-executed({done[1]}/{done[2]})"
+    shown: dict[str, tuple[str, str]] = {}
+    for setup in (report.figures.setup, "unsafe", "ceremony"):
+        figures = report.figures.model_copy(update={"setup": setup, "query_embedding": level})
+        english, own = (
+            list(_weaknesses(language, figures, report.tenants, report.vouching, report.counts, previous))
+            for language in (PLAIN, say)
+        )
+        shown |= {e[1]: (o[1], o[2]) for e, o in zip(english, own, strict=True)}
+    return [shown.get(w.words, (say.quoted(w.words), say.quoted(w.better))) for w in report.weaker]
 
 
 def _weaknesses(

@@ -37,6 +37,18 @@ SETUPS = {
 """The set-ups of keys in words."""
 
 
+def role(say: Language, name: str) -> Markup:
+    """The role of a file of the verification."""
+    return {
+        "window": say.text("window"),
+        "trust": say.text("trust file"),
+        "sibling": say.text("sibling"),
+        "previous": say.text("previous window"),
+        "challenge": say.text("challenge"),
+        "attacks": say.text("attacks"),
+    }.get(name) or say.shown(name)
+
+
 def fitting(checks: Sequence[CheckLine], row: Callable[[CheckLine], str]) -> list[str]:
     """The rows that fit into the table, in the order of the checks.
 

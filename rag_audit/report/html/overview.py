@@ -129,6 +129,14 @@ def _receives(say: Language, group: Group) -> Markup:
             " %(best)s passages of an answer, so no fixed probability applies",
             best=best,
         )
+    if named(tenant.mechanism).uses_delta:
+        return say.text(
+            "an account of the tenant whose question matches your record can receive it, with a probability of at most"
+            " %(share)s in 100%(size)s; random noise selects the %(best)s passages of an answer",
+            share=say.number(f"{100 * float(keep):.3g}"),
+            size=_longer(say) if tenant.documents is None else Markup(),
+            best=best,
+        )
     size = _longer(say) if tenant.documents is None else Markup()
     exposed = group.protection.presence.exposure
     flips = (

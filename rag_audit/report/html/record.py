@@ -197,7 +197,8 @@ def _value(say: Language, text: str) -> Markup:
 
 
 PHRASES = frozenset({
-    marked("no noise, no threshold"), marked("a threshold"), marked("the whole window"),
+    marked("no noise, no threshold"), marked("a threshold"), marked("the whole window"), marked("whole window"),
+    marked("no figure is shown: the figures of this window are not established"),
     marked("keys of one party are allowed"), marked("a ceremony, or no keys needed"),
 })  # fmt: skip
 """Values of requirements that are words of this project and no names."""

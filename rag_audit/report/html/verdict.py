@@ -14,6 +14,7 @@ from rag_audit.report.html import words
 from rag_audit.report.html.curves import Protection, protections
 from rag_audit.report.language import Language
 from rag_audit.report.model import CheckLine, Report, ShortReport
+from rag_audit.verify.checks.trust import ABSENT
 
 OUTCOMES = {
     "PASS": (
@@ -110,12 +111,17 @@ def check_lines(say: Language, check: CheckLine, explained: bool) -> list[tuple[
         (say.text("place"), say.quoted(check.at)),
     ]
     if e is not None:
+        failed, ask = say.known(e.failed), say.known(e.ask)
+        if check.expected.startswith(ABSENT):
+            name = check.base.partition(".")[2]
+            failed = say.text("trust.toml lacks %(name)s, and an absent limit counts as not met.", name=name)
+            ask = say.text("set %(names)s in trust.toml, and repeat the verification", names=name)
         lines = [
             (say.text("passes if"), say.known(e.means)),
-            (say.text("consequence"), say.known(e.failed)),
+            (say.text("consequence"), failed),
             *lines,
             (say.text("honest causes"), say.joined(map(say.known, e.honest_causes), "; ")),
-            (say.text("next step"), say.known(e.ask)),
+            (say.text("next step"), ask),
             (say.text("more"), say.shown(e.section)),
         ]
     return [(name, text) for name, text in lines if text]

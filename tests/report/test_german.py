@@ -1,0 +1,110 @@
+"""The German page of every sample has no English sentence, except names, quotations and words for machines."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from rag_audit.report.build import report_of
+from rag_audit.report.html.page import render
+from rag_audit.report.model import Report
+from rag_audit.report.verification import ReportedVerdict
+from tests.report.conftest import NOW, OUTCOMES
+from tests.simulate.cases import FOLDER, run
+
+CASES = ("honest", "sampling", "documents", "sampled", "in-a-row", "embedded", "certified", "ceremony",
+         "record-dropped", "proof-of-another-record", "max-epsilon-exceeded", "final-checkpoint-without-quorum",
+         "a-record-without-proof", "another-key-pinned", "no-receipts")  # fmt: skip
+"""Windows of every outcome and mechanism."""
+VOID = {"br", "meta", "input", "wbr", "link", "img"}
+ALLOWED = (
+    # names: services, windows, tenants, accounts, witnesses, mechanisms, levels of evidence, programs, collections
+    r"(PASS|FAIL|UNMET|UNPROVEN|UNDECIDED)[A-Z-]*: w-[0-9]+, example.org/rag",
+    r"(law|medicine):?|\(law, medicine\)|w[0-9]|(law|medicine)-[0-9]+",
+    r"noise|sampling|pooled-listing|none|proved|declared|checked|not-checked|unsafe|ceremony|full|own|published|transparent",
+    r"noise, sampling|pooled-listing, sampling|randomized-response|exact|re-executed(\([0-9/]+\))?|verifier",
+    r"SQuAD dev v1.1|SciFact|PubMedQA.*|wordllama[a-z0-9-]*|hash.*|trust.toml|window.json|k_max",
+    # titles of publications, standards and functions
+    r"mode = \"full\" in trust.toml.|NIST SP 800-226|SHA-256|C_policy|ε|Index|Name|Epsilon.*|Delta.*|Verdict|Ledger",
+    r"(σ/Δ|sigma/Delta) [0-9.,]+|docs/[a-z.#-]+",
+)
+"""What both languages may print alike."""
+WORD = re.compile(r"[A-Za-zÄÖÜäöüß]{2,}")
+
+
+class Texts(HTMLParser):
+    """The text of each element, without the parts that the page marks as English, code and style."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.found: set[str] = set()
+        self.quoted: set[str] = set()
+        self.feed(markup)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = dict(attributes)
+        for name in ("aria-label", "data-label", "title"):
+            if values.get(name) and not any(self.open):
+                self.found.add(str(values[name]).strip())
+        if tag not in VOID:
+            english = tag != "html" and values.get("lang") == "en"
+            self.open.append("quoted" if english else "code" if tag in ("style", "code", "pre") else "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        text = re.sub(r"\s+", " ", data).strip()
+        if text and "quoted" in self.open:
+            self.quoted.add(text)
+        elif text and not any(self.open):
+            self.found.add(text)
+
+
+def english_in(report: Report) -> set[str]:
+    """The English texts of the German page: texts that the English page has too, without the allowed ones, and texts
+    that the page marks as English, without quotations of checks."""
+    english, german = (Texts(render(report, code)) for code in ("en", "de"))
+    checks = [text for c in report.checks for text in (c.actual, c.expected, c.at) if text]
+    challenges = [e.words for e in report.timeline.events if e.kind == "challenge"]
+    quotations = re.sub(r"\s+", " ", "\n".join([*checks, *challenges, report.sentence, *report.notes]))
+    strange = {text for text in german.quoted if text.partition(" [")[0].rstrip(".") not in quotations}
+    return strange | {
+        text
+        for text in english.found & german.found
+        if WORD.search(re.sub(r"[0-9:.-]+ (UTC|ms|min)", "", text))
+        and text != report.window.origin
+        and not any(re.fullmatch(pattern, text) for pattern in ALLOWED)
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_german_page_of_a_window_has_no_english_sentence(name: str) -> None:
+    case = json.loads((FOLDER / name / "case.json").read_text(encoding="utf-8"))
+    verdict = run(case, FOLDER / name)
+    assert isinstance(verdict, ReportedVerdict)
+    assert english_in(report_of(verdict, now=NOW, version="0")) == set()
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_a_german_page_of_the_example_has_no_english_sentence(name: str, reports: dict[str, Report]) -> None:
+    assert english_in(reports[name]) == set()
+
+
+def test_a_german_page_of_pooled_listing_and_of_a_pilot_has_no_english_sentence(pooled: Report) -> None:
+    assert english_in(pooled) == set()
+    witnesses = [w.model_copy(update={"independent": False}) for w in pooled.vouching.witnesses]
+    vouching = pooled.vouching.model_copy(update={"witnesses": witnesses})
+    assert english_in(pooled.model_copy(update={"vouching": vouching})) == set()
+
+
+def test_an_english_sentence_would_be_found(reports: dict[str, Report]) -> None:
+    markup = "<html lang='de'><p>This is a sentence.</p><p lang='en'>Quoted.</p><code>x y</code></html>"
+    assert Texts(markup).found == {"This is a sentence."} and Texts(markup).quoted == {"Quoted."}
+    report = reports["UNMET"]
+    strange = report.model_copy(update={"does_not_prove": ["a sentence without a translation"]})
+    assert english_in(strange) == {"a sentence without a translation"}
