@@ -8,13 +8,11 @@ from rag_audit._internal.errors import SetupError
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import largest_queries
-from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
+from rag_audit.mechanisms.descriptions.pooled_listing import MAX_UNREQUESTED, UNREQUESTED
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER
 
 KEEPS = ("0.9", "0.8", "0.7")
 """The sampled shares of documents, the first choice first: more queries need a smaller share for the same epsilon."""
-MAX_UNREQUESTED = 0.5
-"""The maximum f: random bits list fewer than half of the documents that no question asks for."""
 
 
 RIGHTS = "do users of a tenant have individual rights to documents, or need privacy from one another?"
@@ -88,7 +86,7 @@ def _parameters(queries: int) -> tuple[str, str]:
     # eps = ln((pi/q + 1 - pi)/(1 - pi)) (docs/accounting.md), solved for q; the margin covers the rounding of figures.
     least = pi / (1 - pi) / math.expm1(limit * (1 - 1e-4))
     unrequested = -math.expm1(queries * math.log1p(-least))
-    if unrequested > MAX_UNREQUESTED:
+    if unrequested > float(MAX_UNREQUESTED):
         most = largest_queries(probability_over_range(KEEPS[-1], "keep"), MAX_UNREQUESTED, eps=limit)
         raise SetupError(
             "there are too many questions in a window for an epsilon that the trust file accepts",

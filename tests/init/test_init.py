@@ -317,7 +317,8 @@ def test_a_tenant_without_documents_is_named(tmp_path: Path, docs: Path) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [((), "--docs"), (("--docs", "missing"), "does not exist"), (("--docs", "DOCS", "--http", "x"), "--http"),
-     (("--docs", "DOCS", "--lasts", "soon"), "lasts"), (("--docs", "DOCS", "--name", "a b"), "name"),
+     (("--docs", "DOCS", "--lasts", "soon"), "at: --lasts\n"),
+     (("--docs", "DOCS", "--lasts", "0s"), "at: --lasts\n"), (("--docs", "DOCS", "--lead", "0s"), "at: --lead\n"), (("--docs", "DOCS", "--name", "a b"), "name"),
      (("--docs", "DOCS", "--tenant", "a/b"), "--tenant"), (("--docs", "DOCS", "--accounts", "0"), "--accounts"),
      (("--docs", "DOCS", "--questions", "9" * 14), "accounts times questions at most"),
      (("--docs", "DOCS", "--no-rights", "--embedder", "hashed-words-64"), "--embedder"),

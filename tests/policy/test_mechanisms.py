@@ -428,6 +428,14 @@ def test_the_default_threshold_is_the_embedder_s_relevance_threshold() -> None:
     assert "--relevance SCORE" in str(caught.value.expected) and "lab relevance" in str(caught.value.hint)
 
 
+def test_an_f_near_1_is_refused() -> None:
+    assert chosen("pooled-listing:0.9:0.5:354", whole="", expected="").rules.unrequested == "0.5"  # type: ignore[attr-defined]
+    for f in ("0.51", "0.9999999"):
+        with pytest.raises(PolicyError, match="most of the documents that no question asks for") as caught:
+            chosen(f"pooled-listing:0.9:{f}:354", whole="", expected="")
+        assert (caught.value.field, caught.value.expected) == ("--mechanism: F", "at most 0.5")
+
+
 def test_pooled_listing_without_a_document_table_names_the_options() -> None:
     with pytest.raises(PolicyError, match="pooled listing needs a document table") as caught:
         drafted(pooled=pooled(documents=None))

@@ -246,6 +246,7 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
     if tenant is not None:
         tenant_id(tenant, "--tenant")
     embedder = given.embedder or DEFAULT_EMBEDDER
+    _check_config(given)
     counts, counted = _count(given, tenant, embedder)
     schedule = SERVICE if given.witnesses else PILOT
     values = {
@@ -270,23 +271,29 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
     }
     answers = Answers.parse(values, field="answers")
     SigningKey.generate(answers.name)  # refuses a name that no key can have, before anything is written
-    _check_config(answers, directory)
     Folder(directory, answers).policy()  # refuses numbers that no policy can have
     return answers, counted
 
 
-def _check_config(answers: Answers, directory: Path) -> None:
-    """Refuse an address or a duration that provider.toml cannot have.
+def _check_config(given: Given) -> None:
+    """Refuse an address or a duration that provider.toml cannot have, before documents are read.
 
     :raises SetupError: a value has another form; the error names its option
     """
     from rag_audit.service.running.config import Schedule, Serve
     from rag_audit.service.server import parse_address
 
-    parse_address(answers.http, field="--http")
-    Serve.parse({"http": answers.http}, field="--http")
-    for name in ("lasts", "lead"):
-        Schedule.parse({name: getattr(answers, name)}, field="--")
+    if given.http is not None:
+        parse_address(given.http, field="--http")
+        Serve.parse({"http": given.http}, field="--http")
+    for name, value in (("lasts", given.lasts), ("lead", given.lead)):
+        if value is None:
+            continue
+        try:
+            Schedule.parse({name: value}, field="schedule")
+        except RagAuditError as exc:
+            exc.field = f"--{name}"
+            raise
 
 
 def _own_name(directory: Path) -> str:

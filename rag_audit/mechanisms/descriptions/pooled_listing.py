@@ -39,6 +39,8 @@ UNREQUESTED = "0.1"
 FOUND = {"0.9": 79, "0.7": 64}
 """Number of 100 questions that find their passage (`WITHOUT_NOISE`), by the sampled share of documents; windows have
 2,000 queries."""
+MAX_UNREQUESTED = "0.5"
+"""The maximum f of a policy: random bits list at most half of the documents that no question asks for."""
 _OPTION = "rag-audit provider policy new --mechanism pooled-listing:KEEP:F:THRESHOLD"
 
 
@@ -83,7 +85,8 @@ class PooledListingDescription(Description):
         passage that was measured for the embedder on public texts. The number of queries, which the policy states
         elsewhere, then determines the flip probability.
 
-        :raises PolicyError: f is not strictly between 0 and 1
+        :raises PolicyError: f is not strictly between 0 and 1, or above `MAX_UNREQUESTED`; or the threshold is missing
+            or below 1
         """
         form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9}))?", option.rest)
         if form is None:
@@ -99,6 +102,10 @@ class PooledListingDescription(Description):
         if not _is_probability(unrequested):
             raise PolicyError("f is not strictly between 0 and 1", field="--mechanism: F",
                               expected="a decimal number above 0 and below 1", actual=unrequested)  # fmt: skip
+        if float(unrequested) > float(MAX_UNREQUESTED):
+            raise PolicyError("random bits would list most of the documents that no question asks for",
+                              field="--mechanism: F", expected=f"at most {MAX_UNREQUESTED}",
+                              actual=unrequested)  # fmt: skip
         if threshold < 1:
             raise PolicyError("the threshold is out of range", field="--mechanism: THRESHOLD",
                               expected="at least 1", actual=threshold)  # fmt: skip
