@@ -30,6 +30,7 @@ VALUES: dict[str, Callable[[RunConfig], dict[str, Value]]] = {
         "origin": config.told.origin,
         "policy_file": config.path(config.told.policy),
         "roster": config.path(config.told.roster),
+        "given_up": None if (path := config.told.documents.given_up) is None else config.path(path),
         "store": config.told.store if "store" in config.told.model_fields_set else None,
     },
     "documents": lambda config: {

@@ -27,7 +27,7 @@ from rag_audit.cli.options import (
 from rag_audit.cli.policy_check import stop_if_wanting
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
-from rag_audit.commit.carrying import FIRST, Continuing
+from rag_audit.commit.carrying import FIRST, Continuing, load_given_up
 from rag_audit.commit.preparing import Terms, load_preparation, open_prepared, prepare
 from rag_audit.commit.stored import unfinished
 from rag_audit.log.place import choose
@@ -57,6 +57,7 @@ class Shared:
     :param name: the embedder, and `model` the place of its files
     :param vectors: the cache of document vectors
     :param store: the place of the ledgers
+    :param given_up: the documents that never return
     """
 
     policy_file: Path | None
@@ -69,6 +70,7 @@ class Shared:
     model: Path | None
     vectors: Path | None
     store: str | None
+    given_up: Path | None
 
     def policy(self) -> Policy | None:
         """The policy, if its file is named."""
@@ -143,6 +145,11 @@ class Own:
         "--store",
         help="the ledger's database: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database"
         " (libpq reads the password from ~/.pgpass or PGPASSWORD)",
+    ),
+    path_option(
+        "--given-up",
+        help='the documents that left for good, JSON Lines {"tenant": .., "document": ..}: their rows of the document'
+        " table become free, and the documents must not return",
     ),
 )
 @gathered(
@@ -251,7 +258,11 @@ def _begin(
     # A window that is only prepared needs no closed window before it.
     chained = own.previous is not None and not (prepare_only and own.trust is None)
     before = previous_window(own.previous, policy.window) if chained and own.previous is not None else None
-    continuing = FIRST if own.previous is None else Continuing([own.previous.absolute().parent], say)
+    continuing = (
+        FIRST
+        if own.previous is None
+        else Continuing([own.previous.absolute().parent], say, load_given_up(shared.given_up))
+    )
     read = shared.reading.load(shared.docs, inventory)
     documents = {tenant: [d.passage for d in texts] for tenant, texts in read.items()}
     limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from rag_audit._internal.canonical import digest_hex, parse_json
 from rag_audit._internal.errors import PolicyError, StoreError, brief
+from rag_audit._internal.jsonlines import records, string
 from rag_audit._internal.words import counted
 from rag_audit.commit.document_table import (
     DocumentSizeError,
@@ -26,6 +28,8 @@ from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import ColumnEntry, WindowHeader, WindowTrailer, parse_entry
 
+GIVEN_UP = "--given-up, or documents.given_up in provider.toml"
+"""The option with the documents that never return, in words."""
 _SHOWN = 10
 """The number of documents that a message names."""
 
@@ -37,14 +41,29 @@ class Continuing:
     :param folders: the private folders of earlier windows of the chain, the latest first, each with the window before
         it unless it is the last
     :param say: called with a line for people for each tenant with documents that wait
+    :param given_up: for each tenant the keys of documents that never return (`load_given_up`)
     """
 
     folders: Sequence[Path] = ()
     say: Callable[[str], None] = lambda line: None
+    given_up: Mapping[str, Set[str]] = field(default_factory=dict)
 
 
 FIRST = Continuing()
 """For the first window of a chain, and for windows that continue no table."""
+
+
+def load_given_up(path: Path | None) -> dict[str, Set[str]]:
+    """The documents that a provider gave up, by tenant, from JSON Lines ``{"tenant": "..", "document": ".."}``.
+
+    :param path: the file; None if no document was given up
+    :raises EncodingError: the file is unreadable, or a line is not JSON
+    :raises SchemaError: a line lacks a tenant or a document
+    """
+    result: defaultdict[str, set[str]] = defaultdict(set)
+    for place, _, line in () if path is None else records(path):
+        result[string(line, "tenant", place)].add(string(line, "document", place))
+    return {**result}
 
 
 def place_tables(
@@ -79,8 +98,10 @@ def place_tables(
         keys = [key_of(passage) for passage in own]
         counts, before = positions_by_document(keys), None if previous is None else previous.table
         try:
-            placement = place_documents(shape, counts, before)
-        except (DocumentSizeError, TableCapacityError) as exc:
+            placement = place_documents(
+                shape, counts, before, given_up=continuing.given_up.get(part.tenant, frozenset())
+            )
+        except (DocumentSizeError, TableCapacityError, PolicyError) as exc:
             exc.field = f"{part.tenant}: {exc.field}"
             raise
         if placement.lost:
@@ -90,33 +111,31 @@ def place_tables(
                 expected=f"at least {shape.fresh_rows} rows that never had a document (--fresh-rows)",
                 actual=f"{(shape.fresh_rows or 0) - len(placement.lost)} of the {shape.rows} rows (--documents);"
                 f" {_listed(placement.lost)} would lose a row",
-                hint="start another chain (another origin), with a policy with more rows (--documents)",
+                hint=f"give up documents that never return ({GIVEN_UP}), or start another chain (another origin),"
+                " with a policy with more rows (--documents)",
             )
         if placement.waiting:
             waiting = set(placement.waiting)
             kept[part.tenant] = [d for d, key in zip(own, keys, strict=True) if key not in waiting]
-            absent = [row.key for row in placement.table.rows if row.key is not None and not row.positions]
-            continuing.say(
-                f"{part.tenant}: {_waiting(shape, placement, absent)}: {_listed(placement.waiting)}"
-            )
+            continuing.say(f"{part.tenant}: {_waiting(shape, placement)}: {_listed(placement.waiting)}")
         placed[part.tenant] = PlacedTable(placement.table, previous)
     return placed, kept
 
 
-def _waiting(shape: TableShape, placement: Placement, absent: Sequence[str]) -> str:
-    """How many documents wait, and why.
-
-    :param absent: the keys of removed documents, which keep their rows
-    """
+def _waiting(shape: TableShape, placement: Placement) -> str:
+    """How many documents wait, and why."""
     wait = counted(len(placement.waiting), "document waits", "documents wait")
     if not placement.full:
         return (f"{wait} for the next window, since each window has room for {shape.fresh_rows} new documents"
                 " (--fresh-rows)")  # fmt: skip
+    absent = placement.absent
     removed = f", {_listed(absent)} among them" if absent else ""
+    free = f"give up removed documents that never return ({GIVEN_UP}), or " if absent else ""
     return (
         f"WARNING: {wait}, and no later window of this chain admits a new document: it has room for {shape.documents}"
         f" documents in all its windows (--documents {shape.rows} less --fresh-rows {shape.fresh_rows}), and a removed"
-        f" document keeps its row{removed}. A chain with another origin and more --documents admits them. Left out"
+        f" document keeps its row{removed}. To admit them, {free}start a chain with another origin and more"
+        " --documents. Left out"
     )
 
 

@@ -11,7 +11,8 @@ provider cannot choose an old bit for a document.
 
 In every table at least `fresh_rows` rows never had a document, so the next window can replace these and every document
 of the chain keeps its row, absent or not. A chain thus has room for `rows - fresh_rows` documents in total, and later
-ones wait.
+ones wait. A provider can give up a document that left for good: its row counts as one that never had a document, and
+the document may not return, because it would draw a second bit.
 
 The first `fresh_rows` rows of a table are the new rows (in the first window of a chain, all rows), and row r has draw r
 of the window's stream. Row numbers are never published, so their order discloses nothing.
@@ -22,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from random import Random, SystemRandom
 
@@ -139,16 +140,27 @@ class Placement:
         not contain them
     :param lost: the keys of absent documents whose rows this window replaces; none if fewer than `fresh_rows` rows of
         the previous table had a document, as in every table of `place_documents`
+    :param given_up: the keys of documents that never return
     """
 
     table: DocumentTable
     waiting: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    given_up: Set[str] = frozenset()
 
     @property
     def full(self) -> bool:
         """Whether no later window of the chain admits a new document: `shape.documents` documents have rows."""
-        return len(self.table.row_of_document()) >= self.table.shape.documents
+        return len(self.table.row_of_document().keys() - self.given_up) >= self.table.shape.documents
+
+    @property
+    def absent(self) -> list[str]:
+        """The keys of documents that keep their rows without positions."""
+        return [
+            row.key
+            for row in self.table.rows
+            if row.key is not None and not row.positions and row.key not in self.given_up
+        ]
 
     @property
     def independent(self) -> bool:
@@ -161,6 +173,7 @@ def place_documents(
     documents: Mapping[str, int],
     previous: DocumentTable | None = None,
     rng: Random | None = None,
+    given_up: Set[str] = frozenset(),
 ) -> Placement:
     """Assign a window's documents to the rows of its table.
 
@@ -175,10 +188,17 @@ def place_documents(
     :param previous: the table of the latest window of the chain with its bits; None in the first window. A table whose
         windows draw all bits does not depend on it
     :param rng: chooses among rows that may be replaced; the operating system's generator, except in tests
+    :param given_up: the keys of documents that never return: their rows count as rows that never had a document
     :raises DocumentSizeError: a document has more positions than `positions_per_document`
     :raises TableCapacityError: there are more documents than the table has room for
-    :raises PolicyError: the previous table has another shape
+    :raises PolicyError: the previous table has another shape, or a document was given up
     """
+    if shape.persistent and (back := [key for key in documents if key in given_up]):
+        raise PolicyError("a document that was given up is present", field=brief(back[0]),
+                          expected="a document with another key", actual="the key of a document that was given up",
+                          hint="rename the document, which is then another document with a bit of its own: under the"
+                               " same key it could draw a second bit, which doubles the exponent of its"
+                               " factor")  # fmt: skip
     for key, count in documents.items():
         if count > shape.positions_per_document:
             raise DocumentSizeError(
@@ -203,7 +223,7 @@ def place_documents(
     if previous is None or shape.fresh_rows is None:
         rows = [Row(key, secrets.token_bytes(SALT_BYTES), None, count) for key, count in documents.items()]
         rows += [_unused() for _ in range(shape.rows - len(rows))]
-        return Placement(DocumentTable(shape, tuple(rows)))
+        return Placement(DocumentTable(shape, tuple(rows)), given_up=given_up)
     if previous.shape != shape:
         raise PolicyError(
             "the previous window has a document table of another shape",
@@ -212,7 +232,7 @@ def place_documents(
             actual=_options(shape),
             hint="keep the numbers of the table in a chain of windows, or start another chain",
         )
-    replaced = _replaced_rows(previous, documents, shape.fresh_rows, rng or SystemRandom())
+    replaced = _replaced_rows(previous, documents, given_up, rng or SystemRandom())
     carried = [
         replace(row, positions=documents.get(row.key, 0) if row.key is not None else 0)
         for number, row in enumerate(previous.rows)
@@ -220,7 +240,7 @@ def place_documents(
     ]
     known = {row.key for row in carried}
     new = [key for key in documents if key not in known]
-    room = max(0, min(shape.fresh_rows, shape.documents - sum(row.key is not None for row in carried)))
+    room = max(0, min(shape.fresh_rows, shape.documents - sum(_occupied(row, given_up) for row in carried)))
     admitted, waiting = new[:room], new[room:]
     fresh = [Row(key, secrets.token_bytes(SALT_BYTES), None, documents[key]) for key in admitted]
     fresh += [_unused() for _ in range(shape.fresh_rows - len(fresh))]
@@ -229,23 +249,32 @@ def place_documents(
         (*fresh, *carried),
         tuple(number not in replaced for number in range(shape.rows)),
     )
-    lost = [old for number in sorted(replaced) if (old := previous.rows[number].key) is not None]
-    return Placement(table, tuple(waiting), tuple(lost))
+    lost = [
+        old
+        for number in sorted(replaced)
+        if (old := previous.rows[number].key) is not None and old not in given_up
+    ]
+    return Placement(table, tuple(waiting), tuple(lost), given_up)
+
+
+def _occupied(row: Row, given_up: Set[str]) -> bool:
+    """Whether a row has a document that may return."""
+    return row.key is not None and row.key not in given_up
 
 
 def _replaced_rows(
-    previous: DocumentTable, documents: Mapping[str, int], count: int, rng: Random
+    previous: DocumentTable, documents: Mapping[str, int], given_up: Set[str], rng: Random
 ) -> set[int]:
     """The numbers of the previous table's rows that the window replaces."""
 
     def reluctance(number: int) -> int:
-        key = previous.rows[number].key
-        return 0 if key is None else 2 if key in documents else 1
+        row = previous.rows[number]
+        return 0 if not _occupied(row, given_up) else 2 if row.key in documents else 1
 
     unused = [number for number, row in enumerate(previous.rows) if not row.positions]
     rng.shuffle(unused)
     unused.sort(key=reluctance)
-    return set(unused[:count])
+    return set(unused[: previous.shape.fresh_rows])
 
 
 def _options(shape: TableShape) -> str:

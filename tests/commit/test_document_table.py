@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from random import Random
 
@@ -31,10 +31,11 @@ def placed(
     *,
     shape: TableShape = SHAPE,
     seed: int = 1,
+    given_up: Set[str] = frozenset(),
 ) -> Placement:
     """Place documents, and draw the bits of the new rows."""
     rng = Random(seed)
-    result = place_documents(shape, documents, previous, rng)
+    result = place_documents(shape, documents, previous, rng, given_up)
     bits = np.array([rng.getrandbits(1) for _ in range(result.table.drawn)], np.int8)
     return replace(result, table=result.table.with_bits(bits))
 
@@ -124,6 +125,61 @@ def test_a_new_document_waits_if_it_would_take_a_row_that_the_next_window_replac
     assert second.waiting == ("x",) and second.full and not second.independent
     third = placed({key: 1 for key in "abcdef"}, second.table, shape=shape)
     assert third.independent, "e and f return to their rows"
+
+
+def test_the_row_of_a_document_that_was_given_up_has_room_for_another() -> None:
+    shape = TableShape(rows=8, positions_per_document=2, fresh_rows=2)
+    first = placed({key: 1 for key in "abcdef"}, shape=shape).table
+    second = placed({key: 1 for key in "abcdex"}, first, shape=shape)
+    assert second.waiting == ("x",) and second.absent == ["f"]
+    given = placed({key: 1 for key in "abcdex"}, first, shape=shape, given_up={"f"})
+    assert given.independent and given.absent == [] and "x" in given.table.row_of_document()
+    check_step(first, given.table)
+    later = given.table
+    for seed in range(9):  # f had positions before; its row is free from now on
+        following = placed({key: 1 for key in "abcdex"}, later, shape=shape, seed=seed, given_up={"f"})
+        assert following.independent
+        check_step(later, following.table)
+        later = following.table
+    assert "f" not in later.row_of_document(), "windows replace the row"
+
+
+def test_a_document_that_was_given_up_may_not_return() -> None:
+    first = placed({"a": 1, "b": 1}).table
+    for previous in (None, first):
+        with pytest.raises(PolicyError, match="given up is present") as caught:
+            placed({"a": 1, "b": 1}, previous, given_up={"b"})
+        assert caught.value.field == "'b'" and "another key" in str(caught.value.expected)
+    # A table whose windows draw all bits has no bit to protect.
+    shape = replace(SHAPE, fresh_rows=None)
+    assert placed({"b": 1}, shape=shape, given_up={"b"}).independent
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_sequence_of_documents_loses_a_row_if_some_are_given_up(seed: int) -> None:
+    """In every table, `fresh_rows` rows are free for the next window, and a document that may return keeps its bit."""
+    rng = Random(seed)
+    rows = rng.randint(2, 12)
+    shape = TableShape(rows, 3, rng.randint(1, rows - 1))
+    keys, table, bits = [f"d{n}" for n in range(3 * rows)], None, dict[str, tuple[bytes, bool | None]]()
+    gone: set[str] = set()
+    for window in range(12):
+        left = [key for key in keys if key not in gone]
+        chosen = rng.sample(left, rng.randint(0, min(len(left), shape.documents)))
+        gone |= {key for key in left if key not in chosen and rng.random() < 0.2}
+        placement = placed(
+            {key: 1 for key in chosen}, table, shape=shape, seed=window, given_up=frozenset(gone)
+        )
+        assert placement.lost == ()
+        free = sum(not row.positions and (row.key is None or row.key in gone) for row in placement.table.rows)
+        assert free >= (shape.fresh_rows or 0)
+        if table is not None:
+            check_step(table, placement.table)
+        table, known = placement.table, placement.table.row_of_document()
+        for key in bits.keys() - gone:
+            row = table.rows[known[key]]
+            assert (row.name, row.sampled) == bits[key], "the first bit of a document is its only one"
+        bits |= {row.key: (row.name, row.sampled) for row in table.rows if row.key is not None}
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,7 +20,8 @@ import pytest
 
 from tests.sources.test_files import pdf
 
-PAGE = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "quickstart.md").read_text()
 CLOCK = Path(__file__).parents[1] / "running" / "clock"
 PATIENCE_S = 600
 LASTS_S, LEAD_S = 300, 20
@@ -32,6 +34,12 @@ PAGES = (
 )
 CLAUSES = tuple(f"The landlord pays for the heating of flat {number}." for number in range(1, 17))
 """The sample leaves each passage out with a chance of one in ten, and all of them with none that a test could meet."""
+REAL = (
+    *sorted((ROOT / "docs" / "decisions").glob("*.md"))[:12],
+    ROOT / "README.md",
+    ROOT / "docs" / "report-example.html",
+)
+"""Files that were not written for a test: Markdown, and a long page in HTML."""
 EPSILON = re.search(r"begins with `(PASS eps_audit=[0-9.]+)`", PAGE)[1]  # type: ignore[index]
 """The beginning of the first line for the default mechanism, in the page's words."""
 
@@ -137,6 +145,8 @@ def test_a_newcomer_gets_from_documents_to_a_verdict_with_five_commands(
     (root / "docs" / "law" / "rent.pdf").write_bytes(pdf(PAGES[2]))
     for number, clause in enumerate(CLAUSES):
         (root / "docs" / "law" / f"{number}.txt").write_text(clause)
+    for path in REAL:
+        shutil.copy(path, root / "docs" / "law" / path.name)
     install, make, service, question, verdict, again, second = blocks("sh")
     assert all(len(block.splitlines()) == 1 for block in (install, make, service, question, verdict))
     assert f"`{option.strip()}`" in PAGE and make.endswith(" --yes\n")
@@ -162,9 +172,8 @@ def test_a_newcomer_gets_from_documents_to_a_verdict_with_five_commands(
     report = newcomer.run(verdict)
     assert report.startswith(first + " "), report
     assert "records=1 receipts=1 query_embedding=proved" in report, report
-    assert time.monotonic() - started < TEN_MINUTES_S, (
-        "the page promises ten minutes, without the windows' times"
-    )
+    passed = time.monotonic() - started + LEAD_S + LASTS_S
+    assert passed < TEN_MINUTES_S, f"the page promises ten minutes, and the first PASS took {passed:.0f} s"
     assert "pilot-1-not-independent" in report, "a report has to name the witnesses as not independent"
     answer = newcomer.run(again)
     assert any(text in answer for text in PAGES + CLAUSES), answer

@@ -82,6 +82,7 @@ class Chain:
         *,
         continuing: Sequence[int] | None = None,
         say: Callable[[str], None] = lambda line: None,
+        given_up: Sequence[str] = (),
         shape: TableShape | None = None,
         keep: int = KEEP,
         capacity: int = 16,
@@ -98,7 +99,7 @@ class Chain:
             window=f"w-{number}",
             previous=self.previous(),
             documents={"law": passages(texts), "medicine": passages({"m": TEXTS["medicine"][:2]})},
-            continuing=Continuing(folders, say),
+            continuing=Continuing(folders, say, {"law": frozenset(given_up)}),
             capacities={"law": capacity, "medicine": 16},
             system="scan",
             mechanisms={"law": sampling, "medicine": Sampling(keep=KEEP, documents=SHAPE)},
@@ -368,6 +369,30 @@ def test_no_row_of_an_absent_document_is_replaced(fresh: Chain) -> None:
     assert len(said) == 1 and fresh.bits(3)["b"] == fresh.bits(1)["b"]
 
 
+def test_a_document_that_was_given_up_leaves_its_row_and_may_not_return(fresh: Chain) -> None:
+    fresh.shape = TableShape(rows=4, positions_per_document=2, fresh_rows=2)
+    said: list[str] = []
+    fresh.run({"a": FIRST["a"], "b": FIRST["b"]})
+    fresh.run({"a": FIRST["a"], "c": FIRST["c"]}, say=said.append)
+    assert "give up removed documents that never return (--given-up, or documents.given_up" in said[0]
+    fresh.run({"a": FIRST["a"], "c": FIRST["c"]}, say=said.append, given_up=["b"])
+    assert len(said) == 1 and {"a", "c"} <= set(fresh.bits(3)) and fresh.bits(3)["a"] == fresh.bits(1)["a"]
+    assert fresh.verify(3, 1, 2).exit_code is ExitCode.PASS
+    with pytest.raises(PolicyError, match="a document that was given up is present") as caught:
+        fresh.open({"a": FIRST["a"], "b": FIRST["b"]}, given_up=["b"])
+    assert caught.value.field == "law: 'b'"
+
+
+def test_the_documents_that_were_given_up_are_read_by_tenant(tmp_path: Path) -> None:
+    path = tmp_path / "given-up.jsonl"
+    path.write_text('{"tenant": "law", "document": "b"}\n\n{"tenant": "hr", "document": "x"}\n')
+    assert carrying.load_given_up(path) == {"law": {"b"}, "hr": {"x"}} and carrying.load_given_up(None) == {}
+    path.write_text('{"tenant": "law"}\n')
+    with pytest.raises(SchemaError) as caught:
+        carrying.load_given_up(path)
+    assert caught.value.field == "given-up.jsonl, line 1" and "document" in str(caught.value.expected)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -551,7 +576,7 @@ def test_more_rows_are_drawn_than_the_policy_says(
 def _placing(shape: TableShape) -> Callable[..., Any]:
     honest = carrying.place_documents
 
-    def place(_: TableShape, documents: Mapping[str, int], previous: Any = None) -> Any:
+    def place(_: TableShape, documents: Mapping[str, int], previous: Any = None, **_given_up: object) -> Any:
         before = previous and replace(previous, shape=shape)
         placement = honest(shape, documents, before)
         return replace(placement, table=replace(placement.table, shape=SHAPE))

@@ -13,7 +13,7 @@ from rag_audit._internal.canonical import Json, digest_hex, jcs, read_text
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit.attest.window import Window
-from rag_audit.commit.carrying import Continuing
+from rag_audit.commit.carrying import Continuing, load_given_up
 from rag_audit.commit.preparing import open_prepared, prepare
 from rag_audit.commit.stored import delete_secrets
 from rag_audit.log.note import MAX_NOTE_BYTES
@@ -70,10 +70,13 @@ class Acts:
         def tell(line: str) -> None:
             self._say(f"{place.window}: {line}")
 
+        left = given.given_up
+        given_up = load_given_up(None if left is None else self.config.path(left))
+
         def commit(documents: Mapping[str, Sequence[Passage]]) -> None:
             prepare(place.folder, policy=policy, roster=load_roster(self.config.path(told.roster)), documents=documents,
                     embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check,
-                    continuing=Continuing(self.directory.opened_before(place), tell))  # fmt: skip
+                    continuing=Continuing(self.directory.opened_before(place), tell, given_up))  # fmt: skip
 
         documents = self._documents(inventory)
         for line in inventory.lines():

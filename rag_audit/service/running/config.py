@@ -45,6 +45,7 @@ class Documents(Model):
     :param chunk: maximum characters of a chunk; `overlap` and `headings` further define how files are cut (`Cutting`)
     :param vectors: the cache of document vectors
     :param skip_unreadable: omit an unreadable document, which would otherwise prevent the window
+    :param given_up: the file with the documents that never return (`commit.carrying.load_given_up`)
     :param one_tenant: the tenant of all files; by default each folder at the top is a tenant
     """
 
@@ -53,6 +54,7 @@ class Documents(Model):
     text_alone: bool = False
     document_column: str = DOCUMENT_COLUMN
     skip_unreadable: bool = False
+    given_up: str | None = None
     one_tenant: Identifier | None = None
     chunk: int = MAX_CHUNK
     overlap: int = 0
