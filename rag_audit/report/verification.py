@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import RagAuditError
 from rag_audit._internal.words import marked
-from rag_audit.mechanisms.descriptions import ALL
+from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.checking import Checking
@@ -24,6 +24,8 @@ from rag_audit.verify.verifier import judge, open_window
 if TYPE_CHECKING:
     from rag_audit.report.model import Attacks, Weakness
 
+BEYOND = marked("a coalition of more than k_max accounts")
+"""Left out if every figure is the same for any number of accounts."""
 DOES_NOT_PROVE = (
     marked(
         "the content of a selected position: the figures cover the list of selected positions. Answers and"
@@ -36,7 +38,7 @@ DOES_NOT_PROVE = (
         " document of one position. A document of s positions loses at most s times epsilon at s times delta, and the"
         " limit of the factor for its absence is the s-th power (higher with noise)"
     ),
-    marked("a coalition of more than k_max accounts"),
+    BEYOND,
     marked("in sampled mode, records without a required proof"),
     marked(
         "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
@@ -110,6 +112,7 @@ class ReportedVerdict(Verdict):
         """The claims that the verdict does not make, in sentences for people."""
         tenants = self.figures.get("tenants", {}).values()
         present = {t["mechanism"] for t in tenants}
+        any_number = bool(present) and all(description(name).any_coalition for name in present)
         whole = bool(tenants) and all(t.get("documents") is not None for t in tenants)
         return [
             *(
@@ -122,6 +125,7 @@ class ReportedVerdict(Verdict):
                 line
                 for line in DOES_NOT_PROVE
                 if not (whole and line.startswith("documents of several positions"))
+                if not (any_number and line == BEYOND)
             ),
         ]
 

@@ -205,3 +205,16 @@ def test_a_mechanism_without_delta_states_none(pooled: Report) -> None:
     assert "for any number of colluding accounts, at delta 0." in claim.words
     shown = " ".join(render_report(pooled, kind) for kind in ("summary", "text")) + page_text(pooled)
     assert "1e-5" not in shown.replace("at most 1e-5", "")
+
+
+def test_sentences_after_one_another_have_a_space_between_them(pooled: Report) -> None:
+    for result in (pooled, report()):
+        for code in ("en", "de"):
+            for paragraph in re.findall("<p[ >].*?</p>", render(result, code), flags=re.DOTALL):
+                text = re.sub("<code>.*?</code>|<[^>]*>", "", paragraph)
+                assert re.search("[a-zäöü]{2}[.][A-ZÄÖÜ][a-zäöü]", text) is None, text
+
+
+def test_a_figure_for_any_number_of_accounts_has_no_limit_of_accounts(pooled: Report) -> None:
+    beyond = "a coalition of more than k_max accounts"
+    assert beyond in report().does_not_prove and beyond not in pooled.does_not_prove
