@@ -25,7 +25,7 @@ ALLOWED = (
     r"(PASS|FAIL|UNMET|UNPROVEN|UNDECIDED)[A-Z-]*: w-[0-9]+, example.org/rag",
     r"(law|medicine):?|\(law, medicine\)|w[0-9]|(law|medicine)-[0-9]+",
     r"noise|sampling|pooled-listing|none|proved|declared|checked|not-checked|unsafe|ceremony|full|own|published|transparent",
-    r"noise, sampling|pooled-listing, sampling|randomized-response|exact|re-executed(\([0-9/]+\))?|verifier",
+    r"noise, sampling|pooled-listing, sampling|exact|re-executed(\([0-9/]+\))?|verifier",
     r"SQuAD dev v1.1|SciFact|PubMedQA.*|wordllama[a-z0-9-]*|hash.*|trust.toml|window.json|k_max",
     # titles of publications, standards and functions
     r"mode = \"full\" in trust.toml.|NIST SP 800-226|SHA-256|C_policy|ε|Index|Name|Epsilon.*|Delta.*|Verdict|Ledger",
