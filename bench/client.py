@@ -6,6 +6,9 @@ time (`AsyncClient`). The script prints the processor time of this process and o
 number of `fsync` calls of the client. A question needs two of them before it is sent, for the request and its folder,
 and two more before the account deletes the request, for the receipt and its folder: after a crash the account has
 either the request, which it repeats, or the receipt.
+
+With `--pooled` the tenant has pooled listing, and each text is a document. Each answer starts from the set of listed
+documents that the answer before it leaves, so the server answers in the order of the ledger.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from bench.service import opened, text
 from rag_audit.account.client.asynchronous import AsyncClient
 from rag_audit.account.client.sync import Client
 from rag_audit.cli.settings import store_settings
+from rag_audit.mechanisms.base import Mechanism, TableShape
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.models.publication import Publication
 from rag_audit.retrieval.embedders import get_embedder
 
@@ -51,9 +56,16 @@ def counted_syncs() -> Iterator[list[int]]:
         os.fsync = before
 
 
-def measure(root: Path, documents: int, queries: int) -> dict[str, Any]:
+def pooled_listing(documents: int) -> Mechanism:
+    """Return pooled listing over documents of up to four positions."""
+    shape = TableShape(rows=documents, positions_per_document=4, fresh_rows=None)
+    return PooledListing(keep=19 * 2**40 // 20, rules=PoolRules(0, 354, "0.1"), documents=shape)
+
+
+def measure(root: Path, documents: int, queries: int, *, pooled: bool) -> dict[str, Any]:
     """Return the time of an answer in milliseconds, and the number of calls of `fsync`."""
-    window, key, accounts = opened(root, documents, ACCOUNTS, 2 * queries + 2, (), lead_ms=LEAD_MS)
+    mechanism = pooled_listing(documents) if pooled else ()
+    window, key, accounts = opened(root, documents, ACCOUNTS, 2 * queries + 2, mechanism, lead_ms=LEAD_MS)
     key.save(root / "provider.skey")
     store_settings(window.directory, root / "provider.skey", None)
     opens_at = window.header.opens_at
@@ -62,7 +74,7 @@ def measure(root: Path, documents: int, queries: int) -> dict[str, Any]:
     time.sleep(max(0.0, opens_at / 1000 - time.time()))
     server = Server(window.directory)
     server.start()
-    result: dict[str, Any] = {"documents": documents, "queries": queries}
+    result: dict[str, Any] = {"documents": documents, "queries": queries, "pooled": pooled}
     try:
         url = f"http://127.0.0.1:{server.port}"
         with Client(url, key.verifier) as client:
@@ -108,9 +120,11 @@ def main() -> int:
     options = parser(__doc__)
     options.add_argument("--documents", type=int, default=10_000)
     options.add_argument("--queries", type=int, default=400, help="questions of each client")
+    options.add_argument("--pooled", action="store_true", help="pooled listing instead of exact answers")
     args = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        emit(measure(Path(folder), args.documents, args.queries), as_json=args.json)
+        figures = measure(Path(folder), args.documents, args.queries, pooled=args.pooled)
+        emit(figures, as_json=args.json)
     return 0
 
 

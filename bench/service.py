@@ -25,6 +25,7 @@ from rag_audit.attest.window import Window
 from rag_audit.commit.draft import NoiseParameters, Period, PrivacyTarget, Tenants, draft_policy
 from rag_audit.commit.preparing import Terms
 from rag_audit.log.signing import SigningKey
+from rag_audit.mechanisms.base import Mechanism
 from rag_audit.mechanisms.none import Exact
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import WitnessBeacon
@@ -56,7 +57,7 @@ def opened(
     documents: int,
     accounts: int,
     n: int,
-    gains: tuple[int, ...],
+    mechanism: tuple[int, ...] | Mechanism,
     *,
     lattice: int = 64,
     k_max: int = 1,
@@ -64,12 +65,17 @@ def opened(
     texts: Sequence[str] | None = None,
     lead_ms: int = LEAD_MS,
 ) -> tuple[Window, SigningKey, list[Account]]:
-    """Open a window: provider, one witness and the accounts run in this process."""
+    """Open a window: provider, one witness and the accounts run in this process.
+
+    :param mechanism: of the tenant, or the gains of its noise; without gains answers are exact
+    """
     rng, key = Random(1), SigningKey.generate("bench.example.org")
     witness = Witness.init(root / "witness", "witness")
     asking = [Account.create(root / f"account-{i}", f"account-{i}", TENANT) for i in range(accounts)]
     now = int(time.time() * 1000)
-    mechanisms = None if gains else {TENANT: Exact()}
+    gains = mechanism if isinstance(mechanism, tuple) else ()
+    other = Exact() if isinstance(mechanism, tuple) else mechanism
+    mechanisms = None if gains else {TENANT: other}
     policy = draft_policy(
         Period("bench", now + 3_600_000, now + 7_200_000),
         Tenants({TENANT: documents}, accounts_max=accounts, system="scan", mechanisms=mechanisms),
