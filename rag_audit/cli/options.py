@@ -133,11 +133,12 @@ def duration(text: str, option: str) -> int:
 
 @parsed
 def whole_number(text: str, option: str) -> int:
-    """Read an integer of at least 1."""
+    """Read an integer from 1 to 10^15 - 1."""
     if re.fullmatch(r"0*[1-9][0-9]{0,14}", text) is None:
         raise PolicyError(
-            "the value is not a positive integer", field=option, expected="an integer >= 1", actual=text
-        )
+            "the value is out of range", field=option, expected="an integer from 1 to 999999999999999",
+            actual=text,
+        )  # fmt: skip
     return int(text)
 
 

@@ -66,6 +66,11 @@ class TableShape:
             if not 1 <= value <= maximum:
                 raise PolicyError("a number of the document table is out of range", field=f"{field}.{name}",
                                   expected=f"1 to {maximum}", actual=value)  # fmt: skip
+        if self.fresh_rows is not None and self.rows == 1:
+            raise PolicyError("a table with persistent bits has too few rows", field=f"{field}.rows",
+                              expected="at least 2: one for a document, and one that a later window replaces",
+                              actual=1, hint="add rows, or draw the bits of all rows in each window"
+                              " (--fresh-bits)")  # fmt: skip
         if self.fresh_rows is not None and not 1 <= self.fresh_rows < self.rows:
             raise PolicyError("a number of the document table is out of range", field=f"{field}.fresh_rows",
                               expected=f"1 to {self.rows - 1}: as many rows stay empty as a window replaces, and"

@@ -183,13 +183,14 @@ class PooledListing(Mechanism):
 
     def exclusion_factor(self, queries: int, positions: int = 1) -> float | None:
         """See `Mechanism.exclusion_factor`. A document that chance lists at the query of one account ranks for every
-        account, so the factor counts all m queries of the tenant, whatever the size of the coalition."""
+        account, so the factor counts all m queries of the tenant, whatever the size of the coalition. The ledger has no
+        more records."""
         from rag_audit.mechanisms.accounting.documents import pooled_factor
 
         if self.keep is None:
             return None
-        return pooled_factor(self.keep, self.rules.flip_probability, queries=max(queries, self.queries))
+        return pooled_factor(self.keep, self.rules.flip_probability, queries=self.queries)
 
     def list_without_relevance(self, queries: int) -> float | None:
         """See `Mechanism.list_without_relevance`, for all m queries of the tenant: f."""
-        return None if self.sample is None else self.sample.list_without_relevance(max(queries, self.queries))
+        return None if self.sample is None else self.sample.list_without_relevance(self.queries)

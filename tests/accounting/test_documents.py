@@ -621,7 +621,7 @@ def test_the_flip_probability_is_rounded_down(listed: Fraction, queries: int) ->
 def test_a_flip_probability_out_of_range_is_refused(written: str) -> None:
     with pytest.raises(PolicyError) as refused:
         documents.flip_probability_for(written, queries=100)
-    assert refused.value.field == "listed"
+    assert refused.value.field == "f"
 
 
 @pytest.mark.parametrize(("keep", "most"), [("0.9", 257), ("0.95", 122), ("0.7", 994), ("0.99999", 0)])

@@ -100,7 +100,7 @@ def test_mechanisms_are_read_as_they_are_written() -> None:
         ("sampling:x", "--mechanism: keep"),
         ("pooled-listing:0.5", "--mechanism"),
         ("pooled-listing:2:0.1:354", "--mechanism: keep"),
-        ("pooled-listing:0.5:1:354", "listed"),
+        ("pooled-listing:0.5:1:354", "f"),
         ("pooled-listing:0.5:0.1:0", "--mechanism: threshold"),
     ],
 )

@@ -125,3 +125,66 @@ def test_the_rights_have_no_default_on_a_terminal(tmp_path: Path, person: None) 
 def test_prompts_leave_the_output_for_programs_alone(tmp_path: Path, person: None) -> None:
     value: dict[str, Any] = json.loads(run(tmp_path / "p.json", "--json", stdin="4\n50\nn\n").stdout)
     assert value["eps_audit_by"] == "pooled-listing"
+
+
+POOLED = ("--mechanism", "pooled-listing:0.95:0.1:601", "--positions-per-document", 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "place", "told"),
+    [
+        ((*SIZES, "--documents", 0), "--documents", "an integer from 1 to"),
+        ((*SIZES, "--positions-per-document", 0), "--positions-per-document", "an integer from 1 to"),
+        ((*SIZES, *POOLED, "--documents", 257, "--fresh-rows", 8), "documents.rows", "1 to 256"),
+        (
+            (*SIZES, "--positions-per-document", 257),
+            "documents.positions_per_document",
+            "1 to 256",
+        ),
+        ((*SIZES, "--fresh-rows", 0), "--fresh-rows", "an integer from 1 to"),
+        ((*SIZES, *POOLED, "--documents", 1, "--fresh-rows", 1), "documents.rows", "at least 2"),
+        (
+            ("--accounts", 9007199254740991, "--questions", 50),
+            "--accounts",
+            "an integer from 1 to 999999999999999",
+        ),
+        (
+            (*SIZES, "--mechanism", "pooled-listing:0.95:1e-11:601"),
+            "f",
+            "at least 200 x 2^-40, for 200 queries",
+        ),
+        (
+            (*POOLED, "--accounts", 100_000, "--questions", 1000, "--fresh-bits"),
+            "accounts_max",
+            "at most 16777216 queries of all accounts",
+        ),
+        (
+            (*SIZES, "--tenant", "big=2000000", *POOLED, "--documents", 2**20 + 1, "--fresh-bits"),
+            "documents.rows",
+            "1 to ",
+        ),
+    ],
+)
+def test_a_number_out_of_range_names_its_range(
+    tmp_path: Path, options: tuple[object, ...], place: str, told: str
+) -> None:
+    said = " ".join(refused(tmp_path / "p.json", *options).split())
+    assert told in said and place in said, said
+
+
+@pytest.mark.parametrize(("capacity", "rows"), [(1, 1), (2, 1), (2**20, 2**20)])
+def test_the_smallest_and_the_largest_tables_are_policies(tmp_path: Path, capacity: int, rows: int) -> None:
+    out = tmp_path / "p.json"
+    words = ["provider", "policy", "new", out, "--window", "w-1", "--tenant", f"law={capacity}", *SIZES]
+    words += ["--top-k", 1, "--documents", rows, "--positions-per-document", 1, "--fresh-bits"]
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    own = Policy.parse(json.loads(out.read_text()), field="policy").mechanism_of("law")
+    assert own.table == TableShape(rows, 1, None)
+
+
+def test_an_f_close_to_1_is_a_policy_whose_figures_warn(tmp_path: Path) -> None:
+    done = run(tmp_path / "p.json", *SIZES, "--mechanism", "pooled-listing:0.95:0.9999999:601")
+    assert done.exit_code == 0
+    # 1 / ((1 - 0.95) (1 - f)), for the 200 queries that the ledger may have, although k_max is above the accounts.
+    assert "exclusion_factor is 200010000 for 10 accounts and 200010000 for all 4" in done.output

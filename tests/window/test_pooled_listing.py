@@ -175,6 +175,20 @@ def test_three_windows_pass(pooled: PooledChain) -> None:
         assert 4.7 < float(figures["exclusion_factor"]) < 4.77
 
 
+def test_a_chain_of_one_document_and_one_query(fresh: PooledChain) -> None:
+    """The second window carries the only document's bit; the other row stays empty."""
+    shape = TableShape(rows=2, positions_per_document=2, fresh_rows=1)
+    mechanisms = {"law": replace(POOLED, documents=shape), "medicine": MEDICINE}
+    for _ in range(2):
+        with fresh.open({"b": FIRST["b"]}, n=1, mechanisms=mechanisms) as window:
+            fresh.service.ask(window, "law-1", QUESTIONS["law"][0])
+            recompute(window)
+            fresh.finish(window)
+    for number in (1, 2):
+        verdict = fresh.verify(number)
+        assert verdict.passed, verdict.deciding
+
+
 def test_answers_follow_one_growing_set(pooled: PooledChain) -> None:
     for number in (1, 2, 3):
         with pooled.resumed(number) as window:

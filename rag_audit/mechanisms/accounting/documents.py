@@ -132,15 +132,15 @@ def flip_probability_for(listed: Real, *, queries: int) -> int:
     :param queries: m, the queries of all accounts
     :raises PolicyError: f is not strictly between 0 and 1, m is not a positive integer, or q rounds to 0
     """
-    probability(listed, "listed")
+    probability(listed, "f")
     m = count(queries, "queries")
     with localcontext(Context(prec=_DIGITS)):
-        q = 1 - ((1 - decimal(listed, "listed")).ln() / m).exp()
+        q = 1 - ((1 - decimal(listed, "f")).ln() / m).exp()
         result = math.floor(q * PROBABILITY_RANGE - _SLACK)
     if result < 1:
         raise PolicyError(
-            "the flip probability rounds to 0",
-            field="listed",
+            "the probability that chance lists a document at one query rounds to 0",
+            field="f",
             expected=f"at least {m} x 2^-40, for {m} queries",
             actual=str(listed),
         )
@@ -177,7 +177,7 @@ def largest_queries(keep: int, listed: Real, *, eps: Real = 10) -> int:
     :raises PolicyError: keep or f is not a probability, or eps is out of range
     """
     limit = epsilon(eps, "eps")
-    probability(listed, "listed")
+    probability(listed, "f")
 
     def fits(queries: int) -> bool:
         try:

@@ -66,7 +66,7 @@ class Scan:
         ):
             if not 1 <= actual <= maximum:
                 raise PolicyError(
-                    "does not fit the argument", field=name, expected=f"1..{maximum}", actual=actual
+                    "the value is out of range", field=name, expected=f"1 to {maximum}", actual=actual
                 )
 
     def commit_index(
