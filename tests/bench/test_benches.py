@@ -46,10 +46,9 @@ def test_the_scan_argument() -> None:
     assert value["documents"] == 100 and value["gains"] == [1, 8] and value["threads"] == 1
     steps = {"index", "index_decoding", "noise_proof", "query_proof", "verify", "batch"}
     steps |= {"sampling_proof", "sampling_proof_verify", "sampled", "sampled_verify", "sampled_batch"}
-    steps |= {"coins", "held", "list", "list_verify", "list_batch"}
     for name in COST:
         assert set(value[name]) == steps and all(figure > 0 for figure in value[name].values()), name
-    assert set(value["bytes"]) == {"index", "proofs", "sampling_proof", "sampled", "record_of_a_list"}
+    assert set(value["bytes"]) == {"index", "proofs", "sampling_proof", "sampled"}
     assert value["bytes"]["proofs"] > 10_000
 
 
