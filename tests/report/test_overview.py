@@ -118,10 +118,35 @@ def test_the_page_alone_answers_every_question(name: str, reports: dict[str, Rep
     report = reports[name]
     answers = _answers(report)
     assert answers.keys() >= ANSWERS and all(answers[n] for n in ANSWERS)
+    german = Answers(render(report, "de")).found
+    assert german.keys() == answers.keys() and all(german[n].strip() for n in ANSWERS)
     assert report.window.origin in answers["service"] and "2027-01-15 08:00:10 UTC" in answers["period"]
     assert all(w.name in answers["witness"] for w in report.vouching.witnesses)
     assert answers["questions"].count("?") >= 3
     assert report.window.window in answers["signature"] and "not the next window" in answers["signature"]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize("pilot", [False, True])
+def test_the_page_of_pooled_listing_answers_every_question(
+    pilot: bool, language: str, pooled: Report
+) -> None:
+    """In both languages, and for a pilot, whose banner adds who does not vouch."""
+    v, independent = pooled.vouching, not pilot
+    witnesses = [w.model_copy(update={"independent": independent}) for w in v.witnesses]
+    report = pooled.model_copy(update={"vouching": v.model_copy(update={"witnesses": witnesses})})
+    markup = render(report, language)
+    answers = Answers(markup).found
+    assert answers.keys() >= ANSWERS | {"exposure"} and all(answers[name].strip() for name in ANSWERS)
+    assert ("banner" in answers) is pilot and answers["questions"].count("?") >= 3
+    private = {"en": "not private from one another", "de": "voreinander nicht geschützt"}[language]
+    assert private in answers["person"] and private in markup.partition("<details")[0]
+    checks = re.findall('<li data-checks="([^"]+)"', markup)
+    assert checks and {c for line in checks for c in line.split()} >= {
+        "proof.valid",
+        "ledger.root",
+        "header.chain",
+    }
 
 
 @pytest.mark.parametrize("name", ["FAIL", "UNDECIDED", "UNPROVEN"])
