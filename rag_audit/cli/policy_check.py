@@ -23,6 +23,7 @@ CHANGES = {
     "trust.max_epsilon": "policy.noise: rag-audit provider policy new --eps-joint, --n, --k-max",
     "trust.max_exclusion_factor": "policy.tenants.keep: rag-audit provider policy new --mechanism sampling:KEEP",
     "trust.max_exposure": "policy.n, k_max, top_k: rag-audit provider policy new --n, --k-max, --top-k",
+    "trust.max_fresh_share": "policy.tenants.documents: rag-audit provider policy new --fresh-rows, --documents",
     "trust.max_delta": "policy.delta_policy: rag-audit provider policy new --delta",
     "trust.max_theta": "policy.estimator.theta: rag-audit provider policy new --theta",
     "trust.min_tau": "policy.estimator.tau: rag-audit provider policy new --tau",

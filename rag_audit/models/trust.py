@@ -159,7 +159,8 @@ class Pins(Model):
 class Require(Model):
     """The relying party's requirements. An absent maximum or minimum is an unmet requirement, never a free pass.
 
-    The exceptions are max_empty, which is 7 where it is absent, and max_exposure, which then limits nothing."""
+    The exceptions are max_empty, which is 7 where it is absent, and max_exposure and max_fresh_share, which then limit
+    nothing."""
 
     mode: Literal["full", "sampled"] = "full"
     mechanisms: list[MechanismName] = Field(default_factory=lambda: [NOISE])
@@ -169,6 +170,8 @@ class Require(Model):
     """the largest exclusion_factor, of tenants that sample"""
     max_exposure: Positive | None = None
     """the maximum number of documents that k_max accounts of a tenant can read; absent, there is no limit"""
+    max_fresh_share: DecimalText | None = None
+    """the maximum share of the rows of a persistent document table that each window replaces; absent, no limit"""
     min_keep: DecimalText | None = None
     """the minimum share of positions that a sample must contain, also for a tenant with noise"""
     max_delta: DecimalText | None = None

@@ -114,8 +114,8 @@ def trust_template(
             ),
         )
     document.add("pins", pins)
-    # A trust file without one of these two stays without it: its absence is no unmet requirement.
-    unsaid = {"max_empty", "max_exposure"} - trust.require.model_fields_set
+    # A trust file without one of these three stays without it: its absence is no unmet requirement.
+    unsaid = {"max_empty", "max_exposure", "max_fresh_share"} - trust.require.model_fields_set
     exception = "" if "max_empty" in unsaid else f", but an absent max_empty is {MAX_EMPTY}"
     required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")
     for key, value in trust.require.model_dump(exclude=unsaid).items():

@@ -111,6 +111,7 @@ REQUIREMENTS: Mapping[str, Claim] = {
     "max_epsilon": Claim(("trust.max_epsilon", *_FIGURES)),
     "max_exclusion_factor": Claim(("trust.max_exclusion_factor", *_FIGURES)),
     "max_exposure": Claim(("trust.max_exposure", "bound.computed", *_POLICY)),
+    "max_fresh_share": Claim(("trust.max_fresh_share", *_POLICY)),
     "max_delta": Claim(("trust.max_delta", *_POLICY)),
     "min_k_max": Claim(("trust.min_k_max", *_POLICY)),
     "max_theta": Claim(("trust.max_theta", *_POLICY)),

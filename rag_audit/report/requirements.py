@@ -26,6 +26,7 @@ WORDS: Mapping[str, tuple[Kind, str]] = {
         marked("the maximum factor for the likelihood of a document's absence"),
     ),
     "max_exposure": ("at-most", marked("documents that k_max accounts can read")),
+    "max_fresh_share": ("at-most", marked("the share of rows of a document table that each window replaces")),
     "max_delta": ("at-most", marked("the delta that the policy states; mechanisms without noise use none")),
     "min_k_max": ("at-least", marked("colluding accounts that the bound covers")),
     "max_theta": (

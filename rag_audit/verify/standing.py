@@ -104,6 +104,7 @@ RULES: Mapping[str, Rule] = {
     "trust.mechanisms": _limit("the verifier chooses the accepted mechanisms"),
     "trust.max_exclusion_factor": _limit("the factor is established, and above what trust.toml allows"),
     "trust.max_exposure": _limit("the number is the policy's, and above what trust.toml allows"),
+    "trust.max_fresh_share": _limit("the numbers are the policy's, and above what trust.toml allows"),
     "trust.min_keep": _limit("the share is established, and below what trust.toml asks for"),
     "trust.max_epsilon": _limit("epsilon is established, and above what trust.toml allows"),
     "trust.max_delta": _limit("delta is the policy's, and above what trust.toml allows"),

@@ -317,6 +317,7 @@ _CONDITIONAL = frozenset(
         "trust.max_epsilon",
         "trust.max_exclusion_factor",
         "trust.max_exposure",
+        "trust.max_fresh_share",
         "trust.min_keep",
         "trust.challenge",
         "trust.manifest",
@@ -362,6 +363,8 @@ def needed_checks(case: Case) -> frozenset[str]:
         "trust.max_epsilon": case.max_epsilon_asked
         or any(policy.mechanism(t).limit == "max_epsilon" for t in policy.tenants),
         "trust.max_exposure": trust.require.max_exposure is not None,
+        "trust.max_fresh_share": trust.require.max_fresh_share is not None
+        and any((own := policy.mechanism(t).table) is not None and own.persistent for t in policy.tenants),
         "trust.min_keep": any(policy.mechanism(t).sampled for t in policy.tenants),
         **dict.fromkeys(("coalition.parameters", "coalition.count", "coalition.cap"), declared),
         **dict.fromkeys(

@@ -198,6 +198,7 @@ def test_a_sentence_goes_with_each_of_its_checks(check: str) -> None:
 
 NOT_RUN: dict[str, str] = {
     "trust.max_exposure": "shown only where trust.toml limits the number of documents",
+    "trust.max_fresh_share": "shown only where trust.toml limits the replaced rows of document tables",
     "proof.system": "shown only where a record names an unknown system",
     "receipt.disclosed": "shown only where a disclosed question opens nothing",
 }

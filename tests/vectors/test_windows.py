@@ -82,6 +82,7 @@ UNDECIDING = {
 WITHOUT_A_CASE = {
     "header.empty": "tests/window/test_chain.py: windows in a row whose counts lie",
     "trust.max_exposure": "tests/window/test_checks.py: more documents than the limit",
+    "trust.max_fresh_share": "tests/window/test_document_tables.py: more fresh rows than the limit",
     "trust.max_empty": "tests/window/test_checks.py: eight empty windows before this one",
 }
 """Checks of which no case is published yet, and the tests that have their cheaters."""

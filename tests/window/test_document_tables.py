@@ -131,12 +131,15 @@ class Chain:
                 window.answer_challenge(self.service.challenge(window))
         return window.directory
 
-    def verify(self, number: int, *previous: int | Path) -> ReportedVerdict:
-        """The verdict on a window, with earlier windows in hand."""
+    def verify(self, number: int, *previous: int | Path, **require: object) -> ReportedVerdict:
+        """The verdict on a window, with earlier windows in hand.
+
+        :param require: further requirements of the trust file
+        """
         folder = self.windows[number - 1]
         with Window.resume(folder, key=self.service.key, clock=self.service.clock) as window:
             receipts = self.service.receipts(window, folder / "receipts")
-            trust = self.service.trust(window.policy, **ACCEPTED)
+            trust = self.service.trust(window.policy, **ACCEPTED, **require)
         return verify_window(
             folder / "public",
             trust=trust,
@@ -381,6 +384,22 @@ def test_a_document_that_was_given_up_leaves_its_row_and_may_not_return(fresh: C
     with pytest.raises(PolicyError, match="a document that was given up is present") as caught:
         fresh.open({"a": FIRST["a"], "b": FIRST["b"]}, given_up=["b"])
     assert caught.value.field == "law: 'b'"
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"), [(None, None), ("0.3", ExitCode.PASS), ("0.29", ExitCode.UNMET)]
+)
+def test_more_fresh_rows_than_the_limit_of_the_trust_file_are_unmet(
+    chain: Chain, limit: str | None, outcome: ExitCode | None
+) -> None:
+    """Each window of the chain replaces 3 of 10 rows."""
+    verdict = chain.verify(1, max_fresh_share=limit)
+    (found,) = [c for c in verdict.checks if c.id == "trust.max_fresh_share"] or [None]
+    if outcome is None:
+        assert found is None and verdict.exit_code is ExitCode.PASS
+        return
+    assert found is not None and verdict.exit_code is outcome
+    assert (found.expected, found.actual) == (f"at most {limit} of the rows", "3 of 10 rows of tenant law")
 
 
 def test_the_documents_that_were_given_up_are_read_by_tenant(tmp_path: Path) -> None:

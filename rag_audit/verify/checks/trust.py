@@ -52,6 +52,7 @@ def check_policy(case: Findings) -> None:
         )
     _mechanisms(case)
     _exposure(case)
+    _fresh_share(case)
     _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
     p, q = policy.estimator.theta
     _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
@@ -169,6 +170,18 @@ def _exposure(case: Findings) -> None:
     case.require("trust.max_exposure", exposure["limit"] <= limit, f"at most {limit} documents",
                  f"{exposure['limit']} documents of tenant {tenant}, by {counted(exposure['accounts'], 'account')}"
                  f" of {counted(case.policy.n, 'query', 'queries')} each")  # fmt: skip
+
+
+def _fresh_share(case: Findings) -> None:
+    """Check the largest share of rows that each window replaces, if trust.toml limits it and a table persists."""
+    limit = decimal(case.trust.require.max_fresh_share)
+    tables = [(t.documents.fresh_rows, t.documents.rows, t.tenant) for t in case.policy.tenants
+              if t.documents is not None and t.documents.fresh_rows is not None]  # fmt: skip
+    if limit is None or not tables:
+        return
+    fresh, rows, tenant = max(tables, key=lambda table: Decimal(table[0]) / table[1])
+    case.require("trust.max_fresh_share", fresh <= limit * rows, f"at most {limit} of the rows",
+                 f"{fresh} of {rows} rows of tenant {tenant}")  # fmt: skip
 
 
 def _minimal_tau(case: Findings) -> None:
