@@ -391,15 +391,17 @@ def scan_documents_prove(
     numbers: tuple[int, int, int, int, int],
     table: bytes,
     previous: bytes | None,
+    listed: bool,
     private: tuple[bytes, bytes, bytes, bytes, bytes],
-    before: tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes] | None,
+    before: tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, tuple[bytes, bytes] | None] | None,
     low_memory: bool,
 ) -> tuple[bytes, list[bytes], list[bytes]]:
     """Proof of a sample by document: proof, and of sample, bits and numbers of positions the commitments and their
-    secret blindings. `numbers`: capacity, rows, maximum positions of a row, drawn rows, bound of the draws.
-    `private`: seed; row of each position, names, marks and key of the table. `before`: names, marks and key of the
-    table before, bits and numbers of positions (int32) of its rows, the blindings of both, and a byte 1 for each row
-    that is carried.
+    secret blindings. With `listed` the last points of the table before are of its listed rows, and the last commitment
+    is that to the rows that are listed when the window begins. `numbers`: capacity, rows, maximum positions of a row,
+    drawn rows, bound of the draws. `private`: seed; row of each position, names, marks and key of the table. `before`:
+    names, marks and key of the table before, bits and numbers of positions (int32) of its rows, the blindings of both,
+    a byte 1 for each row that is carried, and with `listed` the listed rows (bytes) with their blindings.
     """
 
 def scan_documents_verify(
@@ -408,10 +410,11 @@ def scan_documents_verify(
     numbers: tuple[int, int, int, int, int],
     table: bytes,
     previous: bytes | None,
+    listed: bool,
     proof: bytes,
 ) -> list[bytes]:
-    """The commitments to sample, bits and numbers of positions that a proof is about; ValueError with the reason unless
-    it holds."""
+    """The commitments to sample, bits and numbers of positions that a proof is about, and with `listed` to the rows
+    that are listed when the window begins; ValueError with the reason unless it holds."""
 
 def scan_prove(
     index: ScanIndex,

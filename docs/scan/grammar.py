@@ -301,9 +301,10 @@ def _coins(capacity: int) -> Read:
     return lambda reader: drawn.read(BernoulliBits(bytes(32), Seed(0, 0, 0), capacity, 1), reader)
 
 
-def _table(sizes: tuple[int, int, int, int], *, before: bool = False) -> Read:
+def _table(sizes: tuple[int, int, int, int], *, before: Sequence[str] = ()) -> Read:
+    """:param before: the labels of the columns of the table before"""
     capacity, rows, most, fresh = sizes
-    names = [[None] * ((rows - 1 >> row_bits(capacity)) + 1)] * len(document_table.BEFORE)
+    column: list[Point] = [None] * ((rows - 1 >> row_bits(capacity)) + 1)
     table = document_table.DocumentTable(
         bytes(32),
         Seed(0, 0, 0),
@@ -313,8 +314,8 @@ def _table(sizes: tuple[int, int, int, int], *, before: bool = False) -> Read:
         fresh,
         1,
         _rows(capacity),
-        names[: len(document_table.NAMES)],
-        names if before else None,
+        [column] * len(document_table.NAMES),
+        [column] * len(before) if before else None,
     )
     return lambda reader: document_table.read(table, reader)
 
@@ -407,14 +408,21 @@ RUNS = [
     Run("document table", "document-table", {
         "3 positions, 2 rows of at most 2, all fresh": _table((3, 2, 2, 2)),
         "1,000 positions, 300 rows of at most 9, all fresh": _table((1_000, 300, 9, 300)),
-        "1,000 positions, 300 rows of at most 9, 20 fresh": _table((1_000, 300, 9, 20), before=True),
-        "300,000 positions, 40,000 rows of at most 50, 2,000 fresh": _table((300_000, 40_000, 50, 2_000), before=True),
+        "1,000 positions, 300 rows of at most 9, 20 fresh": _table((1_000, 300, 9, 20), before=document_table.BEFORE),
+        "300,000 positions, 40,000 rows of at most 50, 2,000 fresh":
+            _table((300_000, 40_000, 50, 2_000), before=document_table.BEFORE),
     }),
     Run("pooled listing", "pooled-listing", {
         "3 positions of 2, 2 rows of at most 2, 2 listed": _pooled((3, 2, 2, 2, 2)),
         "1,000 positions of 256, 300 rows of at most 9, 5 listed": _pooled((1_000, 256, 300, 9, 5)),
         "3 records of 1,000 positions of 256, 300 rows of at most 9, 5 listed": _pooled((1_000, 256, 300, 9, 5), 3),
         "300,000 positions of 70, 40,000 rows of at most 50, 10 listed": _pooled((300_000, 70, 40_000, 50, 10)),
+    }, file="pooled-listing"),
+    Run("pooled document table", "document-table", {
+        "1,000 positions, 300 rows of at most 9, 20 fresh":
+            _table((1_000, 300, 9, 20), before=document_table.POOLED_BEFORE),
+        "300,000 positions, 40,000 rows of at most 50, 2,000 fresh":
+            _table((300_000, 40_000, 50, 2_000), before=document_table.POOLED_BEFORE),
     }, file="pooled-listing"),
     Run("listing", "randomized-response", {
         "3 positions of 2, at most 2 listed": _list(3, 2, 2),

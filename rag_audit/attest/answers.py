@@ -78,6 +78,10 @@ class Answers:
         self._head: tuple[int, Note] | None = None
         self.release = Release()
 
+    def end(self) -> None:
+        """Store the sets that the next window begins with (`ListedRowSets.end`), once no record can follow."""
+        self._listed.end()
+
     # -- requests --------------------------------------------------------------------------------------------
 
     def receive(self, query: Query) -> None:

@@ -20,7 +20,7 @@ from rag_audit._internal.errors import StoreError, WindowStateError, WitnessErro
 from rag_audit._internal.sealed import seal, unseal
 from rag_audit.attest.context import Context, column_bits, drawn_bits
 from rag_audit.attest.publishing import MAX_PROOF_BYTES, Publisher
-from rag_audit.commit.tables import WindowTable, load_table, store_table
+from rag_audit.commit.tables import ListedRows, WindowTable, load_table, store_table
 from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.records import ColumnEntry
 from rag_audit.proofs.statements import COLUMNS
@@ -128,6 +128,13 @@ class SampleStore:
                 self._proved[tenant] = known
         return known
 
+    def end(self, tenant: str, listed: ListedRows) -> None:
+        """Store the listed rows at the end of the window, for a tenant with pooled listing."""
+        table = replace(self.proved_table(tenant), ended=listed)
+        store_table(self._context.layout.folder, tenant, table)
+        with self._lock:
+            self._proved[tenant] = table
+
     def rows(self, tenant: str) -> TableRows:
         """The document table of a tenant with pooled listing, as answers use it."""
         table = self.proved_table(tenant)
@@ -197,8 +204,13 @@ class SampleStore:
             private = ColumnPrivate(secrets.s0, secrets.s1, secrets.column_salt(name, tenant), low_memory)
         else:
             assert isinstance(stated, DocumentTablePublic)  # the window header has a table
-            before = None if table.previous is None else table.previous.commitment
-            stated = replace(stated, table=table.commit(system), previous=before)
+            before = table.previous
+            stated = replace(
+                stated,
+                table=table.commit(system),
+                previous=None if before is None else before.commitment,
+                listed=None if before is None or before.listed is None else before.listed.commitment,
+            )
             private = table.proof_inputs(secrets.s0, secrets.s1, low_memory=low_memory)
         job = system.column(name).prove(stated, private)
         self._publisher.fix_keys(job.keys)

@@ -1,8 +1,10 @@
 """The sets of listed rows of one window's tenants with pooled listing.
 
 A tenant has one set for all of its accounts. Each record commits to the set after it, and starts from the set of the
-record before it in the ledger. The sets are not stored: each record's retained data name the rows that the record
-listed for the first time, and a set is the union of these rows over the records before it.
+record before it in the ledger. The first record starts from the set at the end of the window before, in the rows that
+this window's table carries. The sets are not stored: each record's retained data name the rows that the record listed
+for the first time, and a set is the union of these rows over the records before it. The set at the end of the window
+is stored with the document table before the window trailer, for the next window.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from rag_audit._internal.errors import StoreError
 from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import Context
+from rag_audit.commit.tables import ListedRows
 from rag_audit.models.records import QueryRecord, SlotKey
 from rag_audit.proofs.statements.private import PooledListingPrivate
 from rag_audit.retrieval.engine import Int8Array
@@ -43,7 +46,7 @@ class ListedRowSets:
 
     def start(self, tenant: str) -> tuple[str | None, Int8Array]:
         """The set that the tenant's next record starts from: the commitment in the ledger's latest record of the
-        tenant (None before its first), and the listed rows, shape (rows,), 0 or 1.
+        tenant (None before its first in the window), and the listed rows, shape (rows,), 0 or 1.
 
         The caller has the tenant's turn.
         """
@@ -59,10 +62,9 @@ class ListedRowSets:
         context = self._context
         with self._lock:
             at, bits = self._latest.get(tenant, (0, np.zeros(0, np.int8)))
-        table = context.mechanism(tenant).table
-        assert table is not None  # as for every tenant with pooled listing
-        result = bits.copy() if 0 < at <= place else np.zeros(table.rows, np.int8)
-        for record in context.state.of_tenant[tenant][at if at <= place else 0 : place]:
+        known = 0 < at <= place
+        result = bits.copy() if known else self._samples.proved_table(tenant).listed_at_first()
+        for record in context.state.of_tenant[tenant][at if known else 0 : place]:
             rows = context.retained(record).listed
             if rows is None:
                 raise StoreError("the rows that a record listed are missing", field=f"record {record.seq}")
@@ -100,6 +102,36 @@ class ListedRowSets:
             before=None if preceding is None else self._secret(preceding),
             after=self._secret(record),
         )
+
+    def end(self) -> None:
+        """Store each tenant's set at the end of the window, once no record can follow.
+
+        A window without a beacon has no bits and no set. A call after the window trailer is not necessary: the sets
+        are durable before the trailer is.
+        """
+        context = self._context
+        for part in context.policy.tenants:
+            if context.mechanism(part.tenant).pools and self._samples.complete(part.tenant):
+                self._samples.end(part.tenant, self._at_the_end(part.tenant))
+
+    def _at_the_end(self, tenant: str) -> ListedRows:
+        records, table = self._context.state.of_tenant[tenant], self._samples.proved_table(tenant)
+        bits = self.before(tenant, len(records)).tobytes()
+        if not records:
+            assert table.proved is not None
+            opening = table.proved[1]
+            return ListedRows(bits, opening[len(opening) // 3 * 2 :], None)
+        constants = self._context.public(tenant).constants
+        system = self._context.system(tenant)
+        commitment, opening = system.open_listed(constants, bits, self._secret(records[-1]))
+        if commitment.digest != records[-1].disclosed_set:
+            raise StoreError(
+                "the listed rows differ from those in the tenant's last record",
+                field=f"record {records[-1].seq}.disclosed_set",
+                expected=records[-1].disclosed_set,
+                actual=commitment.digest,
+            )
+        return ListedRows(bits, opening, commitment)
 
     def _secret(self, record: QueryRecord) -> bytes:
         """The secret of the commitment after a record."""

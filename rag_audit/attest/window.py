@@ -365,8 +365,9 @@ class Window(Shutting):
                 if not abandoned or any(t.documents is not None for t in self.policy.tenants):
                     # The beacon decided the bits of document tables, so the next table continues this one.
                     self._sample()
-                # No entry may follow the estimate.
+                # No entry may follow the estimate, nor the sets that the next window begins with.
                 state.wait_until_quiet()
+                self.answers.end()
                 coalition = self._declared(executor, progress, certify=certify)
                 state.append(WindowTrailer(
                     type="trailer", v=1, seq=1, ts=0, window=self.header.window, queries=len(state.by_slot),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -20,13 +20,28 @@ from rag_audit.commit.document_table import (
     positions_by_document,
 )
 from rag_audit.commit.stored import load_stored
-from rag_audit.commit.tables import CarriedTable, PlacedTable, key_of, load_table
+from rag_audit.commit.tables import (
+    CarriedTable,
+    ListedRows,
+    PlacedTable,
+    WindowTable,
+    key_of,
+    load_table,
+    store_table,
+)
 from rag_audit.log.place import begun, ledger_rows
 from rag_audit.mechanisms.base import SAMPLE, TableShape
 from rag_audit.models.layout import Layout
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import ColumnEntry, WindowHeader, WindowTrailer, parse_entry
+from rag_audit.models.records import (
+    ColumnEntry,
+    QueryRecord,
+    TenantEntry,
+    WindowHeader,
+    WindowTrailer,
+    parse_entry,
+)
 
 GIVEN_UP = "--given-up, or documents.given_up in provider.toml"
 """The option with the documents that never return, in words."""
@@ -87,6 +102,14 @@ def place_tables(
         own = documents[part.tenant]
         previous = carried_from(continuing.folders, part.tenant, read) if shape.persistent else None
         constants = (part.capacity, policy.mechanism(part).sampled_share)
+        if previous is not None and previous.pools != policy.mechanism(part).pools:
+            raise PolicyError(
+                "the tenant's mechanism differs from that of the table before",
+                field=f"policy.tenants.{part.tenant}.mechanism",
+                expected="pooled-listing" if previous.pools else "sampling by document",
+                actual=part.mechanism,
+                hint="keep the mechanism in a chain of windows, or start another chain (another origin)",
+            )
         if previous is not None and previous.constants != constants:
             raise PolicyError(
                 "the tenant's capacity or share of sampled documents differs from that of the table before",
@@ -144,6 +167,55 @@ def _listed(keys: Sequence[str]) -> str:
     return shown if len(keys) <= _SHOWN else f"{shown} and {len(keys) - _SHOWN} more"
 
 
+def with_listed_rows(
+    folder: Path, policy: Policy, tenants: Sequence[TenantEntry], earlier: Sequence[Path]
+) -> list[TenantEntry]:
+    """The entries of the tenants of a prepared window, once the window before has ended: with pooled listing a window
+    begins with the listed rows at the end of the window before, and was prepared while that window answered. The
+    function stores these rows with the window's own table. A second call has the same result.
+
+    :param earlier: `Continuing.folders`
+    :raises PolicyError: a table continues another table than the latest one, or the window before has not ended
+    """
+    result, read = [], earlier_windows()
+    for entry in tenants:
+        part = policy.tenant(entry.tenant)
+        shape = None if part is None else policy.mechanism(part).table
+        if part is None or entry.table is None or shape is None or not shape.persistent:
+            result.append(entry)
+            continue
+        latest = carried_from(earlier, entry.tenant, read)
+        now, then = latest and latest.entry(), entry.table.previous
+        if (now and (now.header, now.carried)) != (then and (then.header, then.carried)):
+            raise PolicyError("the document table continues another table than the latest one",
+                              field=f"tenants.{entry.tenant}.table.previous", expected=now and now.window,
+                              actual=then and then.window,
+                              hint="prepare the window again, which reuses the index")  # fmt: skip
+        if latest is not None and policy.mechanism(part).pools:
+            require_ended(entry.tenant, latest)
+            own = load_table(folder, entry.tenant)
+            store_table(folder, entry.tenant, replace(own, previous=latest))
+            table = entry.table.model_copy(update={"previous": now})
+            entry = entry.model_copy(update={"table": table})
+        result.append(entry)
+    return result
+
+
+def require_ended(tenant: str, before: CarriedTable) -> None:
+    """Return if the listed rows at the end of the window before are known.
+
+    :raises PolicyError: the window has not ended
+    """
+    if before.listed is None:
+        raise PolicyError(
+            "the listed rows of the window before are not final",
+            field=f"tenants.{tenant}.table.previous",
+            expected=f"window {before.window} with a window trailer",
+            actual="none",
+            hint="close that window with `rag-audit provider close`",
+        )
+
+
 def earlier_windows() -> Callable[[Path], _Earlier]:
     """A function that reads the window of a folder, each folder once: a ledger can be long, and all tenants need it."""
     return cache(_Earlier.of)
@@ -191,13 +263,17 @@ def carried_from(
                 raise StoreError("the table differs from the sample entry of its window",
                                  field=str(Layout(folder).table(tenant)), expected=column.carried)  # fmt: skip
             else:
+                mechanism, last = stored.policy.mechanism(part), stored.last.get(tenant)
+                ended = stored.ended and mechanism.pools
                 return CarriedTable(
                     stored.header.window,
                     stored.digest,
-                    (part.capacity, stored.policy.mechanism(part).sampled_share),
+                    (part.capacity, mechanism.sampled_share),
+                    mechanism.pools,
                     own.table,
                     own.key,
                     *own.proved,
+                    _listed_at_the_end(folder, tenant, own, last) if ended else None,
                 )
         if stored.header.previous is None:
             return None
@@ -209,6 +285,24 @@ def carried_from(
                 actual="their folders are not named",
             )
     return None
+
+
+def _listed_at_the_end(folder: Path, tenant: str, table: WindowTable, last: QueryRecord | None) -> ListedRows:
+    """The listed rows at the end of a window, which its closing stored with its table.
+
+    :param last: the tenant's last record of the window
+    :raises StoreError: the stored rows are missing, or are not those of the last record
+    """
+    expected = None if last is None else last.disclosed_set
+    if table.ended is None or table.ended.digest != expected:
+        raise StoreError(
+            "the stored listed rows are not those of the tenant's last record in the window",
+            field=str(Layout(folder).table(tenant)),
+            expected=expected or "the rows at the beginning of the window, which has no record of the tenant",
+            actual="none" if table.ended is None else table.ended.digest,
+            hint="restore the file from a copy of the window's folder, or start another chain (another origin)",
+        )
+    return table.ended
 
 
 def latest_headers(folder: Path) -> list[str | None]:
@@ -232,6 +326,10 @@ class _Earlier:
     columns: Mapping[str, ColumnEntry]
     drew: bool
     """whether the ledger shows that the window's beacon was drawn"""
+    last: Mapping[str, QueryRecord]
+    """the last query record of each tenant"""
+    ended: bool
+    """whether the ledger has the window trailer"""
 
     @classmethod
     def of(cls, folder: Path) -> _Earlier:
@@ -250,4 +348,6 @@ class _Earlier:
             Policy.parse(stored.policy, field="commitment.json.policy"),
             {e.tenant: e for e in entries if isinstance(e, ColumnEntry) and e.type == SAMPLE},
             any(not isinstance(e, WindowHeader | WindowTrailer) for e in entries),
+            {e.tenant: e for e in entries if isinstance(e, QueryRecord)},
+            isinstance(entries[-1], WindowTrailer),
         )

@@ -20,10 +20,10 @@ from rag_audit._internal.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.commit.carrying import (
     FIRST,
     Continuing,
-    carried_from,
-    earlier_windows,
     latest_headers,
     place_tables,
+    require_ended,
+    with_listed_rows,
 )
 from rag_audit.commit.commitment import (
     Commitment,
@@ -277,6 +277,9 @@ def begin(
     check_line(terms.origin, field="origin")
     _require_unfinished(folder, hint="use Window.resume")
     check_chain(inputs.policy, terms.continuing.folders, terms.previous)
+    for tenant, placed in inputs.tables.items():
+        if placed.previous is not None and inputs.policy.mechanism_of(tenant).pools:
+            require_ended(tenant, placed.previous)
     secrets, tenants = inputs.commit_index(folder, progress)
     # All slow steps are complete at this point, so a date counted from here leaves the witnesses their time. The date
     # is checked a second time, since large indices can take longer than their provider expected.
@@ -423,21 +426,24 @@ def open_prepared(
         chosen = _dated(chosen, opens_in, clock, manifest["schema"]["dimension"])
         accounts = result.roster if roster is None else list(roster)
         check_roster(accounts, chosen)
-        _check_tables(result, chosen, previous)
+        folders = [Path(folder) for folder in result.earlier]
+        check_chain(chosen, folders, previous)
         if (source := beacon or result.beacon) is None:
             raise PolicyError("the window was prepared without a beacon", field="beacon",
                               hint="a nonce line of each witness: `rag-audit provider open --witness`")  # fmt: skip
+        # The window before may have been abandoned since the preparation, before it had a sample.
+        tenants = with_listed_rows(directory, chosen, result.tenants, folders)
         window_secrets = draw_seed(directory, window_secrets)
         header = header_of(
             origin=origin or result.origin or key.name, policy=chosen, roster=accounts, manifest=manifest,
-            tenants=result.tenants, window_secrets=window_secrets, beacon=source, previous=previous,
+            tenants=tenants, window_secrets=window_secrets, beacon=source, previous=previous,
         )  # fmt: skip
         stored = StoredCommitment(
             header=header,
             policy=chosen.dump(),
             embedder=result.embedder,
             roster=accounts,
-            tenants=result.tenants,
+            tenants=tenants,
             witnesses=[str(w) for w in witnesses_of(witnesses or result.parsed_witnesses(), source)],
         )
         write_stored(directory, stored)
@@ -471,26 +477,6 @@ def _persistent(policy: Policy) -> set[str]:
     """The tenants with document tables that continue earlier ones."""
     tables = ((part.tenant, policy.mechanism(part).table) for part in policy.tenants)
     return {tenant for tenant, table in tables if table is not None and table.persistent}
-
-
-def _check_tables(prepared: Preparation, policy: Policy, previous: PreviousWindow | None) -> None:
-    """Check that the document tables still continue the latest tables of the chain: the window before may have been
-    abandoned since the preparation, before it had a sample.
-
-    :raises PolicyError: a table continues another one, or the chain of the tables is another one
-    """
-    folders = [Path(folder) for folder in prepared.earlier]
-    check_chain(policy, folders, previous)
-    persistent, read = _persistent(policy), earlier_windows()
-    for entry in prepared.tenants:
-        if entry.tenant in persistent:
-            latest = carried_from(folders, entry.tenant, read)
-            now, then = latest and latest.entry(), entry.table and entry.table.previous
-            if now != then:
-                raise PolicyError("the document table continues another table than the latest one",
-                                  field=f"tenants.{entry.tenant}.table.previous", expected=now and now.window,
-                                  actual=then and then.window,
-                                  hint="prepare the window again, which reuses the index")  # fmt: skip
 
 
 def _publish(directory: Path, stored: StoredCommitment, key: SigningKey) -> None:

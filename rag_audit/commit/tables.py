@@ -46,28 +46,58 @@ KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
+class ListedRows:
+    """The listed rows of a tenant with pooled listing at the end of a window, which the next window of the chain begins
+    with. All of it is secret except the commitment.
+
+    :param bits: one byte 0 or 1 for each row
+    :param opening: the blindings of their commitment
+    :param commitment: the commitment of the tenant's last record, with its points; None if the window has no record of
+        the tenant, so that the rows and their commitment are those at the window's beginning
+    """
+
+    bits: bytes = field(repr=False)
+    opening: bytes = field(repr=False)
+    commitment: ColumnCommitment | None = field(repr=False)
+
+    @property
+    def digest(self) -> str | None:
+        """The digest in the tenant's last record."""
+        return None if self.commitment is None else self.commitment.digest
+
+
+@dataclass(frozen=True)
 class CarriedTable:
     """The table of an earlier window with its bits, which a later window continues. All of it is secret except the
     digests.
 
     :param window: the window's id; `header` is the digest of its header
     :param constants: capacity, and the probability of a bit over 2^40, which are constant in a chain
+    :param pools: whether the tenant has pooled listing, which is constant in a chain too
     :param key: `TablePrivate.key` of that window
     :param commitment: the columns that the next window's header names
     :param opening: `CommittedTable.carried_opening`
+    :param listed: with pooled listing, the listed rows at the end of that window; None until it has ended
     """
 
     window: str
     header: str
     constants: tuple[int, int]
+    pools: bool
     table: DocumentTable = field(repr=False)
     key: bytes = field(repr=False)
     commitment: ColumnCommitment = field(repr=False)
     opening: bytes = field(repr=False)
+    listed: ListedRows | None = field(default=None, repr=False)
 
     def entry(self) -> PreviousTable:
         """The reference to this table in the entry of the next window's table."""
-        return PreviousTable(window=self.window, header=self.header, carried=self.commitment.digest)
+        return PreviousTable(
+            window=self.window,
+            header=self.header,
+            carried=self.commitment.digest,
+            listed=None if self.listed is None else self.listed.digest,
+        )
 
 
 @dataclass(frozen=True)
@@ -79,6 +109,7 @@ class WindowTable:
     :param row_of_position: shape (capacity,); the number of rows for a position without a row
     :param previous: the table before; None in the first window of a chain
     :param proved: the columns that the next window continues, with their opening; None until the proof exists
+    :param ended: with pooled listing, the listed rows at the end of the window; None until it ends
     """
 
     table: DocumentTable = field(repr=False)
@@ -86,6 +117,7 @@ class WindowTable:
     row_of_position: npt.NDArray[np.int32] = field(repr=False)
     previous: CarriedTable | None
     proved: tuple[ColumnCommitment, bytes] | None = field(default=None, repr=False)
+    ended: ListedRows | None = field(default=None, repr=False)
 
     def private(self) -> TablePrivate:
         """The table as its commitment takes it."""
@@ -115,8 +147,18 @@ class WindowTable:
                 positions=np.array([row.positions for row in rows], "<i4").tobytes(),
                 opening=before.opening,
                 carried=self.table.carried,
+                listed=None if before.listed is None else (before.listed.bits, before.listed.opening),
             )
         return DocumentTablePrivate(s0, s1, self.private(), previous, low_memory)
+
+    def listed_at_first(self) -> npt.NDArray[np.int8]:
+        """With pooled listing the rows that are listed when the window begins, shape (rows,), 0 or 1: rows of the table
+        before that were listed when its window ended, and no new row."""
+        result = np.zeros(len(self.table.rows), np.int8)
+        if self.previous is not None and self.previous.listed is not None:
+            before = np.frombuffer(self.previous.listed.bits, np.int8)
+            result[self.table.drawn :] = before[np.array(self.table.carried, bool)]
+        return result
 
     def sampled_positions(self, drawn: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
         """The sample, shape (capacity,), 0 or 1.
@@ -176,6 +218,7 @@ def store_table(folder: Path, tenant: str, table: WindowTable) -> None:
             _pack(table.table),
             _pack_proved(table.proved),
             b"" if table.previous is None else _pack_carried(table.previous),
+            _pack_listed(table.ended),
         ]
     )
     blob = seal(plain, _key(layout), _associated(tenant))
@@ -199,7 +242,7 @@ def load_table(folder: Path, tenant: str, header: str | None = None) -> WindowTa
         read_bytes(path, max_bytes=MAX_TABLE_BYTES), _key(layout), _associated(tenant),
         what=f"the document table of {tenant}",
     )  # fmt: skip
-    key, rows, carried, packed, proved, before = separated(plain, 6, field=path.name)
+    key, rows, carried, packed, proved, before, ended = separated(plain, 7, field=path.name)
     own = replace(_unpack(packed), carried=tuple(bool(b) for b in carried))
     return WindowTable(
         own,
@@ -207,25 +250,32 @@ def load_table(folder: Path, tenant: str, header: str | None = None) -> WindowTa
         np.frombuffer(rows, "<i4").astype(np.int32),
         _unpack_carried(before) if before else None,
         _unpack_proved(proved),
+        _unpack_listed(ended),
     )
 
 
 def _pack_carried(table: CarriedTable) -> bytes:
-    named: Json = {"window": table.window, "header": table.header, "constants": list(table.constants)}
+    named: Json = {
+        "window": table.window,
+        "header": table.header,
+        "constants": list(table.constants),
+        "pools": table.pools,
+    }
     proved = (table.commitment, table.opening)
-    return joined([jcs(named), table.key, _pack(table.table), _pack_proved(proved)])
+    packed = [_pack(table.table), _pack_proved(proved), _pack_listed(table.listed)]
+    return joined([jcs(named), table.key, *packed])
 
 
 def _unpack_carried(data: bytes) -> CarriedTable:
-    named, key, packed, proved_before = separated(data, 4, field="table before")
+    named, key, packed, proved_before, listed = separated(data, 5, field="table before")
     value, proved = parse_json(named, source="table before"), _unpack_proved(proved_before)
     assert isinstance(value, dict) and proved is not None  # only this module can have encrypted it
     constants = value["constants"]
     assert isinstance(constants, list)
     capacity, keep = (int(str(number)) for number in constants)
-    return CarriedTable(
-        str(value["window"]), str(value["header"]), (capacity, keep), _unpack(packed), key, *proved
-    )
+    window, header, pools = str(value["window"]), str(value["header"]), value["pools"] is True
+    of_table = (_unpack(packed), key, *proved)
+    return CarriedTable(window, header, (capacity, keep), pools, *of_table, _unpack_listed(listed))
 
 
 def _pack(table: DocumentTable) -> bytes:
@@ -260,6 +310,25 @@ def _unpack_proved(data: bytes) -> tuple[ColumnCommitment, bytes] | None:
         return None
     digest, points, opening = separated(data, 3, field="columns of the proof")
     return ColumnCommitment(digest.decode(), points), opening
+
+
+def _pack_listed(listed: ListedRows | None) -> bytes:
+    if listed is None:
+        return b""
+    named = listed.commitment
+    commitment = b"" if named is None else joined([named.digest.encode(), named.points])
+    return joined([listed.bits, listed.opening, commitment])
+
+
+def _unpack_listed(data: bytes) -> ListedRows | None:
+    if not data:
+        return None
+    bits, opening, commitment = separated(data, 3, field="listed rows")
+    named = None
+    if commitment:
+        digest, points = separated(commitment, 2, field="listed rows")
+        named = ColumnCommitment(digest.decode(), points)
+    return ListedRows(bits, opening, named)
 
 
 def _key(layout: Layout) -> bytes:

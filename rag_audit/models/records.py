@@ -99,6 +99,9 @@ class PreviousTable(Model):
     """digest of that window's header"""
     carried: Hex32
     """the digest in the field `carried` of that window's `sample` entry"""
+    listed: Hex32 | None
+    """for a tenant with pooled listing, `disclosed_set` of its last record in that window; null if that window has no
+    record of the tenant, and for other tenants"""
 
 
 class TableEntry(Model):

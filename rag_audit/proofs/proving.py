@@ -195,9 +195,12 @@ class Backend(ProofSystem, Protocol):
         :raises PolicyError: the system does not prove pooled listing
         """
 
-    def nothing_listed(self, constants: Constants) -> str:
-        """The commitment to no listed row, which every party can compute, 64 hexadecimal digits.
+    def open_listed(
+        self, constants: Constants, listed: bytes, secret: bytes
+    ) -> tuple[ColumnCommitment, bytes]:
+        """The same commitment with its points, and its secret blindings, for the next window's table.
 
+        :raises EncodingError: as `commit_listed`
         :raises PolicyError: the system does not prove pooled listing
         """
 

@@ -26,7 +26,14 @@ from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.header import list_root
 from rag_audit.models.models import repeated
 from rag_audit.models.policy import Policy
-from rag_audit.models.records import ColumnEntry, PreviousTable, TenantEntry, WindowHeader, parse_entry
+from rag_audit.models.records import (
+    ColumnEntry,
+    PreviousTable,
+    QueryRecord,
+    TenantEntry,
+    WindowHeader,
+    parse_entry,
+)
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, WindowFile
 from rag_audit.proofs.policy import check_policy
 
@@ -36,14 +43,14 @@ class WindowPart:
     """A window to compose, and the file that it was read from.
 
     :param header: digest of the window header; empty for a policy file
-    :param tables: for each tenant with a sample entry and a document table, the digest of the columns that a later
-        window may carry, and the reference to the table before (None for a first table)
+    :param tables: for each tenant with a sample entry and a document table, the reference that a later window has to
+        this table, and the reference to the table before (None for a first table)
     """
 
     source: str
     policy: Policy
     header: str = ""
-    tables: Mapping[str, tuple[str, PreviousTable | None]] = field(default_factory=dict)
+    tables: Mapping[str, tuple[PreviousTable, PreviousTable | None]] = field(default_factory=dict)
 
     @property
     def compositions(self) -> int:
@@ -124,7 +131,7 @@ def load_window(path: Path) -> WindowPart:
     :raises RagAuditError: the file is unreadable or malformed, or a part does not match its commitment
     """
     dimension: object = None
-    digest, carried = "", dict[str, tuple[str, PreviousTable | None]]()
+    digest, carried = "", dict[str, tuple[PreviousTable, PreviousTable | None]]()
     value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
     if path.is_dir() or (isinstance(value, dict) and "mediaType" in value):
         file = WindowFile.load(path)
@@ -151,10 +158,13 @@ def load_window(path: Path) -> WindowPart:
                 )
         digest = digest_hex(file.entries[0])
         samples = {e.tenant: e.carried for e in entries if isinstance(e, ColumnEntry) and e.type == SAMPLE}
+        last = {e.tenant: e.disclosed_set for e in entries if isinstance(e, QueryRecord)}
         for tenant in tenants:
-            column = samples.get(tenant.tenant)
-            if tenant.table is not None and column is not None:
-                carried[tenant.tenant] = (column, tenant.table.previous)
+            column, part = samples.get(tenant.tenant), policy.tenant(tenant.tenant)
+            if tenant.table is not None and column is not None and part is not None:
+                listed = last.get(tenant.tenant) if policy.mechanism(part).pools else None
+                own = PreviousTable(window=header.window, header=digest, carried=column, listed=listed)
+                carried[tenant.tenant] = (own, tenant.table.previous)
     else:
         policy = Policy.parse(value, field=path.name)
     check_policy(policy, dimension if type(dimension) is int else None)
@@ -194,9 +204,11 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
 
 
 def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:
-    """The bound for one tenant: noise composes exactly, the closed forms of pooled listing add to it."""
+    """The bound for one tenant: noise composes exactly, the closed forms of pooled listing add to
+    it. Windows of a chain that carries bits and listed documents count once, with their largest epsilon."""
     parts: list[tuple[accounting.Mechanism, int]] = []
     listed = Decimal(0)
+    before, chains = _continued(windows, tenant), dict[str, Decimal]()
     for part in windows:
         mechanism = part.policy.mechanism_of(tenant)
         loss = description(mechanism.name).loss(mechanism, part.policy.k_max, part.policy.n)
@@ -204,9 +216,18 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
             why = f"tenant {tenant} of window {part.policy.window} has no noise, so no epsilon bounds every outcome"
             return accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
         parts += loss.noise
-        listed += loss.epsilon
+        if not loss.continues:
+            listed += loss.epsilon
+            continue
+        first = part.policy.window
+        while first in before:
+            first = before[first]
+        chains[first] = max(chains.get(first, Decimal(0)), loss.epsilon)
+    listed += sum(chains.values(), Decimal(0))
     if not parts:
         why = "each window's closed form for its random bits, which add up"
+        if before and chains:
+            why += "; windows that continue bits and listed documents of another given window add nothing"
         return accounting.Bound(accounting.POOLED_LISTING, float(listed), 0.0, True, None, (why,))
     composed = cumulative(parts, delta)
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
@@ -224,7 +245,7 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
     for tenant in tenants:
         parts: list[tuple[SampleBound, int]] = []
         again: list[tuple[SampleBound, int]] = []
-        continuing = _continuing(windows, tenant)
+        continuing = _continued(windows, tenant)
         for window in windows:
             policy, part = window.policy, window.policy.tenant(tenant)
             assert part is not None  # every window serves the tenant
@@ -240,29 +261,34 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
     return max(factors, default=None)
 
 
-def _continuing(windows: Sequence[WindowPart], tenant: str) -> set[str]:
-    """The windows, by id, whose bits the table of another given window has already drawn.
+def _continued(windows: Sequence[WindowPart], tenant: str) -> dict[str, str]:
+    """The windows, by id, whose bits the table of another given window has already drawn, with the id of that window.
+    With pooled listing they begin with the listed documents at the end of that window.
 
     Such a window continues exactly that table, with the same numbers, and it alone: of two windows that continue one
     table, each draws its new rows, so only the first one counts as its continuation. The other windows of a chain whose
     link is not among the given windows count as one more draw, and the factor is too large rather than too small.
     """
-    tables: dict[tuple[str, str], WindowPart] = {
-        (part.header, part.tables[tenant][0]): part for part in windows if tenant in part.tables
+    tables: dict[tuple[str, str, str | None], WindowPart] = {
+        _key(part.tables[tenant][0]): part for part in windows if tenant in part.tables
     }
-    result = set()
+    result = dict[str, str]()
     for part in windows:
         shape = part.policy.mechanism_of(tenant).table
         previous = part.tables[tenant][1] if tenant in part.tables else None
         if shape is None or not shape.persistent or previous is None:
             continue
-        before = tables.get((previous.header, previous.carried))
+        before = tables.get(_key(previous))
         if before is not None and _constants(before, tenant) == _constants(part, tenant):
-            del tables[previous.header, previous.carried]
-            result.add(part.policy.window)
+            del tables[_key(previous)]
+            result[part.policy.window] = before.policy.window
     return result
+
+
+def _key(reference: PreviousTable) -> tuple[str, str, str | None]:
+    return reference.header, reference.carried, reference.listed
 
 
 def _constants(part: WindowPart, tenant: str) -> object:
     own = part.policy.tenant(tenant)
-    return own and (own.capacity, own.keep, own.documents)
+    return own and (own.capacity, own.keep, own.documents, part.policy.mechanism(own).pools)

@@ -131,13 +131,16 @@ def privacy_words(report: Report) -> list[str]:
 def _of_documents(tenant: str, odds: str, table: DocumentTableReport, *, chance: bool) -> list[str]:
     """The meaning of a tenant's factor for documents, with what the document table does not show.
 
-    :param chance: whether chance lists documents, anew in each window
+    :param chance: whether chance lists documents at the queries of each window, and listed documents stay listed
     """
     whole = counted(table.positions_per_document, "position")
     if table.fresh_rows is None:
         chain = "each window draws the bits anew, and windows multiply the factor"
     elif chance:
-        chain = "chance lists documents anew in each window, and windows multiply this part of the factor"
+        chain = (
+            "a document keeps its bit and stays listed in the chain of windows; the factor is for the queries of this"
+            " window, and chance at the queries of each other window multiplies it"
+        )
     else:
         chain = (
             "a document keeps its bit in the chain of windows; content under c rows (a copy, a split, or a document"
@@ -149,18 +152,19 @@ def _of_documents(tenant: str, odds: str, table: DocumentTableReport, *, chance:
         " the presence of a document that an account asks for has no protection"
     ]
     if table.fresh_rows is not None:
+        mark = " and stays listed or not" if chance else ""
         lines += [
             f"an account of {tenant} that received a document in any window of the chain learns every later version and"
             " its removal",
             f"from the second window on, bits of {tenant} are older than the tables that use them: a carried row keeps"
-            f" its bit, and each later window draws {table.fresh_rows} of {table.rows} bits anew; not proved: that a"
-            " document keeps one name or appears only once, and that the provider did not start another origin",
+            f" its bit{mark}, and each later window draws {table.fresh_rows} of {table.rows} bits anew; not proved:"
+            " that a document keeps one name or appears only once, and that the provider did not start another origin",
         ]
         if table.first is None:
             what = (
                 "the earlier windows"
                 if table.continues is None
-                else f"Bits carried from window {table.continues}"
+                else f"Bits{' and listed rows' if chance else ''} carried from window {table.continues}"
             )
             lines.append(
                 f"{tenant}: {what}: not checked here"

@@ -102,9 +102,9 @@ def unlisted(odds: str, all_accounts: str, table: Table | None, tenants: Sequenc
     if table is not None:
         size, persistent, chance = table
         windows = (
-            "The figure is for one window: chance lists documents anew in each window, and windows multiply this part"
-            " of the figure. An account that received a document in any window of the chain learns every later version"
-            " and its removal."
+            "The figure is for one window: the bit of a document persists and a listed document stays listed in the"
+            " chain of windows, and chance at the queries of each other window multiplies the figure. An account that"
+            " received a document in any window of the chain learns every later version and its removal."
             if persistent and chance
             else "The bit of a document persists in the chain of windows, so the figure covers all windows in which the"
             " document keeps its row; content under c rows has the c-th power. An account that received a document in"

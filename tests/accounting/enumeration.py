@@ -174,7 +174,9 @@ class PooledListing:
     :param flip_probability: q
     :param top_k: K
     :param threshold: the minimum score of a relevant position
+    :param flips: the flip probability of each window; None if it is q in all of them
     :param carry: a window starts with the rows that the previous one had listed
+    :param skip: wrong: a window starts with the rows that the previous one had listed before its last request
     :param persistent: a handle has one bit of the sample in the whole chain, instead of one in each window
     :param one_set: wrong: all requests of a window use the set at its start, as a batch without an order would
     :param most: wrong: a request lists at most so many new rows
@@ -187,7 +189,9 @@ class PooledListing:
     flip_probability: Fraction
     top_k: int
     threshold: int = 1
+    flips: tuple[Fraction, ...] | None = None
     carry: bool = True
+    skip: bool = False
     persistent: bool = True
     one_set: bool = False
     most: int | None = None
@@ -200,22 +204,24 @@ class PooledListing:
         bits: dict[tuple[int, int], bool] = {}
         known: set[int] = set()
         listed: set[int] = set()
+        last: frozenset[int] = frozenset()
         steps: list[Step] = []
         for number, window in enumerate(chain):
+            chance = self.flip_probability if self.flips is None else self.flips[number]
             used = {window.handles[place[0]] for place in window.places if place is not None}
-            listed = set(listed) if self.carry else set()
+            listed = set(last if self.skip else listed) if self.carry else set()
             if self.new_listed and number:
                 listed |= used - known
             start = frozenset(listed)
             for planned in window.questions:
                 question = ask(tuple(answer for _, answer in steps), planned)
-                new = []
+                last, new = frozenset(listed), []
                 for row, handle in enumerate(window.handles):
                     if handle in (start if self.one_set else listed):
                         continue
                     own = [place[1] for place in window.places if place is not None and place[0] == row]
                     relevant = any(question.get(text, 0) >= self.threshold for text in own)
-                    if (own or not self.only_filled) and flip(self.flip_probability):
+                    if (own or not self.only_filled) and flip(chance):
                         new.append(row)
                     elif relevant:
                         key = (0 if self.persistent else number, handle)

@@ -344,6 +344,62 @@ def test_every_transcript_of_pooled_listing(
                 assert ratio is not None and ratio <= most
 
 
+def renewed(seed: int, number: int, windows: int) -> Iterator[Case]:
+    """Random chains with a new handle in each window after the first. X keeps its handle, or returns under a new one
+    after a window without it; A is present throughout, and B enters with a new handle."""
+    random = Random(seed)
+    while number:
+        handles, chain, used, of_x = [0, 1, 2], [], set(), 0
+        for window in range(windows):
+            if window:  # a row without positions gets a new handle
+                free = [row for row in (0, 2) if not any(p and p[0] == row for p in chain[-1].places)]
+                row = random.choice(free) if free else 3
+                handles = [2 + window if r == row else h for r, h in enumerate(handles)]
+                handles += [2 + window] if row == 3 else []
+            places: list[tuple[int, str] | None] = [(1, "A0"), None]
+            if random.random() < 0.6:
+                places.append((0, f"X0{random.choice('ab')}"))
+                used.add(handles[0])
+                of_x += 1
+            if window and len(handles) > 2 and random.random() < 0.5 and handles[2] > 2:
+                places.append((2, "B0"))
+            random.shuffle(places)
+            texts = ["X0a", "X0b", "Y0a", "Y0b", "A0", "B0"]
+            asked = {t: s for t in texts if (s := random.choice(SCORES))}
+            chain.append(Window(tuple(places), tuple(handles), (asked,)))
+        if used:
+            number -= 1
+            yield Case(chain, len(used), of_x)
+
+
+@pytest.mark.parametrize(("windows", "settings"), [(2, 60), (3, 25)])
+def test_chains_with_new_and_carried_rows_and_other_flip_probabilities(windows: int, settings: int) -> None:
+    """The largest epsilon of the windows bounds the loss of the chain while X keeps one handle, and the factor counts
+    the flips of each window and the handles of X."""
+    kept = moved = 0
+    for number, case in enumerate(renewed(windows, settings, windows)):
+        pi, flips = (HALF, 3 * QUARTER)[number % 2], (QUARTER, EIGHTH, Fraction(1, 3))[:windows]
+        rules = PooledListing(pi, QUARTER, top_k=1 + number % 2, threshold=1 + number % 3, flips=flips)
+        present, absent = pooled(rules, case.chain), pooled(rules, case.absent)
+        bound = ((1 - pi) * math.prod(1 - q for q in flips)) ** case.copies
+        low, high = least_ratio(seen(present, answers_of), seen(absent, answers_of))
+        assert bound <= low
+        assert high is not None and high <= 1
+        if case.copies > 1:
+            moved += 1
+            continue
+        kept += 1
+        other = pooled(rules, case.replaced)
+        most = (pi / min(flips) + 1 - pi) / (1 - pi)
+        one, two = seen(present, rows_of), seen(other, rows_of)
+        for first, second in ((one, two), (two, one)):
+            ratio = largest_ratio(first, second)
+            assert ratio is not None and ratio <= most
+        printed = max(documents.pooled_epsilon(over_range(pi), over_range(q)) for q in flips)
+        assert math.log(most) <= printed <= math.log(most) * 1.0002
+    assert kept and bool(moved) == (windows == 3)  # a window without X precedes its new handle
+
+
 def turns(windows: int, before: int, *, first: str = "Y0a", then: str = "X0a") -> Case:
     """Questions for Y, followed by a question for X, in each window."""
     questions: tuple[Question, ...] = (*({first: 2},) * before, {then: 2})
@@ -372,6 +428,16 @@ def test_two_documents_that_are_asked_for_in_turn_attain_epsilon(pi: Fraction, q
         for truth, resets in ((one_set, 1), (cleared, windows)):
             printed = documents.pooled_epsilon(over_range(pi), over_range(q), resets=resets)
             assert math.log(truth) <= printed <= math.log(truth) * 1.0002
+
+
+def test_a_set_without_the_last_request_exceeds_epsilon() -> None:
+    """A window that starts with an older set lists the row for the first time once more."""
+    pi, q = Fraction(7, 10), Fraction(1, 5)
+    case = turns(2, 1)
+    carried, skipped = (attained(PooledListing(pi, q, top_k=1, skip=skip), case) for skip in (False, True))
+    assert carried is not None and skipped is not None
+    assert round(math.log(carried), 4) == 2.539
+    assert round(math.log(skipped), 4) == 4.0832
 
 
 def test_two_requests_on_one_set_exceed_epsilon() -> None:

@@ -328,7 +328,7 @@ class Campaign:
         numbers = tuple(stored[name] for name in ("capacity", "rows", "positions_per_row", "fresh", "bound"))
         slot, table, previous, proof = values
         context = bytes.fromhex(stored["context"])
-        _native.scan_documents_verify(context, slot, numbers, table, previous, proof)
+        _native.scan_documents_verify(context, slot, numbers, table, previous, False, proof)
         if values != honest:
             raise Broken("a changed proof holds")
 

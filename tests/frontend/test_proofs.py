@@ -210,29 +210,34 @@ def test_coins_and_changed_ones() -> None:
         assert agree(here, there).startswith("refused: ")
 
 
-def test_document_tables_and_changed_ones() -> None:
-    of = vectors("document-table.json")["table"]
+@pytest.mark.parametrize(("file", "listed"), [("document-table", False), ("pooled-listing", True)])
+def test_document_tables_and_changed_ones(file: str, listed: bool) -> None:
+    of = vectors(f"{file}.json")["table"]
     slot, proof = elements(of, "c_seed", "beacon", "slot"), proof_of(of)
     context = bytes.fromhex(of["context"])
     numbers = tuple(of[name] for name in ("capacity", "rows", "positions_per_row", "fresh", "bound"))
     table, previous = (base64.b64decode(of[f"{name}_points"]) for name in ("table", "previous"))
-    given = (context, slot, numbers, table, previous)
-    sample, kept, count = native.scan_documents_verify(*given, proof)
-    assert [sample, kept, count] == _native.scan_documents_verify(*given, proof)
+    given = (context, slot, numbers, table, previous, listed)
+    columns = native.scan_documents_verify(*given, proof)
+    assert columns == _native.scan_documents_verify(*given, proof)
+    assert len(columns) == 3 + listed
     exchanged = table[32:64] + table[:32] + table[64:]
+    before = (previous, listed)
     statements = [
-        (context, slot, (*numbers[:4], of["bound"] + 1), table, previous),
-        (context, slot, numbers, exchanged, previous),
-        (context, slot, numbers, table, None),
-        (context, slot, (*numbers[:3], numbers[1], numbers[4]), table, None),
-        (context, slot, numbers, table[:-32], previous),
-        (context, slot, numbers, table, previous[:-1]),
-        (context[1:], slot, numbers, table, previous),
-        (context, slot, (0, *numbers[1:]), table, previous),
-        (context, slot, (numbers[0], 0, *numbers[2:]), table, previous),
-        (context, slot, (1 << 21, (1 << 20) + 1, *numbers[2:]), table, previous),
-        (context, slot, (*numbers[:2], 0, *numbers[3:]), table, previous),
-        (context, slot, (*numbers[:3], numbers[1] + 1, numbers[4]), table, previous),
+        (context, slot, (*numbers[:4], of["bound"] + 1), table, *before),
+        (context, slot, numbers, exchanged, *before),
+        (context, slot, numbers, table, None, False),
+        (context, slot, (*numbers[:3], numbers[1], numbers[4]), table, None, False),
+        (context, slot, numbers, table[:-32], *before),
+        (context, slot, numbers, table, previous[:-1], listed),
+        (context, slot, numbers, table, previous, not listed),
+        (context, slot, numbers, table, previous[:-32] + previous[:32], listed),
+        (context[1:], slot, numbers, table, *before),
+        (context, slot, (0, *numbers[1:]), table, *before),
+        (context, slot, (numbers[0], 0, *numbers[2:]), table, *before),
+        (context, slot, (1 << 21, (1 << 20) + 1, *numbers[2:]), table, *before),
+        (context, slot, (*numbers[:2], 0, *numbers[3:]), table, *before),
+        (context, slot, (*numbers[:3], numbers[1] + 1, numbers[4]), table, *before),
     ]
     for statement, some in [*((s, proof) for s in statements), *((given, bad) for bad in changed(proof, 6))]:
         here, there = (

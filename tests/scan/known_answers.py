@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +102,15 @@ def _coins() -> KnownAnswers:
     return KnownAnswers(requested.RUN, requested, lambda s, r: drawn.read(s, r)[0], doc)
 
 
-def _document_table() -> KnownAnswers:
-    doc = published("document-table")["table"]
+def _document_table(file: str = "document-table") -> KnownAnswers:
+    doc = published(file)["table"]
     seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
     sizes = (doc[name] for name in ("capacity", "rows", "positions_per_row", "fresh", "bound"))
     (row, *names), before = (
         [[point] for point in rows(doc[f"{part}_points"])] for part in ("table", "previous")
     )
     requested = document_table.DocumentTable(bytes.fromhex(doc["context"]), seed, *sizes, row, names, before)
-    return KnownAnswers(document_table.RUN, requested, lambda s, r: document_table.read(s, r)[0], doc)
+    return KnownAnswers(requested.run, requested, lambda s, r: document_table.read(s, r)[0], doc)
 
 
 def _pooled_listing() -> KnownAnswers:
@@ -173,6 +173,7 @@ KNOWN_ANSWERS = {
     "embed": _embed,
     "coins": _coins,
     "document table": _document_table,
+    "pooled document table": partial(_document_table, "pooled-listing"),
     "pooled listing": _pooled_listing,
     "listing": _listing,
     "coalition records": _records,

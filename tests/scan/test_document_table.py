@@ -17,6 +17,7 @@ import pytest
 
 from rag_audit import _native
 from rag_audit.commit.document_table import DocumentTable, TableShape, place_documents
+from rag_audit.commit.tables import ListedRows
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -30,7 +31,13 @@ from rag_audit.proofs.backends.groth16.system import SYSTEM as GROTH16
 from rag_audit.proofs.backends.reference.document_table import DocumentTable as ReferenceTable
 from rag_audit.proofs.backends.reference.drawn import Seed
 from rag_audit.proofs.backends.scan import document_table, memory
-from rag_audit.proofs.backends.scan.key import BERNOULLI_PROTOCOL, DOCUMENT_TABLE_PROTOCOL, commit_index
+from rag_audit.proofs.backends.scan.key import (
+    BERNOULLI_PROTOCOL,
+    DOCUMENT_TABLE_PROTOCOL,
+    POOLED_TABLE_PROTOCOL,
+    commit_index,
+)
+from rag_audit.proofs.backends.scan.listed import listed_digest, listed_rows, no_rows, open_listed
 from rag_audit.proofs.backends.scan.release import protocols_digest
 from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.interface import FileProof
@@ -43,7 +50,7 @@ from rag_audit.proofs.statements.private import (
     PreviousTablePrivate,
     TablePrivate,
 )
-from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TableCommitment, TenantPublic
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.draws import bernoulli_bits
 from rag_audit.relation.field import to_bytes
@@ -87,6 +94,8 @@ class Window:
     public: DocumentTablePublic
     private: DocumentTablePrivate
     result: CommittedTable
+    ended: ListedRows | None = None
+    """with pooled listing, the listed rows at the end of the window"""
 
     @property
     def bits(self) -> list[int]:
@@ -102,7 +111,14 @@ class Window:
             np.array([row.positions for row in rows], np.int32).tobytes(),
             self.result.carried_opening,
             following.carried,
+            None if self.ended is None else (self.ended.bits, self.ended.opening),
         )
+
+    def listed_at_first(self, following: DocumentTable) -> bytes:
+        """The rows that are listed when the next window begins."""
+        assert self.ended is not None
+        pairs = zip(self.ended.bits, following.carried, strict=True)
+        return bytes(following.drawn) + bytes(bit for bit, carried in pairs if carried)
 
 
 def rows_of(table: TablePrivate) -> Any:
@@ -114,8 +130,13 @@ def tenant(capacity: int, name: str = "law", header: str = "00" * 32) -> TenantP
     return TenantPublic(name, header, "22" * 32, constants, {})
 
 
-def window(size: Size, number: int, previous: Window | None, *, low_memory: bool = False) -> Window:
-    """A window with documents of 1 to s positions. From window to window some leave and some are new."""
+def window(
+    size: Size, number: int, previous: Window | None, *, low_memory: bool = False, pooled: bool = False
+) -> Window:
+    """A window with documents of 1 to s positions. From window to window some leave and some are new.
+
+    :param pooled: with pooled listing; records list rows in each window but the second
+    """
     rng = random.Random(100 * size.capacity + number)
     shape = TableShape(size.rows, size.positions, size.fresh)
     first, count = number * size.fresh // 2, size.rows - 2 * size.fresh
@@ -140,18 +161,28 @@ def window(size: Size, number: int, previous: Window | None, *, low_memory: bool
         drawn=table.drawn,
         table=SYSTEM.commit_document_table(size.capacity, private),
         previous=previous.result.carried if previous else None,
+        pooled=pooled,
+        listed=previous.ended.commitment if previous and previous.ended else None,
     )
     witness = DocumentTablePrivate(S0, S1, private, previous.carried(table) if previous else None, low_memory)
     result = pickle.loads(pickle.dumps(COLUMN.prove(public, witness))).run()
     drawn = bernoulli_bits(noise_key(S0, S1, public.beacon, public.slot), table.drawn, BOUND)
-    return Window(table.with_bits(np.array(drawn, np.int8)), public, witness, result)
+    ended = None
+    if pooled:
+        bits = previous.listed_at_first(table) if previous else bytes(size.rows)
+        ended = ListedRows(bits, result.carried_opening[len(result.carried_opening) // 3 * 2 :], None)
+        if number != 1:
+            bits = bytes(bit or rng.random() < 0.5 for bit in bits)
+            commitment, opening = open_listed(size.capacity, bits, bytes([40 + number]) * 32)
+            ended = ListedRows(bits, opening, commitment)
+    return Window(table.with_bits(np.array(drawn, np.int8)), public, witness, result, ended)
 
 
 @cache
-def chain(size: Size) -> list[Window]:
+def chain(size: Size, *, pooled: bool = False) -> list[Window]:
     windows: list[Window] = []
     for number in range(3):
-        windows.append(window(size, number, windows[-1] if windows else None))
+        windows.append(window(size, number, windows[-1] if windows else None, pooled=pooled))
     return windows
 
 
@@ -160,17 +191,22 @@ def opened(
 ) -> OpenedTable:
     """A verifier's result. It has the digests of the tables, and the file's proof."""
     if isinstance(public, DocumentTablePublic):
-        previous = None if public.previous is None else ColumnCommitment(public.previous.digest)
-        public = replace(public, table=ColumnCommitment(public.table.digest), previous=previous)
+        previous, listed = (
+            None if named is None else ColumnCommitment(named.digest)
+            for named in (public.previous, public.listed)
+        )
+        table = ColumnCommitment(public.table.digest)
+        public = replace(public, table=table, previous=previous, listed=listed)
     value = FileProof(result.proof if proof is None else proof, "proofs.3.sample")
     accepted = COLUMN.open(public, digest or result.commitment.digest, value, {}, PINS, engine=engine)
     assert isinstance(accepted, OpenedTable)
     return accepted
 
 
+@pytest.mark.parametrize("pooled", [False, True], ids=["sampling", "pooled listing"])
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["64", "4096"])
-def test_three_windows_of_a_chain_are_proved_and_opened(size: Size) -> None:
-    windows = chain(size)
+def test_three_windows_of_a_chain_are_proved_and_opened(size: Size, pooled: bool) -> None:
+    windows = chain(size, pooled=pooled)
     for number, at in enumerate(windows):
         assert at.public.drawn == (size.rows if number == 0 else size.fresh)
         for engine in ENGINES:
@@ -181,6 +217,140 @@ def test_three_windows_of_a_chain_are_proved_and_opened(size: Size) -> None:
     again = {row.key: row for row in windows[0].table.rows if row.key is not None}
     both = [row for row in windows[2].table.rows if row.key in again]
     assert both and all(row.sampled == again[row.key].sampled for row in both)
+
+
+def test_listed_rows_follow_their_documents() -> None:
+    """A document that the first window listed is listed when the second one and the third one begin. A new document is
+    not. The second window has no record, and the third one continues the rows that it began with."""
+    first, second, third = chain(SMALL, pooled=True)
+    assert first.ended and second.ended and third.ended
+    assert [at.ended and at.ended.digest is None for at in (first, second, third)] == [False, True, False]
+    assert third.public.listed is None and second.public.listed is not None
+    keys = {row.key for row, bit in zip(first.table.rows, first.ended.bits, strict=True) if bit and row.key}
+    began = {
+        number: at.listed_at_first(after.table)
+        for number, at, after in ((2, first, second), (3, second, third))
+    }
+    for number, at in ((2, second), (3, third)):
+        bits = began[number]
+        assert not any(bits[: at.table.drawn]) and any(bits)
+        present = {row.key for row in at.table.rows}
+        assert {
+            row.key for row, bit in zip(at.table.rows, bits, strict=True) if bit and row.key
+        } == keys & present
+    # The commitments that the proofs yield open with the stored blindings.
+    for at, bits in ((first, bytes(SMALL.rows)), (second, began[2]), (third, began[3])):
+        commitment = at.result.commitment
+        assert isinstance(commitment, TableCommitment)
+        opening = at.result.carried_opening[64:]
+        points = listed_rows(SMALL.capacity, bits, opening)
+        assert listed_digest(SMALL.capacity, SMALL.rows, points) == commitment.listed
+
+
+# Malicious providers of tenants with pooled listing: other listed rows than those at the end of the window before.
+
+
+def _listed(at: Window) -> ColumnCommitment:
+    assert at.ended is not None and at.ended.commitment is not None
+    return at.ended.commitment
+
+
+POOLED_STATEMENTS: dict[str, tuple[Callable[[], ColumnCommitment | None], type[RagAuditError]]] = {
+    "no record of the window before": (lambda: None, SchemaError),
+    "an earlier window": (lambda: _listed(chain(SMALL, pooled=True)[2]), InvalidProof),
+    "no listed row": (
+        lambda: ColumnCommitment(listed_digest(64, 16, no_rows(64, 16)), no_rows(64, 16)),
+        InvalidProof,
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", POOLED_STATEMENTS)
+def test_a_proof_is_of_the_listed_rows_that_the_header_names(name: str, engine: str) -> None:
+    listed, error = POOLED_STATEMENTS[name]
+    at = chain(SMALL, pooled=True)[1]
+    public = replace(at.public, listed=listed())
+    with pytest.raises(error):
+        opened(public, at.result, engine=engine)
+    if public.listed is None:
+        return
+    # The file has the points of the named commitment too.
+    moved = with_part(at.result.proof, "listed", public.listed.points)
+    with pytest.raises(InvalidProof) as caught:
+        opened(public, at.result, moved, engine)
+    assert caught.value.field == "proof"
+    with pytest.raises(InvalidProof) as caught:
+        opened(at.public, at.result, moved, engine)
+    assert caught.value.field == "proofs.3.sample.listed"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_listed_rows_of_another_number_of_points_are_refused(engine: str) -> None:
+    """Two columns with one digest would move the borders of the columns of the table before."""
+    at = chain(SMALL, pooled=True)[1]
+    points = _listed(chain(SMALL, pooled=True)[0]).points
+    for other in (points * 2, b""):
+        public = replace(at.public, listed=ColumnCommitment(listed_digest(64, 16, other)))
+        with pytest.raises(InvalidProof) as caught:
+            opened(public, at.result, with_part(at.result.proof, "listed", other), engine)
+        assert caught.value.field == "proofs.3.sample.listed"
+        assert "length" in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_window_without_records_hands_on_the_rows_that_it_began_with(engine: str) -> None:
+    """The third window names no record. Its proof takes the rows at the beginning of the second, which the second
+    window's sample entry names."""
+    _, second, third = chain(SMALL, pooled=True)
+    assert second.ended and third.private.previous and third.public.previous
+    proof = third.result.proof
+    points = part(proof, "previous")
+    other = open_listed(64, bytes(16), bytes(32))[0].points
+    with pytest.raises(InvalidProof) as caught:
+        opened(third.public, third.result, with_part(proof, "previous", points[:-32] + other), engine)
+    assert caught.value.field == "proofs.3.sample.previous"
+    digest = document_table.points_digest(document_table.CARRIED_POOLED, points[:-32] + other, 64, 16)
+    public = replace(third.public, previous=ColumnCommitment(digest))
+    with pytest.raises(InvalidProof) as caught:
+        opened(public, third.result, with_part(proof, "previous", points[:-32] + other), engine)
+    assert caught.value.field == "proof"
+
+
+def test_false_listed_rows_have_no_proof() -> None:
+    at = chain(SMALL, pooled=True)[1]
+    assert at.private.previous is not None and at.private.previous.listed is not None
+    bits, opening = at.private.previous.listed
+    for listed, words in (
+        ((bytes(16), opening), "listed rows are not those"),
+        ((bytes([1 - bits[0]]) + bits[1:], opening), "listed rows are not those"),
+        ((bits[:-1], opening), "listed rows are not those"),
+        ((bits, bytes(32)), "listed rows are not those"),
+        ((b"\x02" + bits[1:], opening), "listed: "),
+    ):
+        private = previous_with(listed=listed)(at.private)
+        with pytest.raises(WitnessError) as caught:
+            COLUMN.prove(at.public, private).run()
+        assert words in str(caught.value.actual)
+    with pytest.raises(WitnessError, match="disagree"):
+        COLUMN.prove(at.public, previous_with(listed=None)(at.private))
+    plain = chain(SMALL)[1]
+    with pytest.raises(WitnessError, match="disagree"):
+        COLUMN.prove(plain.public, previous_with(listed=(bits, opening))(plain.private))
+    with pytest.raises(WitnessError) as named:
+        COLUMN.prove(replace(at.public, listed=ColumnCommitment("11" * 32, b"")), at.private)
+    assert named.value.field == "listed"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_table_with_listed_rows_is_of_another_protocol(engine: str) -> None:
+    plain, pooled = chain(SMALL)[1], chain(SMALL, pooled=True)[1]
+    for public, proof in ((plain.public, pooled.result.proof), (pooled.public, plain.result.proof)):
+        with pytest.raises(SchemaError):
+            opened(public, plain.result, proof, engine)
+    first = chain(SMALL, pooled=True)[0]
+    with pytest.raises(SchemaError):
+        opened(replace(first.public, pooled=False), first.result, engine=engine)
 
 
 def test_the_sample_is_the_one_that_record_proofs_take() -> None:
@@ -301,8 +471,11 @@ def test_every_public_number_is_in_the_context(engine: str) -> None:
     contexts.add(replace(at.public, previous=None).context)
     larger = replace(at.public.tenant, constants=replace(at.public.tenant.constants, capacity=65))
     contexts.add(replace(at.public, tenant=larger).context)
-    assert len(contexts) == 11
+    pooled = replace(at.public, pooled=True)
+    contexts |= {pooled.context, replace(pooled, listed=ColumnCommitment("11" * 32)).context}
+    assert len(contexts) == 13
     covered = {"tenant", "name", "bound", "rows", "positions_per_document", "drawn", "table", "previous"}
+    covered |= {"pooled", "listed"}
     absorbed = {"c_seed", "beacon", "slot"}
     assert {f.name for f in dataclasses.fields(at.public)} == covered | absorbed
 
@@ -466,18 +639,18 @@ def test_the_verifiers_themselves_refuse_numbers_by_name(
     tables = part(at.result.proof, "table"), part(at.result.proof, "previous")
     proof = part(at.result.proof, "proof")
     with pytest.raises(ValueError, match=f"^{field}: "):
-        _native.scan_documents_verify(bytes(32), slot, numbers, *tables, proof)
+        _native.scan_documents_verify(bytes(32), slot, numbers, *tables, False, proof)
     with pytest.raises(EncodingError, match="out of range"):
         ReferenceTable.decode(bytes(32), Seed(1, 2, 3), numbers, *tables)
     with pytest.raises(ValueError, match=f"^{field}: "):
         _native.scan_documents_prove(
-            bytes(32), slot, numbers, *tables, (bytes(64), b"", b"", b"", bytes(32)), None, False
+            bytes(32), slot, numbers, *tables, False, (bytes(64), b"", b"", b"", bytes(32)), None, False
         )
 
 
 def test_negative_numbers_are_no_panic() -> None:
     at = chain(SMALL)[2]
-    arguments = bytes(32), bytes(96), (64, -1, 6, 4, BOUND), part(at.result.proof, "table"), None, b""
+    arguments = bytes(32), bytes(96), (64, -1, 6, 4, BOUND), part(at.result.proof, "table"), None, False, b""
     with pytest.raises(OverflowError):
         _native.scan_documents_verify(*arguments)
 
@@ -584,6 +757,11 @@ def test_a_circuit_is_named_by_the_constants() -> None:
     constants = tenant(64).constants
     assert SYSTEM.circuits(constants)["sample"] == DOCUMENT_TABLE_PROTOCOL
     assert SYSTEM.circuits(replace(constants, by_document=False))["sample"] == BERNOULLI_PROTOCOL
+    pooled = replace(
+        constants, pools=True, flip_probability=1, threshold=1, rows=16, positions_per_document=6
+    )
+    assert SYSTEM.circuits(pooled)["sample"] == POOLED_TABLE_PROTOCOL
+    assert len({DOCUMENT_TABLE_PROTOCOL, BERNOULLI_PROTOCOL, POOLED_TABLE_PROTOCOL}) == 3
 
 
 def test_groth16_refuses_samples_by_document() -> None:

@@ -32,11 +32,12 @@ from rag_audit.proofs.backends.scan.key import (
     index_digest,
     points_json,
 )
+from rag_audit.proofs.backends.scan.listed import listed_digest, no_rows
 from rag_audit.proofs.backends.scan.system import SYSTEM
 from rag_audit.proofs.interface import FileProof
 from rag_audit.proofs.statements.private import PooledListingPrivate, RecordPrivate
 from rag_audit.proofs.statements.retrieve import ListedRows, RecordPublic
-from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TableCommitment, TenantPublic
 from rag_audit.relation.commitments import noise_key, topk_commitment, vector_commitment
 from rag_audit.relation.draws import bernoulli_bits
 from rag_audit.relation.scores import ScoreWindow
@@ -90,11 +91,17 @@ def tenant_of(at: Window) -> TenantPublic:
     )
 
 
+def listed_at_first() -> bytes:
+    """The rows that are listed when the third window of the chain begins."""
+    _, second, third = chain(SMALL, pooled=True)
+    return second.listed_at_first(third.table)
+
+
 @cache
 def provider() -> Provider:
-    """Four records, of which chance and relevance list rows."""
-    at = chain(SMALL)[2]
-    tenant, (rows, _) = tenant_of(at), index()
+    """Four records of the third window of a chain, of which chance and relevance list rows."""
+    at = chain(SMALL, pooled=True)[2]
+    tenant, (rows, _), first = tenant_of(at), index(), listed_at_first()
     rules = PooledRules(THRESHOLD, PLACES, WINDOW)
     kept = np.array([bool(row.sampled) for row in at.table.rows], np.int8)
     rng = np.random.default_rng(11)
@@ -107,11 +114,11 @@ def provider() -> Provider:
             zip(scores, chances, strict=True),
             rows_of(at.private.table),
             rules,
-            listed=np.zeros(SMALL.rows, np.int8),
+            listed=np.frombuffer(first, np.int8),
             kept=kept,
         )
     )
-    sets = [bytes(SMALL.rows), *(one.listed.tobytes() for one in answers)]
+    sets = [first, *(one.listed.tobytes() for one in answers)]
     digests = [None, *(SYSTEM.commit_listed(tenant.constants, s, secret(k)) for k, s in enumerate(sets[1:]))]
     public, private = [], []
     for k, one in enumerate(answers):
@@ -186,6 +193,7 @@ def with_part(proof: dict[str, Any], **parts: Any) -> dict[str, Any]:
 def test_records_of_a_tenant_are_proved_in_any_order(engine: str) -> None:
     sets = provider().sets
     assert sets[0] != sets[1] and len(set(sets)) >= 3, "records list rows"
+    assert any(sets[0]), "the window begins with listed rows"
     assert any(SMALL.capacity in p.positions for p in provider().private), "an answer has an empty place"
     assert refusals(dict(enumerate(proved())), engine=engine) == {}
 
@@ -194,7 +202,7 @@ def test_commitments_hide_the_sets() -> None:
     """The same set under another record's secret has another commitment, and so has no listed row."""
     own, listed = constants(), provider().sets[1]
     commitments = {SYSTEM.commit_listed(own, s, secret(k)) for s in (listed, bytes(16)) for k in (0, 1)}
-    assert len(commitments | {SYSTEM.nothing_listed(own)}) == 5
+    assert len(commitments | {listed_digest(64, 16, no_rows(64, 16))}) == 5
     assert SYSTEM.commit_listed(own, listed, secret(0)) == provider().public[0].listed_rows.after  # type: ignore[union-attr]
     for wrong in (listed[:-1], b"\x02" + listed[1:], b""):
         with pytest.raises(EncodingError):
@@ -205,11 +213,12 @@ def test_commitments_hide_the_sets() -> None:
 
 
 def starting_from(k: int, before: int | None) -> dict[str, Any]:
-    """A valid proof of record k from another set than that of the record before it: of the record `before`, or none."""
+    """A valid proof of record k from another set than that of the record before it: of the record `before`, or of the
+    window's beginning."""
     at = provider()
     own, public = at.private[k].pooled_listing, at.public[k]
     assert own is not None and public.listed_rows is not None
-    listed = bytes(SMALL.rows) if before is None else at.sets[before + 1]
+    listed = at.sets[0 if before is None else before + 1]
     digest = None if before is None else SYSTEM.commit_listed(constants(), listed, secret(before))
     follows = bytes(a | b for a, b in zip(listed, _new(k), strict=True))
     after = SYSTEM.commit_listed(constants(), follows, secret(k))
@@ -235,7 +244,7 @@ def _answer(k: int, listed: bytes) -> list[int]:
 
 
 def _fold(k: int, listed: bytes) -> tuple[bytes, list[int]]:
-    at, window = provider(), chain(SMALL)[2]
+    at, window = provider(), chain(SMALL, pooled=True)[2]
     own = at.private[k].pooled_listing
     assert own is not None
     chance = np.array(bernoulli_bits(noise_key(S0, S1, 31, 500 + k), SMALL.rows, CHANCE), np.int8)
@@ -268,6 +277,38 @@ def test_a_skipped_record_a_forked_and_a_cleared_set_are_refused(
     # The provider puts the true commitment into the file, and keeps the proof.
     moved = with_part(false["proof"], before=proved()[k]["before"])
     assert reason({k: moved}, public, engine).field == "proof"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_window_that_begins_without_the_carried_rows_is_refused(engine: str) -> None:
+    """The provider proves its first record from the empty set, as in the first window of a chain, and from the set that
+    the window before began with."""
+    at, second = provider(), chain(SMALL, pooled=True)[1]
+    own, sample = at.private[0].pooled_listing, at.tenant.columns[SAMPLE]
+    assert own is not None and isinstance(sample, TableCommitment)
+    size = len(own.carried_opening) // 3
+    of_second = second.result.commitment
+    assert isinstance(of_second, TableCommitment) and second.ended is not None
+    for listed, opening, digest in (
+        (bytes(16), (1).to_bytes(32, "big"), listed_digest(64, 16, no_rows(64, 16))),
+        (second.ended.bits, second.ended.opening, of_second.listed),
+    ):
+        follows, positions = _fold(0, listed)
+        after = SYSTEM.commit_listed(constants(), follows, secret(0))
+        tenant = replace(at.tenant, columns={SAMPLE: replace(sample, listed=digest)})
+        false = replace(
+            at.public[0],
+            tenant=tenant,
+            htopk=topk_commitment(80, positions),
+            listed_rows=ListedRows(None, after),
+        )
+        private = replace(own, listed=listed, carried_opening=own.carried_opening[: 2 * size] + opening)
+        proof = prove(false, replace(at.private[0], pooled_listing=private, positions=positions))
+        assert refusals({0: proof}, [false, *at.public[1:]]) == {}
+        claimed = replace(false, tenant=at.tenant)
+        assert reason({0: proof}, [claimed, *at.public[1:]], engine).field == "before"
+        moved = with_part(proof, before=proved()[0]["before"])
+        assert reason({0: moved}, [claimed, *at.public[1:]], engine).field == "proof"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -347,9 +388,9 @@ def _under(own: Constants) -> tuple[bytes, list[int]]:
     chance = np.array(bernoulli_bits(noise_key(S0, S1, 31, 500), SMALL.rows, own.flip_probability), np.int8)
     (result,) = answer_in_order(
         [(np.frombuffer(private.scores(), np.int32), chance)],
-        rows_of(chain(SMALL)[2].private.table),
+        rows_of(chain(SMALL, pooled=True)[2].private.table),
         PooledRules(own.threshold, PLACES, ScoreWindow(own.lo, own.hi, own.lattice)),
-        listed=np.zeros(SMALL.rows, np.int8),
+        listed=np.frombuffer(listed_at_first(), np.int8),
         kept=np.frombuffer(private.pooled_listing.kept, np.int8),
     )
     return result.listed.tobytes(), [SMALL.capacity if p is None else p for p in result.places]
@@ -411,7 +452,7 @@ def test_false_private_inputs_have_no_proof(name: str) -> None:
 
 
 def test_a_provider_restores_the_columns_from_its_stored_commitments() -> None:
-    at = chain(SMALL)[2]
+    at = chain(SMALL, pooled=True)[2]
     sample = opened(at.public, at.result).commitment
     stored = ColumnCommitment(sample.digest, sample.points)
     table = at.public.table
@@ -433,7 +474,7 @@ def test_groth16_refuses_pooled_listing() -> None:
     for attempt in (
         lambda: GROTH16.check_constants(constants()),
         lambda: GROTH16.commit_listed(constants(), bytes(16), bytes(32)),
-        lambda: GROTH16.nothing_listed(constants()),
+        lambda: GROTH16.open_listed(constants(), bytes(16), bytes(32)),
         lambda: GROTH16.table_commitment(constants(), column, column, column),
     ):
         with pytest.raises(PolicyError):

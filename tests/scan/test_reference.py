@@ -161,6 +161,8 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
         ("document table", {"before": []}),
         ("document table", {"row": []}),
         ("document table", {"bound": 0}),
+        ("pooled document table", {"fresh": 10}),
+        ("pooled document table", {"before": []}),
         ("pooled listing", {"rows": 33}),
         ("pooled listing", {"most": 0}),
         ("pooled listing", {"bound": 0}),

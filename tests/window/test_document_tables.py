@@ -515,7 +515,6 @@ def test_a_window_with_a_beacon_hides_its_bits(
         fresh.open(FIRST)
     shutil.rmtree(fresh.service.root / "w-2", ignore_errors=True)
     monkeypatch.setattr(carrying, "carried_from", lambda folders, tenant, read: None)
-    monkeypatch.setattr(preparing, "carried_from", lambda folders, tenant, read: None)
     fresh.run(FIRST)
     assert failing(fresh, 2, 1) == {"header.tables": FAIL}
 

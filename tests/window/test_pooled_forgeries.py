@@ -18,7 +18,7 @@ from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.records import QueryRecord
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan import pooled_listing
-from rag_audit.proofs.backends.scan.pooled_listing import nothing_listed
+from rag_audit.proofs.backends.scan.listed import listed_digest, no_rows
 from rag_audit.relation.field import digest_to_field
 from rag_audit.verify.checks import ledger, proof
 from tests.window.forge import Forge
@@ -100,7 +100,7 @@ def one_commitment_twice(forge: Forge) -> None:
 
 
 def nothing_after_the_first(forge: Forge) -> None:
-    forge.record("law-1", 1)["disclosed_set"] = nothing_listed(16, 10)
+    forge.record("law-1", 1)["disclosed_set"] = listed_digest(16, 10, no_rows(16, 10))
 
 
 def reordered(forge: Forge) -> None:
@@ -198,7 +198,7 @@ def test_a_record_that_names_another_set_than_its_proof_fails(
     could start from nothing. The record is the last one: no later record shows the difference."""
     forge = Forge(answered)
     forged = forge.record("law-2", 2)
-    forged["disclosed_set"] = nothing_listed(16, 10)
+    forged["disclosed_set"] = listed_digest(16, 10, no_rows(16, 10))
     record = QueryRecord.parse(forged, field="record")
     with Window.resume(answered.window, key=answered.service.key, clock=answered.service.clock) as window:
         private = window.prover.private(window.state.by_slot["law-2", 2])

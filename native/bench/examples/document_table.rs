@@ -105,6 +105,7 @@ fn main() {
             names: first.names.clone(),
             kept: made.columns.kept,
             count: made.columns.count,
+            listed: None,
         };
         let s = statement(&first, fresh, Some(&previous));
         let carried: Vec<usize> = (fresh..rows).collect();

@@ -6,10 +6,11 @@ use ragaudit_field_simd::field::elements;
 use ragaudit_scan_prover::bernoulli::Bernoulli;
 use ragaudit_scan_prover::claims::Opening;
 use ragaudit_scan_prover::document_table::{
-    self, Carried, DocumentTableStatement, Previous, Table, TableKey,
+    self, Carried, DocumentTableStatement, Previous, Proven, Table, TableKey,
 };
 use ragaudit_scan_prover::group::{decode_points, encode_points, Fr};
 use ragaudit_scan_prover::index::Layout;
+use ragaudit_scan_prover::session::Column;
 use ragaudit_scan_prover::{Error, Result};
 
 use crate::scan_py::{byte_strings, integers, opened, seed_of, slot, ByteStrings};
@@ -30,10 +31,10 @@ fn statement(
     slot_elements: &[u8],
     (capacity, rows, positions_per_row, fresh, bound): Numbers,
     table: &[u8],
-    previous: Option<&[u8]>,
+    (previous, listed): (Option<&[u8]>, bool),
 ) -> Result<DocumentTableStatement> {
     let previous = previous
-        .map(|points| Previous::split(&decode_points(points)?, capacity, rows))
+        .map(|points| Previous::split(&decode_points(points)?, capacity, rows, listed))
         .transpose()?;
     let statement = DocumentTableStatement {
         context: array(context, "context")?,
@@ -106,7 +107,7 @@ type Private = (
 );
 
 /// Names, marks and key of the table before; the coin (byte) and the number of positions (int32) of its rows, with the blindings
-/// of both; and a mark for each row that is carried.
+/// of both; a mark for each row that is carried; and with pooled listing the listed rows (bytes) with their blindings.
 type Before = (
     PyBackedBytes,
     PyBackedBytes,
@@ -115,15 +116,24 @@ type Before = (
     PyBackedBytes,
     PyBackedBytes,
     PyBackedBytes,
+    Option<(PyBackedBytes, PyBackedBytes)>,
 );
 
 /// The table before, and the numbers of its carried rows.
 fn before_of(
     statement: &DocumentTableStatement,
-    (names, named, key, kept, count, blindings, carried): &Before,
-) -> Result<(Previous<ragaudit_scan_prover::session::Column>, Vec<usize>)> {
+    (names, named, key, kept, count, blindings, carried, listed): &Before,
+) -> Result<(Previous<Column>, Vec<usize>)> {
     let mut of_kept = elements(blindings, "blindings")?;
     let of_count = of_kept.split_off(of_kept.len() / 2);
+    let listed = (listed.as_ref())
+        .map(|(listed, blindings)| {
+            Ok::<_, Error>(Opening {
+                values: bits(listed, "listed")?,
+                blindings: elements(blindings, "blindings")?,
+            })
+        })
+        .transpose()?;
     let previous = document_table::open_previous(
         statement,
         &names_of(names, named)?,
@@ -136,6 +146,7 @@ fn before_of(
             values: integers(count),
             blindings: of_count,
         },
+        listed,
     )?;
     let marks = bits(carried, "carried")?.into_iter().enumerate();
     let rows = marks.filter_map(|(r, mark)| (mark == 1).then_some(r));
@@ -143,6 +154,8 @@ fn before_of(
 }
 
 /// The proof of a statement's sample; with commitments to sample, coins and numbers of positions, and their secret blindings.
+/// With `listed` the last points of the table before are those of its listed rows, and the last commitment is that to the rows
+/// that are listed when the window begins.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn scan_documents_prove<'py>(
@@ -152,12 +165,14 @@ fn scan_documents_prove<'py>(
     numbers: Numbers,
     table: &[u8],
     previous: Option<&[u8]>,
+    listed: bool,
     private: Private,
     before: Option<Before>,
     low_memory: bool,
 ) -> PyResult<(Bound<'py, PyBytes>, ByteStrings<'py>, ByteStrings<'py>)> {
     let (proof, (rows, blindings)) = guard(py, || {
-        let statement = statement(context, slot_elements, numbers, table, previous)?;
+        let of_before = (previous, listed);
+        let statement = statement(context, slot_elements, numbers, table, of_before)?;
         let (seed, row, names, named, key) = &private;
         let names = names_of(names, named)?;
         let table = document_table::open_table(&statement, integers(row), &names, &key_of(key)?)?;
@@ -170,16 +185,19 @@ fn scan_documents_prove<'py>(
             .map(|(previous, rows)| Carried { previous, rows });
         let result =
             document_table::prove(&statement, &seed_of(seed)?, &table, carried, low_memory)?;
-        let columns = result.columns;
-        let columns = [columns.sample, columns.kept, columns.count];
-        Ok::<_, Error>((result.proof, opened(&columns)))
+        Ok::<_, Error>((result.proof, opened(&in_order(result.columns))))
     })?;
     let proof = PyBytes::new(py, &proof);
     Ok((proof, byte_strings(py, &rows), byte_strings(py, &blindings)))
 }
 
-/// The commitments to sample, coins and numbers of positions of a proof. Raises ValueError with the reason unless the proof
-/// holds.
+/// The columns that a proof yields, in order.
+fn in_order(columns: Proven<Column>) -> Vec<Column> {
+    let own = [columns.sample, columns.kept, columns.count];
+    own.into_iter().chain(columns.listed).collect()
+}
+
+/// The commitments that a proof yields (`scan_documents_prove`). Raises ValueError with the reason unless the proof holds.
 #[pyfunction]
 fn scan_documents_verify<'py>(
     py: Python<'py>,
@@ -188,13 +206,15 @@ fn scan_documents_verify<'py>(
     numbers: Numbers,
     table: &[u8],
     previous: Option<&[u8]>,
+    listed: bool,
     proof: &[u8],
 ) -> PyResult<ByteStrings<'py>> {
     let rows = guard(py, || {
-        let statement = statement(context, slot_elements, numbers, table, previous)?;
-        let columns = document_table::verify(&statement, proof)?;
-        let columns = [columns.sample, columns.kept, columns.count];
-        Ok::<_, Error>(columns.map(|column| encode_points(&column.rows)))
+        let of_before = (previous, listed);
+        let statement = statement(context, slot_elements, numbers, table, of_before)?;
+        let columns = in_order(document_table::verify(&statement, proof)?);
+        let points = columns.iter().map(|column| encode_points(&column.rows));
+        Ok::<_, Error>(points.collect::<Vec<_>>())
     })?;
     Ok(byte_strings(py, &rows))
 }

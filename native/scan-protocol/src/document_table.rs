@@ -1,7 +1,8 @@
 //! Sampling by document: the proof that a committed column has the coin of each position's document. `docs/scan/document-table.md`.
 //!
 //! A table maps positions to rows, and names the rows. The first rows are fresh: their coins are the draws of this window. The
-//! other rows are carried, with name and coin, from the table of the window before.
+//! other rows are carried, with name and coin, from the table of the window before. With pooled listing a carried row also
+//! stays listed or not, and no fresh row is listed.
 use std::sync::Arc;
 
 use ark_ff::Field;
@@ -66,6 +67,8 @@ pub struct Previous<T> {
     pub kept: T,
     /// How many positions each row has.
     pub count: T,
+    /// With pooled listing, 1 for each row that was listed when the window before ended. None for other mechanisms.
+    pub listed: Option<T>,
 }
 
 /// The columns that a proof yields: the coin of each position's row, which query proofs take, and the columns that the next
@@ -74,6 +77,9 @@ pub struct Proven<T> {
     pub sample: T,
     pub kept: T,
     pub count: T,
+    /// 1 for each row that is listed before the window's first record, if the statement has the listed rows of the window
+    /// before.
+    pub listed: Option<T>,
 }
 
 impl<T> Names<T> {
@@ -106,7 +112,7 @@ impl<T> Table<T> {
 }
 
 impl<T> Previous<T> {
-    /// Takes its columns from others.
+    /// Takes its columns from others, and the listed rows from the last of them if there is one more.
     pub fn named(all: &mut impl Iterator<Item = T>) -> Self {
         let names = Names::named(all);
         let mut next = || all.next().expect("one for each name");
@@ -114,11 +120,13 @@ impl<T> Previous<T> {
             names,
             kept: next(),
             count: next(),
+            listed: all.next(),
         }
     }
 
     pub fn each(&self) -> impl Iterator<Item = &T> {
-        self.names.each().chain([&self.kept, &self.count])
+        let own = [&self.kept, &self.count];
+        self.names.each().chain(own).chain(&self.listed)
     }
 }
 
@@ -162,13 +170,11 @@ impl Table<Vec<G1Affine>> {
 
 impl Previous<Vec<G1Affine>> {
     /// From the points of its columns, in order.
-    pub fn split(points: &[G1Affine], capacity: usize, rows: usize) -> Result<Self> {
-        let columns = split(
-            points,
-            "previous",
-            (capacity, rows),
-            (false, 3 + NAME_LIMBS),
-        )?;
+    ///
+    /// `listed`: whether the last of these columns are the listed rows
+    pub fn split(points: &[G1Affine], capacity: usize, rows: usize, listed: bool) -> Result<Self> {
+        let of = (false, 3 + NAME_LIMBS + usize::from(listed));
+        let columns = split(points, "previous", (capacity, rows), of)?;
         Ok(Self::named(&mut columns.into_iter()))
     }
 }
@@ -221,6 +227,7 @@ impl DocumentTableStatement {
             labels.push("previous named");
             labels.extend(["previous name"; NAME_LIMBS]);
             labels.extend(["previous kept", "previous count"]);
+            labels.extend(previous.listed.as_ref().map(|_| "previous listed"));
             columns.extend(previous.each());
         }
         let entries = [self.capacity]
@@ -231,8 +238,16 @@ impl DocumentTableStatement {
             .collect()
     }
 
+    /// Whether rows stay listed.
+    fn carries_listed(&self) -> bool {
+        (self.previous.as_ref()).is_some_and(|previous| previous.listed.is_some())
+    }
+
     pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
-        let mut t = Transcript::new("document table");
+        let mut t = Transcript::new(match self.carries_listed() {
+            true => "pooled document table",
+            false => "document table",
+        });
         t.bytes("context", &self.context);
         self.slot.absorb(&mut t);
         t.integer("capacity", self.capacity as u64);
@@ -285,12 +300,15 @@ pub struct Columns<T> {
     pub counts: T,
     /// 1 for a row of the table before that is a row of this one.
     pub carried: Option<T>,
+    /// 1 for a row of this table that is listed when the window begins.
+    pub listed: Option<T>,
 }
 
 impl<T> Columns<T> {
     pub fn in_order(self) -> Vec<T> {
         let own = [self.sample, self.count, self.unplaced, self.counts];
-        own.into_iter().chain(self.carried).collect()
+        let own = own.into_iter().chain(self.carried);
+        own.chain(self.listed).collect()
     }
 
     pub fn named(all: Vec<T>) -> Self {
@@ -302,6 +320,7 @@ impl<T> Columns<T> {
             unplaced: next(),
             counts: next(),
             carried: all.next(),
+            listed: all.next(),
         }
     }
 }
@@ -371,6 +390,7 @@ pub fn document_table_protocol<C: Channel>(
         unplaced: (1, Bound::up_to(statement.capacity)),
         counts: (statement.positions_per_row + 2, Bound::up_to(2 * rows)),
         carried: previous.as_ref().map(|_| (rows, bit)),
+        listed: statement.carries_listed().then_some((rows, bit)),
     };
     let ids = session.commit_bounded("table columns", &bounds.in_order(), values)?;
     let own = Columns::named(ids);
@@ -383,13 +403,13 @@ pub fn document_table_protocol<C: Channel>(
     segments.extend(of_positions(statement, table.row, kept, &own));
     segments.extend(of_counts(statement, &table, previous.as_ref(), &own));
     if let (Some(previous), Some(carried)) = (&previous, own.carried) {
-        let current = || carried_row(&table.names, kept);
+        let current = || carried_row(&table.names, kept, own.listed);
         segments.extend([
             segment(TAG_CARRIED, current(), Count::First(rows)),
             segment(TAG_CARRIED, current(), Count::TableOnce(statement.fresh)),
             segment(
                 TAG_CARRIED,
-                carried_row(&previous.names, previous.kept),
+                carried_row(&previous.names, previous.kept, previous.listed),
                 Count::TableFirst(carried, rows),
             ),
         ]);
@@ -397,13 +417,19 @@ pub fn document_table_protocol<C: Channel>(
     lookups(session, segments)?;
 
     drawing.compare(session)?;
-    let weight = Weight {
-        point: session.challenges("fresh coins", log2_ceil(statement.fresh)),
+    let fresh = |point| Weight {
+        point,
         coefficients: vec![Fr::ONE],
         items: statement.fresh,
     };
+    let of_fresh = log2_ceil(statement.fresh);
+    let weight = fresh(session.challenges("fresh coins", of_fresh));
     let difference = vec![(kept, Fr::ONE), (coin, -Fr::ONE)];
     session.claim(weight, difference, Expr::zero());
+    if let Some(listed) = own.listed {
+        let weight = fresh(session.challenges("unlisted rows", of_fresh));
+        session.claim(weight, vec![(listed, Fr::ONE)], Expr::zero());
+    }
     drawing.prove_words(session, Vec::new())?;
 
     let [sample, kept, count] =
@@ -412,6 +438,7 @@ pub fn document_table_protocol<C: Channel>(
         sample,
         kept,
         count,
+        listed: own.listed.map(|id| session.columns[id.0].clone()),
     })
 }
 
@@ -480,9 +507,12 @@ fn of_counts(
     segments
 }
 
-/// What a row keeps when it is carried: whether it is named, its name and its coin.
-fn carried_row(names: &Names<ColumnId>, kept: ColumnId) -> Vec<Entry> {
+/// What a row keeps when it is carried: whether it is named, its name, its coin, and whether it is listed. The last two are
+/// entries of their own, because nothing else shows that they are bits.
+fn carried_row(names: &Names<ColumnId>, kept: ColumnId, listed: Option<ColumnId>) -> Vec<Entry> {
     let limb = |(k, id): (usize, &ColumnId)| (*id, power_of_two(NAME_LIMB_BITS * k));
     let name = names.limbs.iter().enumerate().map(limb).collect();
-    vec![one(names.named), Entry::Columns(name), one(kept)]
+    let mut entries = vec![one(names.named), Entry::Columns(name), one(kept)];
+    entries.extend(listed.map(one));
+    entries
 }

@@ -223,8 +223,16 @@ fn published_bernoulli_bits_verify() {
 }
 
 #[test]
-fn a_published_document_table_verifies() {
-    let part = Part::file("document-table.json").object("table");
+fn published_document_tables_verify() {
+    for (file, listed) in [
+        ("document-table.json", false),
+        ("pooled-listing.json", true),
+    ] {
+        a_document_table_verifies(&Part::file(file).object("table"), listed);
+    }
+}
+
+fn a_document_table_verifies(part: &Part, listed: bool) {
     // Each column has one row.
     let columns = |name: &str| {
         let points = decode_points::<Plain>(&part.bytes(name)).unwrap();
@@ -246,8 +254,13 @@ fn a_published_document_table_verifies() {
         table: Table::named(&mut columns("table_points")),
         previous: Some(Previous::named(&mut columns("previous_points"))),
     };
+    assert_eq!(
+        statement.previous.as_ref().unwrap().listed.is_some(),
+        listed
+    );
     let proof = part.bytes("proof");
-    document_table::verify::<Verifier>(&statement, &proof).unwrap();
+    let proven = document_table::verify::<Verifier>(&statement, &proof).unwrap();
+    assert_eq!(proven.listed.is_some(), listed);
     let mut other = statement.clone();
     other.positions_per_row += 1;
     let refused = document_table::verify::<Verifier>(&other, &proof).map(drop);

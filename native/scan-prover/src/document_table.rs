@@ -117,8 +117,8 @@ pub fn open_row(
     }
 }
 
-/// The table before of a statement, from the names with their key, and coins and numbers of positions with the blindings that
-/// the proof before yielded.
+/// The table before of a statement, from the names with their key, coins and numbers of positions with the blindings that
+/// the proof before yielded, and the listed rows with the blindings of their commitment.
 ///
 /// # Errors
 /// Another number of rows, and if a commitment is another one.
@@ -128,6 +128,7 @@ pub fn open_previous(
     key: &TableKey,
     kept: Opening,
     count: Opening,
+    listed: Option<Opening>,
 ) -> Result<Previous<Column>> {
     let layout = statement.layout()?;
     let other = |what: &str| {
@@ -160,10 +161,17 @@ pub fn open_previous(
         })
     };
     let most = Bound::up_to(statement.positions_per_row);
+    let bit = Bound::Unsigned(1);
+    let listed = match (listed, &expected.listed) {
+        (Some(opening), Some(rows)) => Some(column(opening, bit, rows, "listed rows")?),
+        (None, None) => None,
+        _ => return Err(other("listed rows")),
+    };
     Ok(Previous {
         names,
-        kept: column(kept, Bound::Unsigned(1), &expected.kept, "coins")?,
+        kept: column(kept, bit, &expected.kept, "coins")?,
         count: column(count, most, &expected.count, "numbers of positions")?,
+        listed,
     })
 }
 
@@ -271,13 +279,19 @@ impl Witness {
     ) -> Result<Self> {
         let rows = statement.rows;
         let mut draws = Draws::new(&drawn_statement(statement), words)?;
-        let mut taken = None;
+        let (mut taken, mut listed) = (None, None);
         if let Some(Carried { previous, rows: of }) = carried {
             let kept = values(&previous.kept)?;
             draws.column.extend(of.iter().map(|r| kept[*r]));
             let mut column = vec![0; rows];
             of.iter().for_each(|r| column[*r] += 1);
             taken = Some(column);
+            if let Some(before) = &previous.listed {
+                let before = values(before)?;
+                let mut column = vec![0; statement.fresh];
+                column.extend(of.iter().map(|r| before[*r]));
+                listed = Some(column);
+            }
         }
         let row = values(&table.row)?;
         let coin = |r: &i64| {
@@ -297,6 +311,7 @@ impl Witness {
                 unplaced,
                 counts: Vec::new(),
                 carried: taken,
+                listed,
             },
         };
         witness.count_counts(statement, table, carried)?;

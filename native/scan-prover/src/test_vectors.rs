@@ -369,6 +369,11 @@ fn traces(runs: &[Run]) -> String {
 #[test]
 fn document_tables_are_the_published_ones() {
     let case = document_table::tests::known_answer();
+    published("document-table", &[("table", document_table_of(&case))]);
+}
+
+/// The second window's table of a chain, with its proof.
+fn document_table_of(case: &document_table::tests::Case) -> String {
     let (made, states) = fixed(|| case.proved(false));
     let (again, _) = fixed(|| case.proved(true));
     assert!(made.proof == again.proof, "in low memory another proof");
@@ -403,11 +408,11 @@ fn document_tables_are_the_published_ones() {
     ];
     let slot = slot_fields(&s.slot);
     let fields = [&of_policy[..], &slot, &of_table, &of_proof, &states].concat();
-    published("document-table", &[("table", object(&fields, " "))]);
+    object(&fields, " ")
 }
 
 /// Proofs of pooled listing, whose protocol has a name of its own.
-const POOLED_LISTINGS: [Run; 5] = [
+const POOLED_LISTINGS: [Run; 7] = [
     (
         "pooled listing",
         "3 positions of 2, 2 rows of at most 2, 2 listed",
@@ -432,6 +437,16 @@ const POOLED_LISTINGS: [Run; 5] = [
         "pooled batch",
         "2 records, parts of 32, 32 and 90 bytes",
         batch_of_pooled_listings,
+    ),
+    (
+        "pooled document table",
+        "1,000 positions, 300 rows of at most 9, 20 fresh",
+        || document_table::tests::simulate_pooled([1000, 300, 9, 20]),
+    ),
+    (
+        "pooled document table",
+        "300,000 positions, 40,000 rows of at most 50, 2,000 fresh",
+        || document_table::tests::simulate_pooled([300_000, 40_000, 50, 2000]),
     ),
 ];
 
@@ -491,12 +506,14 @@ fn pooled_listings_are_the_published_ones() {
     ];
     let of_proof = [("proof", base64_text(&made))];
     let fields = [&of_policy[..], &given, &records, &of_proof, &states].concat();
+    let table = document_table::tests::pooled_known_answer();
     published(
         "pooled-listing",
         &[
             ("what", explained()),
             ("runs", traces(&POOLED_LISTINGS)),
             ("records", object(&fields, " ")),
+            ("table", document_table_of(&table)),
         ],
     );
 }

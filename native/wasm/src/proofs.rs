@@ -269,8 +269,10 @@ fn documents_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         a.number()?,
     );
     let table = Table::split(&points(a.bytes()?)?, capacity, rows).map_err(text)?;
-    let previous =
-        a.optional(|a| Previous::split(&points(a.bytes()?)?, capacity, rows).map_err(text))?;
+    let previous = a.optional(|a| points(a.bytes()?))?;
+    let listed = a.number::<u64>()? == 1;
+    let split = |points: Vec<_>| Previous::split(&points, capacity, rows, listed).map_err(text);
+    let previous = previous.map(split).transpose()?;
     let statement = DocumentTableStatement {
         context,
         slot,
@@ -284,6 +286,7 @@ fn documents_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     };
     let proven = document_table::verify::<Verifier>(&statement, a.bytes()?).map_err(text)?;
     let columns = [proven.sample, proven.kept, proven.count];
+    let columns: Vec<_> = columns.into_iter().chain(proven.listed).collect();
     out.list(&columns, |out, column| {
         out.bytes(&encode_points(&column.rows));
     });

@@ -129,10 +129,13 @@ class Loss:
 
     :param noise: distributions that compose, each with its number of queries
     :param epsilon: an epsilon that is added, with delta 0
+    :param continues: whether a window that continues bits and listed documents of another one adds no epsilon: of all
+        windows that continue one another, the largest epsilon counts
     """
 
     noise: tuple[tuple[accounting.Mechanism, int], ...] = ()
     epsilon: Decimal = Decimal(0)
+    continues: bool = False
 
 
 @dataclass(frozen=True)

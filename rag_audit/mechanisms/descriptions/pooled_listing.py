@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rag_audit._internal.errors import PolicyError
 from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.mechanisms import defaults
-from rag_audit.mechanisms.accounting.values import round_up, text
+from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import Mechanism, Scores, TableShape, Tenant
 from rag_audit.mechanisms.descriptions.base import (
     LITTLE,
@@ -150,17 +150,13 @@ class PooledListingDescription(Description):
 
     @classmethod
     def loss(cls, mechanism: Mechanism, accounts: int, queries: int) -> Loss | None:
-        """See `Description.loss`. Every window starts with an empty set of listed documents.
-
-        If each window draws its bits anew, the epsilons add. If bits persist, epsilon over W windows is
-        ln((pi q^-W + 1 - pi)/(1 - pi)). The sum of the epsilons is at least this value for pi >= 1/2, because
-        (1 - pi + pi/q)^W >= (pi/q)^W and (pi/(1 - pi))^W >= pi/(1 - pi). For a smaller pi, the sum of
-        ln(1/q) + ln(1/(1 - pi)) is.
+        """See `Description.loss`. If each window draws its bits anew and begins without a listed document, the epsilons
+        add. A window that carries bits and listed documents from another one adds nothing to its epsilon
+        (`Loss.continues`).
         """
-        eps, table, bound = mechanism.epsilon(accounts, None), mechanism.table, _bound(mechanism)
-        if table is not None and table.persistent and bound is not None and 2 * bound.dropped > 1:
-            eps = max(eps, round_up(-bound.log_flip - bound.log_dropped))
-        return Loss(epsilon=Decimal(repr(eps)))
+        table = mechanism.table
+        eps = Decimal(repr(mechanism.epsilon(accounts, None)))
+        return Loss(epsilon=eps, continues=table is not None and table.persistent)
 
     @classmethod
     def certified(
@@ -229,9 +225,14 @@ class PooledListingDescription(Description):
     def for_users(cls, mechanism: Mechanism, accounts: int, queries: int) -> list[str]:
         factor = text(mechanism.exclusion_factor(accounts * queries) or math.inf)
         table = mechanism.table
-        span = "in any window of this chain" if table is not None and table.persistent else "in a window"
+        chain = table is not None and table.persistent
+        span, first = (
+            ("in any window of this chain", "in this chain of windows")
+            if chain
+            else ("in a window", "in a window")
+        )
         return [
-            "Until a document is listed for the first time in a window, everything that all accounts together see"
+            f"Until a document is listed for the first time {first}, everything that all accounts together see"
             " distinguishes it from any other document by a factor of at most"
             f" e^{text(mechanism.epsilon(accounts, None))}. From then on, an account that asks can read it.",
             f"A person who never received a given document {span} may conclude its absence at most {factor} times more"

@@ -29,8 +29,11 @@ class DocumentTablePublic(ColumnPublic):
     :param table: the commitment to this window's table: the row of each position, whether each row has a name, and the
         five columns of names. A verifier has only the digest
     :param previous: the commitment to the table before, `OpenedTable.carried` of the window before: whether each row
-        has a name, the five columns of names, the bits, and the numbers of positions. None in the first window of a
-        chain. A verifier has only the digest
+        has a name, the five columns of names, the bits, the numbers of positions, and with pooled listing the rows that
+        were listed when that window began. None in the first window of a chain. A verifier has only the digest
+    :param pooled: whether the tenant has pooled listing, so that rows stay listed
+    :param listed: with pooled listing, the commitment in the tenant's last record of the window before. None if that
+        window has no record of the tenant: the rows that were listed when it began are still the listed ones
     """
 
     rows: int
@@ -38,6 +41,8 @@ class DocumentTablePublic(ColumnPublic):
     drawn: int
     table: ColumnCommitment
     previous: ColumnCommitment | None
+    pooled: bool = False
+    listed: ColumnCommitment | None = None
 
     @property
     def context(self) -> bytes:
@@ -53,6 +58,8 @@ class DocumentTablePublic(ColumnPublic):
             "table": self.table.digest,
             "previous": None if self.previous is None else self.previous.digest,
         }
+        if self.pooled:
+            bound["listed"] = None if self.listed is None else self.listed.digest
         return sha256(f"rag-audit/{self.name}-by-document/v1".encode() + jcs(bound))
 
     def check(self) -> None:
@@ -79,8 +86,8 @@ class DocumentTablePublic(ColumnPublic):
 class OpenedTable(OpenedColumn):
     """A tenant's sample by document as a verifier accepted it.
 
-    :param carried: the commitment to this window's table with its bits, which the next window of the chain names as
-        `DocumentTablePublic.previous`
+    :param carried: the commitment to this window's table with its bits, and with pooled listing to the rows that are
+        listed when the window begins, which the next window of the chain names as `DocumentTablePublic.previous`
     """
 
     carried: ColumnCommitment

@@ -65,7 +65,7 @@ class PooledListingPrivate:
     :param carried_opening: `CommittedTable.carried_opening`
     :param listed: the tenant's listed rows before the record, one byte 0 or 1, shape (rows,)
     :param before: the secret of their commitment (`Backend.commit_listed`), which is that of the tenant's preceding
-        record; None before the tenant's first record
+        record; None before the tenant's first record, when `carried_opening` opens their commitment
     :param after: the secret of the commitment to the listed rows after the record
     """
 
@@ -136,6 +136,8 @@ class PreviousTablePrivate:
     :param opening: `CommittedTable.carried_opening` of that window
     :param carried: for each row, whether it is in this window's table. The rows that are follow the drawn rows there,
         in the same order
+    :param listed: with pooled listing, the rows that were listed when that window ended, one byte 0 or 1, shape
+        (rows,), and the blindings of their commitment; otherwise None
     """
 
     key: bytes = field(repr=False)
@@ -144,6 +146,7 @@ class PreviousTablePrivate:
     positions: bytes = field(repr=False)
     opening: bytes = field(repr=False)
     carried: Sequence[bool] = field(repr=False)
+    listed: tuple[bytes, bytes] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -184,8 +187,8 @@ class CommittedTable(CommittedColumn):
     """A tenant's sample by document, committed and proved. `commitment` and `opening` are of the sample.
 
     :param carried: the commitment to the table with its bits, which the next window of the chain names
-    :param carried_opening: the secret blindings of the bits and of the numbers of positions of the rows, which must
-        outlive the chain's next proof
+    :param carried_opening: the secret blindings of the bits and of the numbers of positions of the rows, and with
+        pooled listing of the rows that are listed when the window begins, which must outlive the chain's next proof
     """
 
     carried: ColumnCommitment

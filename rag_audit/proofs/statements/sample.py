@@ -81,4 +81,6 @@ def sample_public(
         drawn=shape.drawn(first=before is None),
         table=ColumnCommitment(entry.c_table),
         previous=None if before is None else ColumnCommitment(before.carried),
+        pooled=mechanism.pools,
+        listed=ColumnCommitment(before.listed) if mechanism.pools and before and before.listed else None,
     )

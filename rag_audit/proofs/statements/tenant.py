@@ -47,11 +47,14 @@ class TableCommitment(ColumnCommitment):
     :param row: commitments to the row of each position
     :param kept: commitments to the bit of each row of the table
     :param carried: the digest of the table with its bits in the ledger, 64 hexadecimal digits
+    :param listed: with pooled listing, the digest of the listed rows before the tenant's first record of the window, 64
+        hexadecimal digits
     """
 
     row: bytes = b""
     kept: bytes = b""
     carried: str = ""
+    listed: str = ""
 
 
 @dataclass(frozen=True)

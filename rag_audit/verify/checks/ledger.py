@@ -60,6 +60,15 @@ def check(case: Case) -> None:
     _slots(case)
 
 
+def check_records(case: Case) -> None:
+    """Check the accounts, requests and slots of the records of a window before the verified one, and their commitments
+    to listed rows."""
+    _accounts(case)
+    _listed_rows(case)
+    _requests(case)
+    _slots(case)
+
+
 def _checkpoint(case: Case) -> None:
     size, root = case.final.size, case.final.root
     case.report("ledger.size", size == len(case.entries), f"{size} entries", f"{len(case.entries)} entries")

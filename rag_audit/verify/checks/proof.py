@@ -52,6 +52,22 @@ def check(case: Case) -> None:
         _query_embedding(case, requested, valid)
 
 
+def check_records(case: Case, tenant: str, accepted: Mapping[str, ColumnCommitment]) -> None:
+    """Check that every record of a tenant has a valid proof of `retrieve`, in a window before the verified one.
+
+    :param accepted: the tenant's accepted columns by name
+    """
+    given, *_ = _given(case)
+    records = [q for q in case.queries if q.tenant == tenant]
+    missing = [q.seq for q in records if "retrieve" not in given.get(q.seq, ())]
+    if missing:
+        case.record("proof.present", Status.UNDECIDED, f"proofs of {counted(len(records), 'record')} of {tenant}",
+                    f"{counted(len(missing), 'record')} without a proof, the first: record {missing[0]}",
+                    f"record {missing[0]}")  # fmt: skip
+    elif records:
+        _verify(case, tenant, "retrieve", [(q, given[q.seq]["retrieve"]) for q in records], accepted)
+
+
 def _given(case: Case) -> tuple[Given, list[str], list[int]]:
     """Returns the proofs by record and statement, the unknown entries under `proofs`, and the records with a proof
     that does not match the digest in the record."""

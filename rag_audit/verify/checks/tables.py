@@ -4,6 +4,10 @@ A proof of a sample shows that the table keeps the bits of the table that the wi
 that the named table is the latest one of the chain: a provider that skips a table, or starts anew, draws a second bit
 for a document. A window that its provider abandoned counts, and must have a sample if it has any entry between header
 and trailer, since its beacon decided the bits.
+
+A table of a tenant with pooled listing also continues the listed rows of that window: those in the commitment of the
+tenant's last record there. The group verifies all records of the tenant in the supplied windows, because a record
+without a proof could end the window with any set, and no verdict of an abandoned window passes.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader, WindowTrailer
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.verify.case import Case, DocumentFigures, Status
-from rag_audit.verify.checks import columns, header, ledger
+from rag_audit.verify.checks import columns, header, ledger, proof
 
 CHECK = "header.tables"
 OpenEarlier = Callable[[WindowFile], Case]
@@ -50,6 +54,8 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
                     f"tenants.{name}.table",
                 )
                 return
+            if table is not None and not _listed_fits(case, name, table):
+                return
         earlier = _Earlier.all(case, open_earlier)
         for name in sampled:
             shape = shapes[name]
@@ -69,6 +75,18 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
         case.report(
             CHECK, True, "each table continues the latest table of its tenant in the chain", "; ".join(words)
         )
+
+
+def _listed_fits(case: Case, tenant: str, table: TableEntry) -> bool:
+    """Check that only a tenant with pooled listing names listed rows of the window before.
+
+    :returns: whether all is well
+    """
+    named = None if table.previous is None else table.previous.listed
+    if named is None or case.policy.mechanism_of(tenant).pools:
+        return True
+    return case.report(CHECK, False, f"{tenant}: no listed rows, since the tenant has no pooled listing",
+                       f"{named[:16]}..", f"tenants.{tenant}.table.previous.listed")  # fmt: skip
 
 
 def _figures(shape: TableShape, table: TableEntry, opened: WindowHeader) -> DocumentFigures:
@@ -128,7 +146,7 @@ def _follow(
                 )
             later = window.case.header
             continue
-        expected = window.reference(entry)
+        expected = window.reference(tenant, entry)
         if expected is None:
             return case.report(CHECK, False, f"{tenant}: a document table in window {window.case.header.window}",
                                "a sample without a table", place)  # fmt: skip
@@ -139,9 +157,12 @@ def _follow(
             return case.report(CHECK, False, f"{tenant}: {then}, as in window {expected.window}", now, place)
         if (fault := window.fault(tenant)) is not None:
             status, words = fault
-            return case.record(
-                CHECK, status, f"{tenant}: a valid sample in window {expected.window}", words, place
+            what = (
+                "a valid sample"
+                if not window.pools(tenant)
+                else "a valid sample, and valid proofs of records,"
             )
+            return case.record(CHECK, status, f"{tenant}: {what} in window {expected.window}", words, place)
         figure["checked"] = True
         before = window.case.tenants[tenant].table
         assert before is not None  # `fault` found the window complete, and its policy has documents
@@ -186,8 +207,9 @@ def _constants(policy: Policy, tenant: str) -> str:
     if part is None or part.documents is None:
         return "no document table"
     table = part.documents
+    pooled = "pooled-listing, " if policy.mechanism(part).pools else ""
     return (
-        f"capacity {part.capacity}, keep {part.keep}, rows {table.rows}, positions_per_document"
+        f"{pooled}capacity {part.capacity}, keep {part.keep}, rows {table.rows}, positions_per_document"
         f" {table.positions_per_document}, fresh_rows {table.fresh_rows}"
     )
 
@@ -195,7 +217,8 @@ def _constants(policy: Policy, tenant: str) -> str:
 def _named(reference: PreviousTable | None) -> str:
     if reference is None:
         return "no table before"
-    return f"the table {reference.carried[:16]}.. of window {reference.window} ({reference.header[:16]}..)"
+    listed = "" if reference.listed is None else f" with the listed rows {reference.listed[:16]}.."
+    return f"the table {reference.carried[:16]}..{listed} of window {reference.window} ({reference.header[:16]}..)"
 
 
 @dataclass(frozen=True)
@@ -224,20 +247,33 @@ class _Earlier:
         """The window's `sample` entry of a tenant."""
         return self.case.columns.get((tenant, SAMPLE))
 
-    def reference(self, entry: ColumnEntry) -> PreviousTable | None:
+    def pools(self, tenant: str) -> bool:
+        """Whether the window's policy has pooled listing for the tenant."""
+        part = self.case.policy.tenant(tenant)
+        return part is not None and self.case.policy.mechanism(part).pools
+
+    def reference(self, tenant: str, entry: ColumnEntry) -> PreviousTable | None:
         """The reference that the next table has to this window's table; None if the window has no table."""
         if entry.carried is None:
             return None
+        records = [q.disclosed_set for q in self.case.queries if q.tenant == tenant]
         return PreviousTable(
-            window=self.case.header.window, header=self.case.header_digest, carried=entry.carried
+            window=self.case.header.window,
+            header=self.case.header_digest,
+            carried=entry.carried,
+            listed=records[-1] if records and self.pools(tenant) else None,
         )
 
     def fault(self, tenant: str) -> tuple[Status, str] | None:
-        """The first fault of the window's sample of a tenant; None if its proof is valid."""
+        """The first fault of the window's sample of a tenant, and with pooled listing of its records; None if their
+        proofs are valid."""
         if self.unsound is not None:
             return self.unsound
         done = len(self.case.checks)
-        columns.check_column(self.case, tenant, SAMPLE)
+        column = columns.check_column(self.case, tenant, SAMPLE)
+        if column is not None and self.pools(tenant):
+            ledger.check_records(self.case)
+            proof.check_records(self.case, tenant, {SAMPLE: column})
         return self._fault_since(done)
 
     @cached_property
@@ -301,5 +337,7 @@ def notes(case: Case) -> list[str]:
                 " here; supply the earlier windows with --previous"
             )
         elif not figure["checked"]:
-            result.append(f"{tenant}: Bits carried from window {figure['continues']}: not checked here")
+            pools = case.policy.mechanism_of(tenant).pools
+            what = "Bits and listed rows" if pools else "Bits"
+            result.append(f"{tenant}: {what} carried from window {figure['continues']}: not checked here")
     return result

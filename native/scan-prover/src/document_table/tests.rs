@@ -130,6 +130,7 @@ impl Case {
             names: self.table.names.clone(),
             kept: proven.kept,
             count: proven.count,
+            listed: None,
         };
         let s = self.statement.positions_per_row;
         Self::of(window, contents, s, Some((previous, carried.to_vec())))
@@ -145,6 +146,26 @@ impl Case {
         let names = names.into_iter().chain(of_carried).collect();
         let row = vec![0, 0, 1, 3, 4, 4, 4, 5, 6, 6, 7, 9, 9, 9, 9, 9, 9, 9, 9, 7];
         Self::first().next(1, (row, names), &carried)
+    }
+
+    /// The window after this one of a tenant with pooled listing, with the rows of this one that were listed when it ended.
+    fn pooled(&self, window: u64, contents: Contents, carried: &[usize], listed: &[i64]) -> Self {
+        let mut case = self.next(window, contents, carried);
+        let layout = self.statement.layout().unwrap();
+        let bits = std::iter::once((listed.to_vec(), Bound::Unsigned(1)));
+        let column = commit_columns(layout, bits, &key(50 + window), 0).remove(0);
+        let stated = case.statement.previous.as_mut().unwrap();
+        stated.listed = Some(column.rows.clone());
+        case.previous.as_mut().unwrap().listed = Some(column);
+        case
+    }
+
+    /// [`Case::second`] for pooled listing. Five rows are listed; one of them, without positions, is given up.
+    fn pooled_second() -> Self {
+        let Self { table, carried, .. } = &Self::second();
+        let row = opened(&table.row).to_vec();
+        let names = Self::second().names();
+        Self::first().pooled(1, (row, names), carried, &LISTED)
     }
 
     fn carried(&self) -> Option<Carried<'_>> {
@@ -232,6 +253,17 @@ impl Case {
     }
 }
 
+/// The listed rows at the end of the window before [`Case::pooled_second`].
+const LISTED: [i64; 9] = [1, 0, 1, 1, 0, 1, 0, 0, 1];
+
+/// The second window of the published proof of pooled listing.
+pub(crate) fn pooled_known_answer() -> Case {
+    REPEATED.set(true);
+    let case = Case::pooled_second();
+    REPEATED.set(false);
+    case
+}
+
 /// A chain of two windows over several rows of commitments. The first rows of the first window have no positions.
 fn large() -> [Case; 2] {
     let (capacity, rows, fresh) = (3000i64, 1100i64, 150i64);
@@ -248,6 +280,14 @@ fn large() -> [Case; 2] {
     [first, second]
 }
 
+/// The second window of [`large`], for pooled listing.
+fn large_pooled() -> Case {
+    let [first, second] = large();
+    let row = opened(&second.table.row).to_vec();
+    let listed: Vec<i64> = (0..1100).map(|r| r % 3 / 2).collect();
+    first.pooled(1, (row, second.names()), &second.carried, &listed)
+}
+
 fn opened(column: &Column) -> &[i64] {
     values(column).unwrap()
 }
@@ -257,7 +297,8 @@ fn proofs_verify_and_coins_persist() {
     let small = [Case::first(), Case::second()];
     let third = small[1].next(2, (vec![9; 20], small[1].names()), &[3, 4, 5, 6, 7, 8]);
     assert_eq!(third.reason(), "the private values do not satisfy the statement: row 0 of the table before has positions there and is not carried");
-    for case in small.into_iter().chain(large()) {
+    let pooled = [Case::pooled_second(), large_pooled()];
+    for case in small.into_iter().chain(large()).chain(pooled) {
         let made = super::prove(&case.statement, &seed(), &case.table, case.carried(), false);
         let made = made.unwrap();
         let proven = verify(&case.statement, &made.proof).unwrap();
@@ -268,6 +309,17 @@ fn proofs_verify_and_coins_persist() {
         ] {
             assert_eq!(actual.rows, own.rows);
             assert_eq!(actual.variables, own.variables);
+        }
+        let listed = (proven.listed.as_ref()).zip(made.columns.listed.as_ref());
+        let before = case.previous.as_ref().and_then(|p| p.listed.as_ref());
+        assert_eq!(listed.is_some(), before.is_some());
+        if let (Some((actual, own)), Some(before)) = (listed, before) {
+            assert_eq!(actual.rows, own.rows);
+            assert_eq!(actual.variables, own.variables);
+            let (fresh, of_carried) = opened(own).split_at(case.statement.fresh);
+            assert!(fresh.iter().all(|bit| *bit == 0));
+            let before = case.carried.iter().map(|r| opened(before)[*r]);
+            assert!(before.eq(of_carried.iter().copied()));
         }
         let DocumentTableStatement {
             slot, fresh, rows, ..
@@ -395,7 +447,8 @@ fn parameters_end_where_the_errors_do() {
     refused("previous name", &|p| p.names.limbs[0].clear());
     refused("previous kept", &|p| p.kept.clear());
     refused("previous count", &|p| p.count.clear());
-    let largest = of_sizes([MAX_CAPACITY, MAX_ROWS, MAX_CAPACITY, MAX_ROWS], true);
+    refused("previous listed", &|p| p.listed = Some(Vec::new()));
+    let largest = of_sizes([MAX_CAPACITY, MAX_ROWS, MAX_CAPACITY, MAX_ROWS], Some(true));
     let taken = check(&largest, &[]).err();
     assert!(matches!(taken, Some(Error::Malformed { at: 0, .. })));
 }
@@ -668,7 +721,7 @@ fn the_table_before_is_the_stated_one() {
 
 #[test]
 fn a_proof_is_for_its_statement_only() {
-    for base in [Case::first(), Case::second()] {
+    for base in [Case::first(), Case::second(), Case::pooled_second()] {
         // A new field has to be changed below.
         let DocumentTableStatement {
             context: _,
@@ -712,6 +765,10 @@ fn a_proof_is_for_its_statement_only() {
             for of in of {
                 changes.push(Box::new(move |s| of(s.previous.as_mut().unwrap())[0] = h));
             }
+            if base.previous.as_ref().is_some_and(|p| p.listed.is_some()) {
+                let of: Of = |p| p.listed.as_mut().unwrap();
+                changes.push(Box::new(move |s| of(s.previous.as_mut().unwrap())[0] = h));
+            }
         } else {
             changes.push(Box::new(|s| {
                 s.rows += 1;
@@ -733,40 +790,47 @@ fn a_proof_is_for_its_statement_only() {
 
 #[test]
 fn a_transcript_forgets_nothing() {
-    let base = Case::second();
-    let mut other = base.statement.clone();
-    other.context[0] ^= 1;
-    forgets_nothing(&base.statement, &other, || base.proved(false).proof);
+    for base in [Case::second(), Case::pooled_second()] {
+        let mut other = base.statement.clone();
+        other.context[0] ^= 1;
+        forgets_nothing(&base.statement, &other, || base.proved(false).proof);
+    }
 }
 
 #[test]
 fn claims_and_openings_are_all_needed() {
-    let base = Case::second();
-    all_are_needed(&base.statement, || base.proved(false).proof, false);
+    for base in [Case::second(), Case::pooled_second()] {
+        all_are_needed(&base.statement, || base.proved(false).proof, false);
+    }
 }
 
 #[test]
 #[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
 fn every_single_claim_is_needed() {
-    let base = Case::second();
-    all_are_needed(&base.statement, || base.proved(false).proof, true);
+    for base in [Case::second(), Case::pooled_second()] {
+        all_are_needed(&base.statement, || base.proved(false).proof, true);
+    }
 }
 
 #[test]
 #[ignore = "a prover states one false value, for each claim (15 s to a minute): make test-full"]
 fn each_claim_stands_against_one_false_value() {
-    let base = Case::second();
-    each_claim_excludes_a_false_value(
-        "document table",
-        || base.proved(false).proof,
-        |proof| crate::kit::verify(&base.statement, proof),
-    );
+    for (run, base) in [
+        ("document table", Case::second()),
+        ("pooled document table", Case::pooled_second()),
+    ] {
+        each_claim_excludes_a_false_value(
+            run,
+            || base.proved(false).proof,
+            |proof| crate::kit::verify(&base.statement, proof),
+        );
+    }
 }
 
 #[test]
 fn low_memory_gives_the_same_proof() {
     REPEATED.set(true);
-    for case in large() {
+    for case in large().into_iter().chain([large_pooled()]) {
         let [stored, anew] = [false, true].map(|low| case.proved(low).proof);
         assert!(case.accepted(&anew));
         assert!(stored == anew);
@@ -781,19 +845,22 @@ fn low_memory_gives_the_same_proof() {
 
 /// A changed proof is refused.
 pub(crate) fn mutations(count: usize) {
-    let base = Case::second();
-    refused(
-        "document table",
-        &base.proved(false).proof,
-        count,
-        |proof| verify(&base.statement, proof).is_ok(),
-    );
+    for (run, base) in [
+        ("document table", Case::second()),
+        ("pooled document table", Case::pooled_second()),
+    ] {
+        refused(run, &base.proved(false).proof, count, |proof| {
+            verify(&base.statement, proof).is_ok()
+        });
+    }
 }
 
 /// A statement of these sizes without known openings: positions, rows, positions per row, fresh rows.
+///
+/// `previous`: whether there is a table before, and whether it has listed rows
 fn of_sizes(
     [capacity, rows, positions_per_row, fresh]: [usize; 4],
-    previous: bool,
+    previous: Option<bool>,
 ) -> DocumentTableStatement {
     let points = vector_generators(64);
     let length = 1 << Layout::new(capacity).unwrap().row_variables;
@@ -821,10 +888,11 @@ fn of_sizes(
             row: column(capacity),
             names: names(),
         },
-        previous: previous.then(|| Previous {
+        previous: previous.map(|listed| Previous {
             names: names(),
             kept: column(rows),
             count: column(rows),
+            listed: listed.then(|| column(rows)),
         }),
     }
 }
@@ -834,14 +902,27 @@ pub(crate) fn largest() {
     simulate([MAX_CAPACITY, MAX_ROWS, MAX_CAPACITY, MAX_ROWS], true);
 }
 
+/// [`largest`] with listed rows.
+pub(crate) fn largest_pooled() {
+    simulate_pooled([MAX_CAPACITY, MAX_ROWS, MAX_CAPACITY, MAX_ROWS]);
+}
+
 pub(crate) fn simulate(sizes: [usize; 4], previous: bool) {
-    crate::kit::simulate(&of_sizes(sizes, previous));
+    crate::kit::simulate(&of_sizes(sizes, previous.then_some(false)));
+}
+
+pub(crate) fn simulate_pooled(sizes: [usize; 4]) {
+    crate::kit::simulate(&of_sizes(sizes, Some(true)));
 }
 
 /// Commitments without a known opening: to the seed, to this table and to the table before.
 #[test]
 fn proofs_are_simulated_without_a_table() {
-    for (case, previous) in [(Case::first(), false), (Case::second(), true)] {
+    for (case, previous) in [
+        (Case::first(), None),
+        (Case::second(), Some(false)),
+        (Case::pooled_second(), Some(true)),
+    ] {
         let fresh = case.statement.fresh;
         let public = of_sizes([20, 9, 3, fresh], previous);
         simulated(&public, &case.proved(false).proof);
@@ -863,6 +944,12 @@ fn proofs_have_one_shape() {
         names[0] = None;
     };
     assert_eq!(of(&second.with(none)), of(&second));
+    // Listed rows of any number.
+    let pooled = |listed: &[i64]| {
+        let row = opened(&second.table.row).to_vec();
+        of(&first.pooled(1, (row, second.names()), &second.carried, listed))
+    };
+    assert_eq!(pooled(&[0; 9]), pooled(&[1; 9]));
 }
 
 /// Tables of one size take the same steps, up to the closing.
@@ -896,4 +983,16 @@ fn proofs_take_the_same_work() {
     });
     assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
     assert_eq!(counts[0][2], 0, "additions without a chord");
+    // Listed rows of any number.
+    let [first, second] = large();
+    let pooled = [0, 1].map(|bit| {
+        let row = opened(&second.table.row).to_vec();
+        let listed = vec![bit; base.statement.rows];
+        let case = first.pooled(1, (row, second.names()), &second.carried, &listed);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        pool.unwrap().install(|| work(&case))
+    });
+    assert_eq!(pooled[0], pooled[1]);
 }
+
+mod listed;

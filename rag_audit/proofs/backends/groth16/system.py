@@ -130,8 +130,10 @@ class Groth16:
         """See `Backend.commit_listed`: pooled listing needs a table, and Groth16 has none."""
         raise no_tables()
 
-    def nothing_listed(self, constants: Constants) -> str:
-        """See `Backend.nothing_listed`, as `commit_listed`."""
+    def open_listed(
+        self, constants: Constants, listed: bytes, secret: bytes
+    ) -> tuple[ColumnCommitment, bytes]:
+        """See `Backend.open_listed`, as `commit_listed`."""
         raise no_tables()
 
     def table_commitment(

@@ -197,17 +197,18 @@ def document_columns(
     numbers: TableNumbers,
     table: bytes,
     previous: bytes | None,
+    listed: bool,
     proof: bytes,
 ) -> list[bytes]:
     """The row commitments of the sample, of the bits of a document table's rows, and of their numbers of positions, 32
-    bytes each, if the proof is valid.
+    bytes each, if the proof is valid; with `listed` then those of the rows that are listed when the window begins.
 
     :raises ValueError: the proof is false or malformed, or a value is out of range
     """
     try:
         seed = Seed(*_values(slot))
-        claim = document_table.DocumentTable.decode(context, seed, numbers, table, previous)
-        session, columns = document_table.read(claim, _read(document_table.RUN, proof))
+        claim = document_table.DocumentTable.decode(context, seed, numbers, table, previous, listed=listed)
+        session, columns = document_table.read(claim, _read(claim.run, proof))
     except EncodingError as exc:
         raise ValueError(f"{MALFORMED}{exc}") from exc
     if not session.holds():

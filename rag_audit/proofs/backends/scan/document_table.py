@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,7 +14,8 @@ from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.column import column_digest, context_of, slot_of
 from rag_audit.proofs.backends.scan.engine import TableNumbers
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
-from rag_audit.proofs.backends.scan.key import DOCUMENT_TABLE_PROTOCOL
+from rag_audit.proofs.backends.scan.key import DOCUMENT_TABLE_PROTOCOL, POOLED_TABLE_PROTOCOL
+from rag_audit.proofs.backends.scan.listed import listed_digest, no_rows
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
 from rag_audit.proofs.interface import FileProof
 from rag_audit.proofs.statements.document_table import DocumentTablePublic, OpenedTable, name_element
@@ -29,13 +30,15 @@ from rag_audit.relation.field import to_bytes
 
 TABLE = "document-table"
 CARRIED = "carried-document-table"
+CARRIED_POOLED = "carried-pooled-document-table"
 
 
 def points_digest(kind: str, points: bytes, capacity: int, rows: int) -> str:
     """The digest that a window header names of a table: SHA-256 over the kind, the capacity, the number of rows and
     the points, 64 hexadecimal digits.
 
-    :param kind: `TABLE` for a window's table, or `CARRIED` for a table with its bits
+    :param kind: `TABLE` for a window's table, `CARRIED` for a table with its bits, or with pooled listing
+        `CARRIED_POOLED` for a table with its bits and the rows that are listed when the window begins
     :param points: the points of the columns, in the order of `DocumentTablePublic.table` or `.previous`
     """
     named: Json = {"capacity": capacity, "points": base64.b64encode(points).decode(), "rows": rows}
@@ -72,6 +75,8 @@ class DocumentTableJob:
     :param numbers: the public numbers, in the native core's order
     :param table: the points of the table
     :param previous: the points of the table before, if there is one
+    :param pooled: whether rows stay listed
+    :param listed: the points of the tenant's last record of the window before, if that window has one
     """
 
     name: str
@@ -81,6 +86,8 @@ class DocumentTableJob:
     table: bytes
     previous: bytes | None
     private: DocumentTablePrivate = field(repr=False)
+    pooled: bool = False
+    listed: bytes | None = None
     keys: ClassVar[dict[str, str]] = {}
 
     @classmethod
@@ -100,15 +107,24 @@ class DocumentTableJob:
                 expected="no table before" if column.previous is None else "a table before",
                 actual="none" if private.previous is None else "one",
             )
-        previous = None if column.previous is None else column.previous.points
+        before = private.previous
+        if before is not None and (before.listed is not None) != column.pooled:
+            raise WitnessError(
+                "the statement and the private inputs disagree",
+                field="listed",
+                expected="the listed rows of the table before" if column.pooled else "no listed rows",
+                actual="none" if column.pooled else "listed rows",
+            )
         return cls(
             column.name,
-            context_of(column, DOCUMENT_TABLE_PROTOCOL),
+            context_of(column, _protocol(column)),
             slot_of(column),
             _numbers(column),
             column.table.points,
-            previous,
+            None if column.previous is None else column.previous.points,
             private,
+            column.pooled,
+            None if column.listed is None else column.listed.points,
         )
 
     def run(self) -> CommittedTable:
@@ -132,7 +148,8 @@ class DocumentTableJob:
                 self.slot,
                 self.numbers,
                 self.table,
-                self.previous,
+                _before_points(self.previous, self.listed),
+                self.pooled and self.previous is not None,
                 (seed, table.row_of_position, *_names(table.names), table.key),
                 None if before is None else _before(before),
                 self.private.low_memory,
@@ -141,17 +158,28 @@ class DocumentTableJob:
             raise WitnessError(
                 f"there is no proof of the {self.name} positions", field=self.name, actual=str(exc)
             ) from exc
-        value: dict[str, Json] = {
-            "system": "scan",
-            "protocol": DOCUMENT_TABLE_PROTOCOL,
-            "proof": base64.b64encode(proof).decode(),
-            "table": base64.b64encode(self.table).decode(),
-        }
-        if self.previous is not None:
-            value["previous"] = base64.b64encode(self.previous).decode()
+        protocol = POOLED_TABLE_PROTOCOL if self.pooled else DOCUMENT_TABLE_PROTOCOL
+        value: dict[str, Json] = {"system": "scan", "protocol": protocol}
+        for name, part in (
+            ("proof", proof),
+            ("table", self.table),
+            ("previous", self.previous),
+            ("listed", self.listed),
+        ):
+            if part is not None:
+                value[name] = base64.b64encode(part).decode()
+        columns = _with_listed(columns, capacity, rows, pooled=self.pooled)
+        if len(blindings) < len(columns):
+            blindings = [*blindings, to_bytes(1) * (len(columns[-1]) // 32)]
         carried = _carried(self.table, columns, capacity, rows)
         return CommittedTable(
-            _sample(column_digest(self.name, columns[0], capacity), self.table, columns, carried),
+            _sample(
+                column_digest(self.name, columns[0], capacity),
+                self.table,
+                columns,
+                carried.digest,
+                (capacity, rows),
+            ),
             value,
             blindings[0],
             carried,
@@ -164,28 +192,40 @@ def open_table(
 ) -> OpenedTable:
     """See `ColumnProofs.open`; the pins are checked."""
     statement.check()
-    names = ("proof", "table", *(() if statement.previous is None else ("previous",)))
-    what = f"a proof of {statement.name} positions by document"
-    part, *tables = parse_parts(proof.value, names, DOCUMENT_TABLE_PROTOCOL, what=what, field=proof.field)
-    table, previous = tables[0], tables[1] if len(tables) > 1 else None
+    given = {"previous": statement.previous, "listed": statement.listed}
+    names = ("proof", "table", *(name for name, named in given.items() if named is not None))
+    what, protocol = f"a proof of {statement.name} positions by document", _protocol(statement)
+    parts = dict(
+        zip(names, parse_parts(proof.value, names, protocol, what=what, field=proof.field), strict=True)
+    )
+    table, previous, listed = parts["table"], parts.get("previous"), parts.get("listed")
     capacity, rows, *_ = numbers = _numbers(statement)
-    for name, points, kind, named in (
-        ("table", table, TABLE, statement.table),
-        ("previous", previous, CARRIED, statement.previous),
-    ):
-        if points is not None and named is not None:
-            actual = points_digest(kind, points, capacity, rows)
-            if actual != named.digest:
-                raise InvalidProof(
-                    "the proof is of another document table",
-                    field=f"{proof.field}.{name}",
-                    expected=named.digest,
-                    actual=actual,
-                )
-    context = context_of(statement, DOCUMENT_TABLE_PROTOCOL)
+    for name, actual, named in _digests(statement, table, previous, listed):
+        if actual != named:
+            raise InvalidProof(
+                "the proof is of other listed rows"
+                if name == "listed"
+                else "the proof is of another document table",
+                field=f"{proof.field}.{name}",
+                expected=named,
+                actual=actual,
+            )
+    if listed is not None and len(listed) != (size := len(no_rows(capacity, rows))):
+        raise InvalidProof(
+            "the commitment to the listed rows has another length",
+            field=f"{proof.field}.listed",
+            expected=f"{size} bytes",
+            actual=f"{len(listed)} bytes",
+        )
     try:
         columns = engine_of(engine).document_columns(
-            context, slot_of(statement), numbers, table, previous, part
+            context_of(statement, protocol),
+            slot_of(statement),
+            numbers,
+            table,
+            _before_points(previous, listed),
+            statement.pooled and previous is not None,
+            parts["proof"],
         )
     except (ValueError, OverflowError) as exc:
         raise refused(exc) from exc
@@ -193,8 +233,29 @@ def open_table(
         raise InvalidProof(
             "the proof is of another commitment", field=proof.field, expected=digest, actual=actual
         )
+    columns = _with_listed(columns, capacity, rows, pooled=statement.pooled)
     carried = _carried(table, columns, capacity, rows)
-    return OpenedTable(_sample(digest, table, columns, carried), None, carried)
+    return OpenedTable(_sample(digest, table, columns, carried.digest, (capacity, rows)), None, carried)
+
+
+def _protocol(column: DocumentTablePublic) -> str:
+    return POOLED_TABLE_PROTOCOL if column.pooled else DOCUMENT_TABLE_PROTOCOL
+
+
+def _before_points(previous: bytes | None, listed: bytes | None) -> bytes | None:
+    """The points of the statement's table before: the last column of a table with listed rows has those that were
+    listed when the window before began, and a record of that window replaces them."""
+    return previous if previous is None or listed is None else previous[: -len(listed)] + listed
+
+
+def _with_listed(columns: Sequence[bytes], capacity: int, rows: int, *, pooled: bool) -> list[bytes]:
+    """The columns that a proof yields. In the first window of a tenant with pooled listing no row is listed at first,
+    and the proof does not have this constant."""
+    return [*columns, no_rows(capacity, rows)] if pooled and len(columns) == _WITHOUT_LISTED else [*columns]
+
+
+_WITHOUT_LISTED = 3
+"""The columns of a proof without listed rows: sample, bits, and numbers of positions."""
 
 
 def _numbers(column: DocumentTablePublic) -> TableNumbers:
@@ -202,32 +263,51 @@ def _numbers(column: DocumentTablePublic) -> TableNumbers:
     return capacity, column.rows, column.positions_per_document, column.drawn, column.bound
 
 
-def _check_points(column: DocumentTablePublic) -> None:
+def _digests(
+    column: DocumentTablePublic, table: bytes, previous: bytes | None, listed: bytes | None
+) -> Iterator[tuple[str, str, str]]:
+    """The name of each given list of points, its digest, and the digest that the statement names."""
     capacity, rows, *_ = _numbers(column)
-    for name, kind, named in (("table", TABLE, column.table), ("previous", CARRIED, column.previous)):
-        if named is None:
-            continue
-        actual = points_digest(kind, named.points, capacity, rows)
-        if actual != named.digest:
+    yield "table", points_digest(TABLE, table, capacity, rows), column.table.digest
+    if previous is not None and column.previous is not None:
+        kind = CARRIED_POOLED if column.pooled else CARRIED
+        yield "previous", points_digest(kind, previous, capacity, rows), column.previous.digest
+    if listed is not None and column.listed is not None:
+        yield "listed", listed_digest(capacity, rows, listed), column.listed.digest
+
+
+def _check_points(column: DocumentTablePublic) -> None:
+    previous, listed = (None if c is None else c.points for c in (column.previous, column.listed))
+    for name, actual, named in _digests(column, column.table.points, previous, listed):
+        if actual != named:
             raise WitnessError(
                 "the points of the document table do not have its digest",
                 field=name,
-                expected=named.digest,
+                expected=named,
                 actual=actual,
             )
 
 
-def _before(before: PreviousTablePrivate) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]:
+def _before(
+    before: PreviousTablePrivate,
+) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, tuple[bytes, bytes] | None]:
     elements, named = _names(before.names)
     carried = bytes(bool(row) for row in before.carried)
-    return elements, named, before.key, before.bits, before.positions, before.opening, carried
+    # With pooled listing the opening has a third part, of the rows that were listed when the window before began.
+    opening = before.opening if before.listed is None else before.opening[: len(before.opening) // 3 * 2]
+    return elements, named, before.key, before.bits, before.positions, opening, carried, before.listed
 
 
 def _sample(
-    digest: str, table: bytes, columns: Sequence[bytes], carried: ColumnCommitment
+    digest: str, table: bytes, columns: Sequence[bytes], carried: str, size: tuple[int, int]
 ) -> TableCommitment:
-    sample, kept, _ = columns
-    return TableCommitment(digest, sample, table[: len(sample)], kept, carried.digest)
+    """The commitment to a sample with the columns of its table.
+
+    :param size: capacity and number of rows
+    """
+    sample, kept, _, *listed = columns
+    of_listed = listed_digest(*size, listed[0]) if listed else ""
+    return TableCommitment(digest, sample, table[: len(sample)], kept, carried, of_listed)
 
 
 def table_commitment(
@@ -237,7 +317,7 @@ def table_commitment(
 
     :raises WitnessError: the points of a commitment do not have its digest
     """
-    for name, kind, of in (("table", TABLE, table), ("carried", CARRIED, carried)):
+    for name, kind, of in (("table", TABLE, table), ("carried", CARRIED_POOLED, carried)):
         if (actual := points_digest(kind, of.points, capacity, rows)) != of.digest:
             raise WitnessError(
                 "the points of the document table do not have its digest",
@@ -245,17 +325,17 @@ def table_commitment(
                 expected=of.digest,
                 actual=actual,
             )
-    of_names = table.points[len(sample.points) :]
-    of_rows = (len(carried.points) - len(of_names)) // 2
-    kept = carried.points[len(of_names) : len(of_names) + of_rows]
-    return TableCommitment(
-        sample.digest, sample.points, table.points[: len(sample.points)], kept, carried.digest
-    )
+    start = len(table.points) - len(sample.points)  # behind the names
+    size = (len(carried.points) - start) // 3
+    columns = [sample.points, *(carried.points[start + k * size :][:size] for k in range(3))]
+    return _sample(sample.digest, table.points, columns, carried.digest, (capacity, rows))
 
 
 def _carried(table: bytes, columns: Sequence[bytes], capacity: int, rows: int) -> ColumnCommitment:
-    """The commitment that the next window names: the table's names, its bits and its numbers of positions. The points
-    of the names follow those of the row of each position, which are as many as the points of the sample."""
-    sample, kept, count = columns
-    points = table[len(sample) :] + kept + count
-    return ColumnCommitment(points_digest(CARRIED, points, capacity, rows), points)
+    """The commitment that the next window names: the table's names, its bits and its numbers of positions, and with
+    pooled listing the rows that are listed when the window begins. The points of the names follow those of the row of
+    each position, which are as many as the points of the sample."""
+    sample, *rest = columns
+    kind = CARRIED if len(columns) == _WITHOUT_LISTED else CARRIED_POOLED
+    points = table[len(sample) :] + b"".join(rest)
+    return ColumnCommitment(points_digest(kind, points, capacity, rows), points)

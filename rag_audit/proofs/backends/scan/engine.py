@@ -46,13 +46,16 @@ class Engine(Protocol):
         numbers: TableNumbers,
         table: bytes,
         previous: bytes | None,
+        listed: bool,
         proof: bytes,
     ) -> list[bytes]:
         """The row commitments of the sample, of the bits of a document table's rows, and of their numbers of positions,
-        32 bytes each, if the proof is valid.
+        32 bytes each, if the proof is valid; with `listed` then those of the rows that are listed when the window
+        begins.
 
         :param table: the points of the table's columns
         :param previous: the points of the columns of the table before, if there is one
+        :param listed: whether the last of these columns has the rows that were listed when the window before ended
         :raises ValueError, OverflowError: the proof is false or malformed, or a value is out of range
         """
 
@@ -91,10 +94,11 @@ class Native:
         numbers: TableNumbers,
         table: bytes,
         previous: bytes | None,
+        listed: bool,
         proof: bytes,
     ) -> list[bytes]:
         """See `Engine.document_columns`."""
-        return _native.scan_documents_verify(context, slot, numbers, table, previous, proof)
+        return _native.scan_documents_verify(context, slot, numbers, table, previous, listed, proof)
 
     def coalition(
         self, statement: CoalitionStatement, room: int, records: bytes, runs: Sequence[bytes]

@@ -38,11 +38,18 @@ BERNOULLI_PROTOCOL = _protocol("kept")
 """The digest of the argument that the sampled positions are the Bernoulli bits of the seed."""
 DOCUMENT_TABLE_PROTOCOL = _protocol("kept", "document table")
 """The digest of the argument that the sampled positions follow documents."""
-POOLED_LISTING_PROTOCOL = digest_hex(
-    {"system": "scan", "version": VERSION, "argument": _native.scan_pooled_protocol().hex(),
-     "claims": ["A2", "A3", "A4", "pooled listing"]}
-)  # fmt: skip
+
+
+def _pooled_protocol(*claims: str) -> str:
+    argument = _native.scan_pooled_protocol().hex()
+    return digest_hex({"system": "scan", "version": VERSION, "argument": argument, "claims": list(claims)})
+
+
+POOLED_LISTING_PROTOCOL = _pooled_protocol("A2", "A3", "A4", "pooled listing")
 """The digest of the argument for records of tenants with pooled listing, which has rules of its own."""
+POOLED_TABLE_PROTOCOL = _pooled_protocol("kept", "document table", "listed")
+"""The digest of the argument that the sampled positions follow documents, and that listed documents stay listed from
+window to window."""
 RANDOMIZED_RESPONSE_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
 COALITION_PROTOCOL = _protocol("coalition")
 """The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
@@ -65,6 +72,7 @@ class PooledKey:
     :param positions_per_document: the maximum number of positions of a row
     :param flip_probability: Q over 2^40
     :param threshold: the minimum raw score of a relevant position
+    :param listed: the digest of the listed rows before the tenant's first record of the window
     """
 
     row: bytes
@@ -73,6 +81,7 @@ class PooledKey:
     positions_per_document: int
     flip_probability: int
     threshold: int
+    listed: str
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import ClassVar, TypeAlias
 
 from rag_audit import _native
 from rag_audit._internal.canonical import Json
-from rag_audit._internal.errors import EncodingError, InvalidProof, WitnessError
+from rag_audit._internal.errors import InvalidProof, WitnessError
 from rag_audit.proofs.backends.scan import memory
-from rag_audit.proofs.backends.scan.column import record_blindings, rows_digest
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import POOLED_LISTING_PROTOCOL, RECORD, PooledKey, ScanKey
+from rag_audit.proofs.backends.scan.listed import listed_blindings, listed_digest, listed_rows
 from rag_audit.proofs.backends.scan.records import Form, NativeChecker
 from rag_audit.proofs.backends.scan.retrieve import IndexProofs, retrieve_statement
 from rag_audit.proofs.backends.scan.verify import check_index
@@ -69,7 +69,11 @@ class PooledJob:
             "proof of an answer by pooled listing",
             low_memory=self.low_memory,
         )
-        before, of_before = listed_rows(capacity, own.listed, own.before)
+        size = len(pooled.kept)
+        of_before = own.carried_opening[2 * size :]
+        if own.before is not None:
+            of_before = listed_blindings(capacity, pooled.rows, own.before)
+        before = listed_rows(capacity, own.listed, of_before)
         try:
             proof, after = _native.scan_pooled_prove(
                 self.key.index,
@@ -80,7 +84,7 @@ class PooledJob:
                     own.row_of_position,
                     own.table_key,
                     own.kept,
-                    own.carried_opening[: len(pooled.kept)],
+                    own.carried_opening[:size],
                 ),
                 (before, own.listed, of_before, listed_blindings(capacity, pooled.rows, own.after)),
                 (
@@ -94,7 +98,7 @@ class PooledJob:
         except (ValueError, OverflowError) as exc:
             raise WitnessError("there is no proof for this record", field="record", actual=str(exc)) from exc
         for name, rows, digest in (
-            ("before", before, self.statement.before or nothing_listed(capacity, pooled.rows)),
+            ("before", before, self.statement.before or pooled.listed),
             ("after", after, self.statement.after),
         ):
             if (actual := listed_digest(capacity, pooled.rows, rows)) != digest:
@@ -110,45 +114,6 @@ class PooledJob:
 def _pooled(key: ScanKey) -> PooledKey:
     assert key.pooled is not None  # as for every tenant with pooled listing
     return key.pooled
-
-
-def listed_rows(capacity: int, listed: bytes, secret: bytes | None) -> tuple[bytes, bytes]:
-    """The commitments to a tenant's listed rows, and their blindings; without a listed row before the tenant's first
-    record, a public constant.
-
-    :param listed: one byte 0 or 1 for each row of the document table
-    :param secret: the record's own 32 bytes; None before the tenant's first record
-    :raises EncodingError: the number of rows is out of range, or a byte is no bit
-    """
-    try:
-        if secret is None:
-            points = _native.scan_listed_empty(capacity, len(listed))
-            return points, to_bytes(1) * (len(points) // 32)
-        blindings = listed_blindings(capacity, len(listed), secret)
-        return _native.scan_listed_rows(capacity, listed, blindings), blindings
-    except (ValueError, OverflowError) as exc:
-        raise EncodingError("the listed rows are refused", field="listed", actual=str(exc)) from exc
-
-
-def listed_blindings(capacity: int, rows: int, secret: bytes) -> bytes:
-    """The blindings of a tenant's listed rows (`record_blindings`)."""
-    points = len(_native.scan_listed_empty(capacity, rows)) // 32
-    return record_blindings(b"rag-audit/listed/v1", secret, points)
-
-
-def listed_digest(capacity: int, rows: int, points: bytes) -> str:
-    """The digest in a record: SHA-256 over capacity, number of rows and points, 64 hexadecimal digits."""
-    return rows_digest(b"rag-audit/scan/listed/v1" + rows.to_bytes(4, "big"), capacity, points)
-
-
-def nothing_listed(capacity: int, rows: int) -> str:
-    """See `Backend.nothing_listed`."""
-    return listed_digest(capacity, rows, _native.scan_listed_empty(capacity, rows))
-
-
-def commit_listed(capacity: int, listed: bytes, secret: bytes) -> str:
-    """See `Backend.commit_listed`."""
-    return listed_digest(capacity, len(listed), listed_rows(capacity, listed, secret)[0])
 
 
 class PooledChecker(NativeChecker[ScanKey, Pooled]):
@@ -171,18 +136,17 @@ class PooledProofs(IndexProofs):
 
     def reader(self, key: ScanKey, every: Sequence[PublicValues]) -> Reader[Pooled]:
         """See `RecordSteps.reader`."""
-        capacity, table = key.capacity, _pooled(key).rows
-        nothing = nothing_listed(capacity, table)
+        capacity, pooled = key.capacity, _pooled(key)
 
         def read(proof: Group, records: Sequence[PublicValues], _: Container[tuple[bytes, bytes]]) -> Pooled:
             (statement,) = narrowed(PooledStatement, records)
             before, after, part = proof.parts or (b"", b"", b"")
             check_index(key, statement)
             for name, points, expected in (
-                ("before", before, statement.before or nothing),
+                ("before", before, statement.before or pooled.listed),
                 ("after", after, statement.after),
             ):
-                if (actual := listed_digest(capacity, table, points)) != expected:
+                if (actual := listed_digest(capacity, pooled.rows, points)) != expected:
                     raise InvalidProof(
                         "the commitment to the listed rows differs from the digest in the ledger",
                         field=name,

@@ -9,6 +9,7 @@ from rag_audit.proofs.backends.scan.key import (
     COALITION_PROTOCOL,
     DOCUMENT_TABLE_PROTOCOL,
     POOLED_LISTING_PROTOCOL,
+    POOLED_TABLE_PROTOCOL,
     PROTOCOL,
     RANDOMIZED_RESPONSE_PROTOCOL,
     EmbedArgument,
@@ -18,8 +19,8 @@ from rag_audit.proofs.interface import Pins
 
 def protocols_digest() -> str:
     """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve`, with and without randomized
-    response and with pooled listing, `embed` (by the protocol for one token), `kept`, by position and by document, and
-    the coalition proof. It changes with any of them.
+    response and with pooled listing, `embed` (by the protocol for one token), `kept`, by position, by document and with
+    pooled listing, and the coalition proof. It changes with any of them.
     """
     named: dict[str, Json] = {
         "coalition": COALITION_PROTOCOL,
@@ -28,6 +29,7 @@ def protocols_digest() -> str:
         "kept": BERNOULLI_PROTOCOL,
         "listing": RANDOMIZED_RESPONSE_PROTOCOL,
         "pooled": POOLED_LISTING_PROTOCOL,
+        "pooled-documents": POOLED_TABLE_PROTOCOL,
         "retrieve": PROTOCOL,
     }
     return digest_hex(named)

@@ -276,7 +276,15 @@ def pooled_key(tenant: TenantPublic) -> PooledKey:
     if None in (c.rows, c.positions_per_document, c.flip_probability, c.threshold):
         raise SchemaError("the tenant has no pooled listing", field="mechanism", actual=tenant.tenant)
     assert c.rows and c.positions_per_document and c.flip_probability and c.threshold
-    return PooledKey(table.row, table.kept, c.rows, c.positions_per_document, c.flip_probability, c.threshold)
+    return PooledKey(
+        table.row,
+        table.kept,
+        c.rows,
+        c.positions_per_document,
+        c.flip_probability,
+        c.threshold,
+        table.listed,
+    )
 
 
 def protocol_for(c: Constants) -> str:

@@ -11,7 +11,11 @@ from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends.scan.column import ColumnJob, column_digest, context_of, slot_of
 from rag_audit.proofs.backends.scan.document_table import DocumentTableJob, open_table
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
-from rag_audit.proofs.backends.scan.key import BERNOULLI_PROTOCOL, DOCUMENT_TABLE_PROTOCOL
+from rag_audit.proofs.backends.scan.key import (
+    BERNOULLI_PROTOCOL,
+    DOCUMENT_TABLE_PROTOCOL,
+    POOLED_TABLE_PROTOCOL,
+)
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
 from rag_audit.proofs.interface import FileProof, Pins
@@ -26,6 +30,8 @@ class BernoulliColumn:
 
     def circuit(self, constants: Constants) -> str:
         """See `ColumnProofs.circuit`: one protocol is for every capacity."""
+        if constants.pools:
+            return POOLED_TABLE_PROTOCOL
         return DOCUMENT_TABLE_PROTOCOL if constants.by_document else BERNOULLI_PROTOCOL
 
     def prove(

@@ -17,7 +17,8 @@ from rag_audit.proofs.backends.scan.document_table import commit_table, table_co
 from rag_audit.proofs.backends.scan.embed import TABLE_ARTEFACT, EmbedProofs, embed_argument
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.key import MAX_LISTED, index_digest
-from rag_audit.proofs.backends.scan.pooled_listing import PooledProofs, commit_listed, nothing_listed
+from rag_audit.proofs.backends.scan.listed import open_listed
+from rag_audit.proofs.backends.scan.pooled_listing import PooledProofs
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.retrieve import RetrieveProofs, max_batch, protocol_for, retrieve_key
 from rag_audit.proofs.backends.scan.store import commit_index_file
@@ -127,11 +128,13 @@ class Scan:
         if len(listed) != constants.rows:
             raise EncodingError("the listed rows have another number", field="listed",
                                 expected=constants.rows, actual=len(listed))  # fmt: skip
-        return commit_listed(constants.capacity, listed, secret)
+        return open_listed(constants.capacity, listed, secret)[0].digest
 
-    def nothing_listed(self, constants: Constants) -> str:
-        """See `Backend.nothing_listed`."""
-        return nothing_listed(constants.capacity, constants.rows or 0)
+    def open_listed(
+        self, constants: Constants, listed: bytes, secret: bytes
+    ) -> tuple[ColumnCommitment, bytes]:
+        """See `Backend.open_listed`."""
+        return open_listed(constants.capacity, listed, secret)
 
     def table_commitment(
         self,

@@ -208,11 +208,19 @@ def scan_documents_verify(
     numbers: tuple[int, ...],
     table: bytes,
     previous: bytes | None,
+    listed: bool,
     proof: bytes,
 ) -> list[bytes]:
     """The commitments of a valid proof of a sample by document."""
     result = call(
-        "scan_documents_verify", context, slot_elements, tuple(numbers), table, optional(previous), proof
+        "scan_documents_verify",
+        context,
+        slot_elements,
+        tuple(numbers),
+        table,
+        optional(previous),
+        int(listed),
+        proof,
     )
     return list(result.list(result.bytes))
 
