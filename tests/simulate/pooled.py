@@ -93,23 +93,9 @@ def unchecked(chain: PublishedChain, choose: Callable[[Any], Any], texts: Any) -
 
     with (
         mock.patch.object(preparing, "check_chain", lambda policy, folders, previous: None),
-        mock.patch.object(preparing, "carried_from", carried),
         mock.patch.object(carrying, "carried_from", carried),
     ):
         chain.run(texts)
-
-
-def table_of_medicine(chain: PublishedChain) -> None:
-    honest = carrying.carried_from
-
-    def carried(folders: Any, tenant: str, *rest: Any) -> Any:
-        return honest(folders, "medicine", *rest)
-
-    with (
-        mock.patch.object(preparing, "carried_from", carried),
-        mock.patch.object(carrying, "carried_from", carried),
-    ):
-        chain.run(SECOND)
 
 
 def more_fresh_rows(chain: PublishedChain) -> None:
@@ -140,7 +126,6 @@ RUNS: dict[str, tuple[int, Callable[[PublishedChain], object]]] = {
     "table-abandoned-skipped": (1, skips_abandoned),
     "table-older": (2, lambda chain: unchecked(chain, continued(1), THIRD)),
     "table-first-again": (1, lambda chain: unchecked(chain, lambda folders: [], SECOND)),
-    "table-of-another-tenant": (1, table_of_medicine),
     "table-more-rows": (1, more_fresh_rows),
 }
 """The bases apart from the honest chain: how many windows of the honest chain it starts with, and its own windows."""
@@ -301,8 +286,6 @@ POOLED = [
     made("table-of-an-older-window-continued", "the third window continues the table of the first one", "table-older",
          previous=FIRST_TWO, decides="header.tables"),
     made("table-first-again", "the second window has a table without one before it", "table-first-again",
-         previous=FIRST_TWO[:1], decides="header.tables"),
-    made("table-of-another-tenant-continued", "a tenant continues the table of another tenant", "table-of-another-tenant",
          previous=FIRST_TWO[:1], decides="header.tables"),
     made("table-with-more-fresh-rows", "the second window draws bits for more rows than the policy says", "table-more-rows",
          previous=FIRST_TWO[:1], decides="proof.sample.law"),
