@@ -45,7 +45,14 @@ OF_THE_EMBEDDER = ("proof.query_embedding", "receipt.disclosed")
 """Checks of disclosed questions, which neither makes without the embedder."""
 
 pytestmark = pytest.mark.page
-SAMPLE = ("honest", "draw-of-the-provider-s-choice", "opening-without-quorum", "record-without-proof")
+SAMPLE = (
+    "honest",
+    "draw-of-the-provider-s-choice",
+    "opening-without-quorum",
+    "record-without-proof",
+    "pooled-listing-third",
+    "pooled-set-forked",
+)
 """The windows that `make test-page` drops; `make test-full` drops them all."""
 
 

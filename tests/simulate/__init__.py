@@ -3,7 +3,8 @@
 `windows` runs an honest service with keys, salts, dates and texts that are always the same, so that everything but its
 proofs is the same bytes each time. `faults` changes what came of it in one way each, `answers` answers and proves again
 what a change touches, so that nothing else is wrong, and `cases` writes the folders of vectors/windows, with what a
-verifier has to find in each. Proofs hold randomness that nobody can fix: those made once are in `made`'s file and are
+verifier has to find in each. `recorded` runs chains of windows, whose service proves while it runs, and `pooled` has
+their cases. Proofs hold randomness that nobody can fix: those made once are in `made`'s file and are
 used again.
 
     python vectors/windows.py            write the cases that are missing, and prove what no stored proof proves
