@@ -23,6 +23,8 @@ pub enum Gate<'g> {
     Sampled { chi: Fr },
     /// t (c + (1 - c) r k (1 - h)) - l + chi (h + (1 - h) l - a) for the tables c, r, k, h, l, a, t.
     List { chi: Fr },
+    /// R A + chi (R^2 V + s) + chi^2 (s + t - 2 R V - V) for the tables R, A, V, s, t.
+    Root { chi: Fr },
     /// [`Numbers`].
     Numbers(&'g Numbers<'g>),
 }
@@ -55,6 +57,11 @@ impl Gate<'_> {
                 let undisclosed = one - t[3];
                 let winner = t[0] + (one - t[0]) * t[1] * t[2] * undisclosed;
                 t[6] * winner - t[4] + *chi * (t[3] + undisclosed * t[4] - t[5])
+            }
+            Self::Root { chi } => {
+                let once = t[0] * t[2];
+                let slacks = t[3] + t[4] - once.double() - t[2];
+                t[0] * t[1] + *chi * (t[0] * once + t[3]) + chi.square() * slacks
             }
             Self::Numbers(numbers) => numbers.at(t),
         }

@@ -37,6 +37,11 @@ pub fn evaluate(table: &[Fr], point: &[Fr]) -> Fr {
     table.iter().zip(eq_table(point)).map(|(t, e)| *t * e).sum()
 }
 
+/// The extension at a point of a list that may end early: missing entries are 0.
+pub fn evaluate_list(list: &[Fr], point: &[Fr]) -> Fr {
+    list.iter().zip(eq_table(point)).map(|(t, e)| *t * e).sum()
+}
+
 /// eq(point, x) for one x of the cube.
 pub fn eq_at(point: &[Fr], x: usize) -> Fr {
     let bit = |(k, p): (usize, &Fr)| if x >> k & 1 == 1 { *p } else { Fr::ONE - p };

@@ -12,6 +12,7 @@ pub mod document_table;
 pub mod drawn;
 pub mod embed;
 pub mod engine;
+pub mod feed_forward;
 pub mod group;
 pub mod hidden_query;
 pub mod index;

@@ -24,6 +24,7 @@ pub(crate) fn of_gate<'g>(
         Gate::Selection { chi } => sums::of_gate(Selection { chi }, degree, tau, tables),
         Gate::Sampled { chi } => sums::of_gate(Sampled(Selection { chi }), degree, tau, tables),
         Gate::List { chi } => sums::of_gate(List { chi }, degree, tau, tables),
+        Gate::Root { chi } => sums::of_gate(Root { chi }, degree, tau, tables),
         Gate::Numbers(numbers) => sums::of_gate(numbers, degree, tau, tables),
     }
 }
@@ -161,6 +162,32 @@ impl Kernel for List {
     }
 }
 
+/// R A + chi (R^2 V + s) + chi^2 (s + t - 2 R V - V) for the tables R, A, V, s and t.
+#[derive(Clone, Copy)]
+pub(crate) struct Root {
+    pub(crate) chi: Fr,
+}
+
+impl Kernel for Root {
+    type Tables<V: Copy> = [V; 5];
+    type Nodes<W: Copy> = [W; 3];
+
+    fn constants(&self) -> Vec<Fr> {
+        vec![self.chi, self.chi.square()]
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, c: &[L::V], t: &[L::V]) -> L::V {
+        let once = l.mul(t[0], t[2]);
+        let below = l.weak(l.add(l.mul(t[0], once), t[3]));
+        let slacks = l.weak(l.sub(l.add(t[3], t[4]), t[2]));
+        let slacks = l.weak(l.sub(slacks, l.weak(l.add(once, once))));
+        let sum = l.mac(l.wide(), t[0], t[1]);
+        let sum = l.mac(sum, c[0], below);
+        l.reduce(l.mac(sum, c[1], slacks))
+    }
+}
+
 impl Kernel for Numbers<'_> {
     type Tables<V: Copy> = Vec<V>;
     type Nodes<W: Copy> = Vec<W>;
@@ -237,6 +264,7 @@ mod tests {
         is_the_gate(selection, Gate::Selection { chi }, 3, 4);
         is_the_gate(Sampled(selection), Gate::Sampled { chi }, 3, 7);
         is_the_gate(List { chi }, Gate::List { chi }, 5, 7);
+        is_the_gate(Root { chi }, Gate::Root { chi }, 3, 5);
     }
 
     #[test]

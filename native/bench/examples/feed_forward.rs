@@ -1,0 +1,146 @@
+//! Processor time and size of a proof of one feed-forward block at the published size, beside a noise proof in the same run:
+//! `cargo run --release -p ragaudit-bench --example feed_forward`.
+//!
+//! The weights are random. A file of int16, little-endian, replaces them: matrix and bias of both dense layers, gain and bias of
+//! the LayerNorm, the table of GELU, and the activations of 32 places.
+use ragaudit_bench::bernoulli_statement;
+use ragaudit_scan_prover::drawn;
+use ragaudit_scan_prover::feed_forward::{
+    commit_places, forward, prove_feed_forward, verify_feed_forward, FeedForwardStatement,
+    Parameters, Shape, Weights,
+};
+use ragaudit_scan_prover::group::Fr;
+use ragaudit_scan_prover::noise::{Noise, NoiseStatement, Seed};
+
+const SHAPE: Shape = Shape {
+    width: 384,
+    inner: 1536,
+    x: 6,
+    z: 6,
+    g: 6,
+};
+const PLACES: usize = 32;
+const POSITIONS: usize = 100_000;
+const GAINS: [u32; 3] = [1, 2, 4];
+
+/// Seconds of all threads of this process.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
+    let fields = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let ticks = fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>());
+    ticks.map(|n| n.expect("a number of ticks")).sum::<f64>() / 100.0
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let before = cpu();
+    let result = work();
+    (result, cpu() - before)
+}
+
+/// Kibibytes that this process has used at most.
+fn memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the process's status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    line.unwrap_or_default().to_owned()
+}
+
+/// As many integers of magnitude below `below`, and always the same ones.
+fn random(seed: u64, count: usize, below: i64) -> Vec<i16> {
+    let mut x = seed;
+    let mut next = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((x >> 33) as i64 % (2 * below) - below) as i16
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn integers(path: Option<String>) -> Vec<i16> {
+    let (d, i) = (SHAPE.width, SHAPE.inner);
+    if let Some(path) = path {
+        let bytes = std::fs::read(path).expect("a file of a block");
+        let pairs = bytes.chunks_exact(2);
+        return pairs.map(|b| i16::from_le_bytes([b[0], b[1]])).collect();
+    }
+    let mut all = random(1, d * i, 450);
+    all.extend(random(2, i, 3000));
+    all.extend(random(3, i * d, 220));
+    all.extend(random(4, d, 3000));
+    all.extend(random(5, d, 1000).iter().map(|v| 3500 + v));
+    all.extend(random(6, d, 2000));
+    all.extend((-2048..2048).map(|z: i16| z.max(0)));
+    all.extend(random(7, PLACES * d, 200));
+    all
+}
+
+fn main() {
+    let integers = integers(std::env::args().nth(1));
+    let (d, i) = (SHAPE.width, SHAPE.inner);
+    let mut rest = &integers[..];
+    let mut take = |count: usize| {
+        let (taken, left) = rest.split_at(count);
+        rest = left;
+        taken
+    };
+    let parameters = Parameters {
+        first: take(d * i),
+        first_bias: take(i),
+        second: take(i * d),
+        second_bias: take(d),
+        gain: take(d),
+        bias: take(d),
+        gelu: take(4096),
+    };
+    let x = take(PLACES * d);
+    let weights = Weights::new(SHAPE, parameters).expect("weights within the bounds");
+    let y = forward(&weights, x).expect("activations within the ranges");
+    if !rest.is_empty() {
+        assert_eq!(y, rest, "the file's results");
+    }
+    let commit = |values: &[i16]| commit_places(&SHAPE, PLACES, values).expect("activations");
+    let (inputs, outputs) = (commit(x), commit(&y));
+    let statement = FeedForwardStatement {
+        context: Fr::from(7u8),
+        weights: &weights,
+        places: PLACES,
+        inputs: &inputs.rows,
+        outputs: &outputs.rows,
+    };
+    for _ in 0..4 {
+        let (proof, seconds) = timed(|| prove_feed_forward(&statement, &inputs, &outputs));
+        let proof = proof.expect("a true statement");
+        let (checked, verifying) = timed(|| {
+            let mut all = (0..10).map(|_| verify_feed_forward(&statement, &proof).is_ok());
+            all.all(|valid| valid)
+        });
+        assert!(checked);
+        println!(
+            "block: {seconds:.2} s, {} bytes, verified in {:.3} s, {}",
+            proof.len(),
+            verifying / 10.0,
+            memory()
+        );
+    }
+    let slot = bernoulli_statement(POSITIONS).slots[0].clone();
+    let noise = Noise {
+        gains: GAINS.to_vec(),
+    };
+    let statement = NoiseStatement::single([4; 32], slot, POSITIONS, noise);
+    let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
+    for _ in 0..3 {
+        let (proof, seconds) =
+            timed(|| drawn::prove(&statement, std::slice::from_ref(&seed), false));
+        let proof = proof.expect("a true statement").proof;
+        let (checked, verifying) = timed(|| drawn::verify(&statement, &proof).is_ok());
+        assert!(checked);
+        println!(
+            "noise of {POSITIONS} positions: {seconds:.2} s, {} bytes, verified in {verifying:.3} s",
+            proof.len()
+        );
+    }
+}

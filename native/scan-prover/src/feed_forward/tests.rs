@@ -1,0 +1,867 @@
+use super::inputs::*;
+use super::*;
+use ragaudit_scan_protocol::feed_forward::statement::{limb_widths, ACTIVATION_LIMIT, LIMB_BITS};
+use ragaudit_transformer::{Encoder, Scales};
+
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::fixtures::random;
+use crate::group::Fr;
+use crate::kit::{
+    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulated, verify, Change,
+    Protocol,
+};
+use crate::malicious::{answers, caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
+use crate::malicious_claims::each_claim_excludes_a_false_value;
+use crate::numbers::power_of_two;
+use crate::transcript::{Oracle, Transcript};
+use ark_ff::Field;
+
+impl Protocol for FeedForwardStatement<'_> {
+    fn start<O: Oracle>(&self) -> Transcript<O> {
+        self.transcript()
+    }
+
+    fn rows(&self) -> Result<usize> {
+        self.check()?;
+        Ok(self.row_variables())
+    }
+
+    fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed> {
+        feed_forward_protocol(session, self, None)
+    }
+}
+
+/// The integers of a block: matrices and biases, gain and bias.
+#[derive(Clone)]
+struct Integers {
+    shape: Shape,
+    each: [Vec<i16>; 6],
+    gelu: Vec<i16>,
+}
+
+impl Integers {
+    /// Small random weights, and a table that is no line.
+    fn random(shape: Shape, seed: u64) -> Self {
+        let draw = |salt: u64, count: usize, below: i64| -> Vec<i16> {
+            let drawn = random(seed + salt, count, 2 * below as u64 + 1).into_iter();
+            drawn.map(|v| (v - below) as i16).collect()
+        };
+        let (d, i) = (shape.width, shape.inner);
+        let scale = |count: usize| (9000 / count.isqrt() as i64).clamp(1, 9000);
+        let gain = draw(4, d, 1000).iter().map(|v| 3500 + v).collect();
+        let gelu = |z: i16| if z < 0 { -(z.rem_euclid(40) / 8) } else { z };
+        Self {
+            shape,
+            each: [
+                draw(0, d * i, scale(d)),
+                draw(1, i, 3000),
+                draw(2, i * d, scale(i)),
+                draw(3, d, 3000),
+                gain,
+                draw(5, d, 2000),
+            ],
+            gelu: (-2048..2048).map(gelu).collect(),
+        }
+    }
+
+    fn weights(&self) -> Result<Weights> {
+        let [first, first_bias, second, second_bias, gain, bias] = &self.each;
+        let parameters = Parameters {
+            first,
+            first_bias,
+            second,
+            second_bias,
+            gain,
+            bias,
+            gelu: &self.gelu,
+        };
+        Weights::new(self.shape, parameters)
+    }
+}
+
+struct Case {
+    integers: Integers,
+    weights: Weights,
+    places: usize,
+    x: Vec<i64>,
+    inputs: Committed,
+    outputs: Committed,
+}
+
+fn shape(width: usize, inner: usize) -> Shape {
+    Shape {
+        width,
+        inner,
+        x: 6,
+        z: 6,
+        g: 6,
+    }
+}
+
+fn case_of(integers: Integers, places: usize, rows: &[i16]) -> Case {
+    let weights = integers.weights().unwrap();
+    let outputs = forward(&weights, rows).unwrap();
+    let commit = |values: &[i16]| commit_places(&weights.shape, places, values).unwrap();
+    Case {
+        x: wide(rows),
+        inputs: commit(rows),
+        outputs: commit(&outputs),
+        integers,
+        weights,
+        places,
+    }
+}
+
+fn case(shape: Shape, places: usize) -> Case {
+    let rows = random(77, places * shape.width, 400);
+    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    case_of(Integers::random(shape, 5), places, &rows)
+}
+
+fn small() -> Case {
+    case(shape(4, 8), 2)
+}
+
+impl Case {
+    fn statement(&self) -> FeedForwardStatement<'_> {
+        FeedForwardStatement {
+            context: Fr::from(77u8),
+            weights: &self.weights,
+            places: self.places,
+            inputs: &self.inputs.rows,
+            outputs: &self.outputs.rows,
+        }
+    }
+
+    fn prove(&self) -> Vec<u8> {
+        prove_as::<MaliciousProver>(&self.statement(), &self.inputs, &self.outputs).unwrap()
+    }
+
+    fn witness(&self) -> Witness {
+        Witness::new(&self.weights, &self.x).unwrap()
+    }
+
+    fn commit(&self, values: &[i64]) -> Committed {
+        commit_values(&self.weights.shape, self.places, values).unwrap()
+    }
+
+    /// Whether a prover without checks gets through with this witness, and with commitments to its x and y.
+    fn forged(&self, witness: &Witness) -> bool {
+        self.passes(witness, &self.commit(&witness.x), &self.commit(&witness.y))
+    }
+
+    fn passes(&self, witness: &Witness, inputs: &Committed, outputs: &Committed) -> bool {
+        let statement = FeedForwardStatement {
+            inputs: &inputs.rows,
+            outputs: &outputs.rows,
+            ..self.statement()
+        };
+        let proof = prove_with::<MaliciousProver>(&statement, witness, inputs, outputs).unwrap();
+        verify(&statement, &proof).is_ok()
+    }
+
+    /// The values after g, computed from g.
+    fn from_g(&self, witness: &mut Witness) {
+        witness.deviate(&self.weights);
+        self.from_deviations(witness);
+    }
+
+    /// The values after a, computed from a.
+    fn from_deviations(&self, witness: &mut Witness) {
+        witness.take_roots(&self.weights);
+        self.from_roots(witness);
+    }
+
+    fn from_roots(&self, witness: &mut Witness) {
+        witness.normalise(&self.weights);
+        witness.divide_norm(&self.weights);
+    }
+}
+
+/// Remainders that a prover cuts to their width, where the equation is false.
+fn cut(rests: &mut [i64], bits: usize) {
+    rests.iter_mut().for_each(|rest| *rest &= (1 << bits) - 1);
+}
+
+#[test]
+fn feed_forward_blocks_verify() {
+    let scales = |x, z, g| Shape {
+        x,
+        z,
+        g,
+        ..shape(4, 8)
+    };
+    for case in [
+        small(),
+        case(shape(2, 1), 1),
+        case(shape(6, 5), 4),
+        case(shape(16, 4), 2),
+        case(scales(6, 5, 7), 2),
+        case(scales(5, 6, 5), 1),
+    ] {
+        let proof = case.prove();
+        assert_eq!(verify(&case.statement(), &proof), Ok(()));
+        assert!(case.forged(&case.witness()));
+    }
+}
+
+/// The encoder that computes the vectors has the same results.
+#[test]
+fn blocks_are_the_encoders() {
+    let (width, inner) = (6, 10);
+    let integers = Integers::random(shape(width, inner), 9);
+    let [first, first_bias, second, second_bias, gain, bias] = &integers.each;
+    let plain = |count: usize| random(3, count, 1001).into_iter().map(|v| v as i16 - 500);
+    let one = vec![4096; width];
+    // Words, places, gain and bias; then attention with the first LayerNorm, and the block.
+    let mut weights: Vec<i16> = plain(5 * width).collect();
+    weights.extend(one.iter().chain(&vec![0; width]));
+    weights.extend(plain(4 * (width * width + width)));
+    weights.extend(one.iter().chain(&vec![0; width]));
+    for part in [first, first_bias, second, second_bias, gain, bias] {
+        weights.extend(part);
+    }
+    let mut exp = vec![0; 1 << 13];
+    exp[0] = 4096;
+    let size = ragaudit_transformer::Shape {
+        layers: 1,
+        width,
+        heads: 2,
+        inner,
+        vocabulary: 3,
+        places: 2,
+    };
+    let scales = Scales {
+        x: 6,
+        q: 6,
+        v: 6,
+        o: 6,
+        z: 6,
+        g: 6,
+    };
+    let encoder = Encoder::new(size, scales, &weights, &exp, &integers.gelu).unwrap();
+    let mut seen = std::collections::BTreeMap::new();
+    let mut see = |_, name, values: &[i16]| {
+        seen.insert(name, values.to_vec());
+    };
+    encoder.rows(&[2, 0], &mut see).unwrap();
+    let block = integers.weights().unwrap();
+    assert_eq!(forward(&block, &seen["x1"]).unwrap(), seen["x2"]);
+    let witness = Witness::new(&block, &wide(&seen["x1"])).unwrap();
+    assert_eq!(witness.z, wide(&seen["z"]));
+}
+
+#[test]
+fn a_proof_is_for_its_statement_only() {
+    let case = small();
+    let proof = case.prove();
+    let statement = case.statement();
+    // A new field has to be changed below.
+    let FeedForwardStatement {
+        context: _,
+        weights: _,
+        places: _,
+        inputs: _,
+        outputs: _,
+    } = &statement;
+    let mut other = case.integers.clone();
+    other.each[4][1] += 1;
+    let gain = other.weights().unwrap();
+    let mut others: Vec<Weights> = vec![gain];
+    for k in 0..6 {
+        let mut other = case.integers.clone();
+        other.each[k][0] += 1;
+        others.push(other.weights().unwrap());
+    }
+    let mut gelu = case.integers.clone();
+    gelu.gelu[0] += 1;
+    others.push(gelu.weights().unwrap());
+    let scaled = Shape {
+        z: 7,
+        ..case.weights.shape
+    };
+    let scaled = Integers {
+        shape: scaled,
+        ..case.integers.clone()
+    };
+    others.push(scaled.weights().unwrap());
+    let mut changes: Vec<Change<FeedForwardStatement>> = vec![
+        Box::new(|s| s.context += Fr::ONE),
+        Box::new(|s| s.inputs = &case.outputs.rows),
+        Box::new(|s| s.outputs = &case.inputs.rows),
+    ];
+    for weights in &others {
+        changes.push(Box::new(move |s| s.weights = weights));
+    }
+    only_for(&statement, &proof, &changes);
+    let four = FeedForwardStatement {
+        places: 4,
+        ..statement
+    };
+    assert!(verify(&four, &proof).is_err());
+}
+
+#[test]
+fn a_transcript_forgets_nothing() {
+    let case = small();
+    let (base, mut other) = (case.statement(), case.statement());
+    other.context += Fr::ONE;
+    forgets_nothing(&base, &other, || case.prove());
+}
+
+fn skips_no_claim(each: bool) {
+    let case = small();
+    all_are_needed(&case.statement(), || case.prove(), each);
+}
+
+#[test]
+fn claims_and_openings_are_all_needed() {
+    skips_no_claim(false);
+}
+
+#[test]
+#[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
+fn every_single_claim_is_needed() {
+    skips_no_claim(true);
+}
+
+/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
+/// omitted.
+#[test]
+fn each_claim_stands_against_one_false_value() {
+    let case = small();
+    let statement = case.statement();
+    each_claim_excludes_a_false_value(
+        "feed forward",
+        || case.prove(),
+        |proof| verify(&statement, proof),
+    );
+}
+
+#[test]
+fn changed_proofs_are_refused() {
+    let case = small();
+    let (statement, proof) = (case.statement(), case.prove());
+    changes_are_refused(&statement, &proof, 97);
+}
+
+/// Commitments without a known opening.
+#[test]
+fn proofs_are_simulated_without_places() {
+    let case = small();
+    let real = case.prove();
+    let points: Vec<Vec<G1Affine>> = case.inputs.rows.iter().rev().cloned().collect();
+    let mut public = case.statement();
+    (public.inputs, public.outputs) = (&case.outputs.rows, &points);
+    simulated(&public, &real);
+}
+
+/// The weight of a column's entry at the point of the lookup, whose last layer has a round for each coordinate.
+fn at_the_point(log: &Log, variables: usize, entry: usize) -> Fr {
+    let (joins, layers) = (
+        answers(log, "lookup children"),
+        answers(log, "lookup layer"),
+    );
+    let rounds = &layers[layers.len() + 1 - joins.len()..];
+    let point = [&joins[joins.len() - 1..], rounds].concat();
+    crate::mle::eq_at(&point[..variables], entry)
+}
+
+/// A false quotient that is in its table, with the true one's remainder: the value that the prover sends for the columns of the division
+/// is then the true one's.
+#[test]
+fn values_at_the_point_are_the_columns() {
+    let case = small();
+    let shape = case.weights.shape;
+    REPEATED.set(true);
+    for label in ["dense", "norm"] {
+        let mut witness = case.witness();
+        let (variables, shift) = match label {
+            "dense" => {
+                witness.z[0] += 1;
+                witness.g[0] = case.weights.gelu[(witness.z[0] + ACTIVATION_LIMIT) as usize];
+                case.from_g(&mut witness);
+                (4, shape.dense_shift())
+            }
+            _ => {
+                witness.y[0] += 1;
+                (3, shape.norm_shift())
+            }
+        };
+        let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.y));
+        let forged = || case.passes(&witness, &inputs, &outputs);
+        let (_, log) = run(Without::Nothing, || {
+            let statement = FeedForwardStatement {
+                inputs: &inputs.rows,
+                outputs: &outputs.rows,
+                ..case.statement()
+            };
+            prove_with::<MaliciousProver>(&statement, &witness, &inputs, &outputs).unwrap()
+        });
+        let sent = log.points.iter().position(|point| point == label);
+        let more = -power_of_two(shift) * at_the_point(&log, variables, 0);
+        FALSE.set(vec![(sent.expect("a message"), 0, more)]);
+        caught_by(&format!("column claim: {label}"), forged);
+        FALSE.set(Vec::new());
+    }
+    REPEATED.set(false);
+}
+
+/// Every remainder and every quotient: z and y are one step away, and all later values follow from them.
+#[test]
+fn quotients_are_the_rounded_ones() {
+    let case = small();
+    for step in [-1, 1] {
+        for at in 0..case.witness().z.len() {
+            let mut witness = case.witness();
+            witness.z[at] += step;
+            witness.g[at] = case.weights.gelu[(witness.z[at] + ACTIVATION_LIMIT) as usize];
+            witness.divide_dense(&case.weights);
+            case.from_g(&mut witness);
+            let mut masked = witness.clone();
+            cut(&mut masked.dense_rests, case.weights.shape.dense_shift());
+            if at == 0 {
+                caught_by("constraint: lookup layer", || case.forged(&witness));
+                caught_by("constraint: matrices", || case.forged(&masked));
+            }
+            assert!(!case.forged(&witness) && !case.forged(&masked), "z {at}");
+        }
+        for at in 0..case.witness().y.len() {
+            let mut witness = case.witness();
+            witness.y[at] += step;
+            witness.divide_norm(&case.weights);
+            let mut masked = witness.clone();
+            cut(&mut masked.norm_rests, case.weights.shape.norm_shift());
+            if at == 0 {
+                caught_by("constraint: lookup layer", || case.forged(&witness));
+                caught_by("constraint: roots", || case.forged(&masked));
+            }
+            assert!(!case.forged(&witness) && !case.forged(&masked), "y {at}");
+        }
+    }
+}
+
+/// A remainder that differs from the true one, with every limb in its range.
+#[test]
+fn remainders_are_the_divisions() {
+    let case = small();
+    for at in 0..case.witness().dense_rests.len() {
+        let mut witness = case.witness();
+        witness.dense_rests[at] ^= 1;
+        if at == 0 {
+            caught_by("constraint: matrices", || case.forged(&witness));
+        }
+        assert!(!case.forged(&witness), "{at}");
+    }
+    let shift = case.weights.shape.norm_shift();
+    for at in 0..case.witness().norm_rests.len() {
+        // One bit in each limb.
+        for k in 0..limb_widths(shift).len() {
+            let mut witness = case.witness();
+            witness.norm_rests[at] ^= 1 << (LIMB_BITS * k);
+            if at == 0 {
+                caught_by("constraint: roots", || case.forged(&witness));
+            }
+            assert!(!case.forged(&witness), "{at}");
+        }
+    }
+}
+
+/// A remainder beyond its range as its lowest limb, with the other limbs 0 and counted.
+#[test]
+fn limbs_below_the_top_are_in_range() {
+    let case = small();
+    let shape = &case.weights.shape;
+    let mut witness = case.witness();
+    witness.y[0] += 1;
+    witness.divide_norm(&case.weights);
+    assert!(witness.norm_rests[0] < 0);
+    let mut columns = witness.columns(&case.weights);
+    let [dense_tops, mut norm_tops] = [witness.dense_tops(shape), witness.norm_tops(shape)];
+    columns
+        .norm_limbs
+        .iter_mut()
+        .for_each(|limb| limb[0][0] = 0);
+    columns.norm_limbs[0][0][0] = witness.norm_rests[0];
+    norm_tops[0][0] = 0;
+    let mut counts = vec![0; 1 << LIMB_BITS];
+    let limbs = columns.dense_limbs.iter().chain(&columns.norm_limbs);
+    let limbs = limbs.flatten().chain(&dense_tops).chain(&norm_tops);
+    for value in limbs.chain([&columns.roots]).flatten() {
+        crate::prover::columns::count(&mut counts, *value);
+    }
+    columns.of_limbs[0] = counts;
+    let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.y));
+    let statement = FeedForwardStatement {
+        inputs: &inputs.rows,
+        outputs: &outputs.rows,
+        ..case.statement()
+    };
+    caught_by("constraint: lookup layer", || {
+        let (columns, tops) = (columns.clone(), [dense_tops.clone(), norm_tops.clone()]);
+        let places = [&inputs, &outputs];
+        let proof = prove_columns::<MaliciousProver>(&statement, &witness, places, columns, tops);
+        verify(&statement, &proof.unwrap()).is_ok()
+    });
+}
+
+#[test]
+fn results_of_gelu_are_the_tables() {
+    let case = small();
+    for step in [-1, 1] {
+        for at in 0..case.witness().g.len() {
+            let mut witness = case.witness();
+            witness.g[at] += step;
+            case.from_g(&mut witness);
+            if at == 0 {
+                caught_by("constraint: lookup layer", || case.forged(&witness));
+            }
+            assert!(!case.forged(&witness), "{at}");
+        }
+    }
+}
+
+/// Other roots with the slacks that belong to them, one of which is negative, and with slacks in their ranges.
+#[test]
+fn normalisers_are_the_integer_roots() {
+    let case = small();
+    let target = target(&case.weights.shape);
+    for place in 0..case.places {
+        for step in [-1, 1, 5, -1000] {
+            let mut witness = case.witness();
+            let root = (witness.normalisers[place][0] + step) as u128;
+            witness.normalisers[place] = slacks(target, root, witness.variances[place]);
+            case.from_roots(&mut witness);
+            assert!(witness.normalisers[place].iter().any(|v| *v < 0));
+            caught_by("constraint: lookup layer", || case.forged(&witness));
+            for k in 1..3 {
+                let mut witness = witness.clone();
+                let slack = &mut witness.normalisers[place][k];
+                *slack = (*slack).max(0);
+                let other = 3 - k;
+                let rest = &mut witness.normalisers[place][other];
+                *rest = (*rest).max(0);
+                assert!(!case.forged(&witness), "{place} {step}");
+                caught_by("constraint: roots", || case.forged(&witness));
+            }
+        }
+        // Each slack alone.
+        for k in 1..3 {
+            let mut witness = case.witness();
+            witness.normalisers[place][k] ^= 1;
+            caught_by("constraint: roots", || case.forged(&witness));
+        }
+    }
+}
+
+/// Equal components have no deviation, and no root.
+#[test]
+fn a_row_without_deviation_has_no_proof() {
+    let mut integers = Integers::random(shape(4, 8), 5);
+    integers.each[2].fill(0);
+    integers.each[3].fill(0);
+    let weights = integers.weights().unwrap();
+    let flat = [50i16, 50, 50, 50, 1, 2, 3, 4];
+    assert!(matches!(
+        forward(&weights, &flat),
+        Err(Error::Unsatisfied(_))
+    ));
+    let case = case_of(integers, 2, &[1, 2, 3, 4, 4, 3, 2, 1]);
+    let mut witness = case.witness();
+    witness.x[..4].fill(50);
+    witness.z = dense(&case.weights, &witness.x);
+    witness.g = witness
+        .z
+        .iter()
+        .map(|z| case.weights.gelu[(z + ACTIVATION_LIMIT) as usize])
+        .collect();
+    witness.divide_dense(&case.weights);
+    witness.deviate(&case.weights);
+    assert_eq!(witness.variances[0], 0);
+    for root in [0, 1, (1 << 48) - 1] {
+        let target = target(&case.weights.shape);
+        witness.normalisers[0] = slacks(target, root, 0);
+        case.from_roots(&mut witness);
+        assert!(!case.forged(&witness), "{root}");
+        witness.normalisers[0][2] = 0;
+        assert!(!case.forged(&witness), "{root}");
+    }
+}
+
+/// V of other deviations, and deviations of another r: the omitted residual and the omitted bias among them.
+#[test]
+fn deviations_are_those_of_the_residual() {
+    let case = small();
+    for place in 0..case.places {
+        for more in [1, 1 << 40] {
+            let mut witness = case.witness();
+            witness.variances[place] += more;
+            case.from_deviations(&mut witness);
+            caught_by("product: deviation", || case.forged(&witness));
+        }
+    }
+    for at in 0..case.places * case.weights.shape.width {
+        let mut witness = case.witness();
+        let (place, j) = (at / case.weights.shape.width, at % case.weights.shape.width);
+        let a = &mut witness.deviations[place];
+        a[j] += 1;
+        witness.variances[place] = a.iter().map(|a| u128::from(a.unsigned_abs()).pow(2)).sum();
+        case.from_deviations(&mut witness);
+        if at == 0 {
+            caught_by("constraint: matrices", || case.forged(&witness));
+        }
+        assert!(!case.forged(&witness), "{at}");
+    }
+    for part in [Part::Residual, Part::Block, Part::Bias] {
+        let witness = without(&case, part);
+        assert!(witness.y != case.witness().y);
+        caught_by("constraint: matrices", || case.forged(&witness));
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Residual,
+    Block,
+    Bias,
+}
+
+/// The witness of a prover that omits a summand of r.
+fn without(case: &Case, part: Part) -> Witness {
+    let mut witness = case.witness();
+    let (x, g) = (witness.x.clone(), witness.g.clone());
+    let mut integers = case.integers.clone();
+    match part {
+        Part::Residual => witness.x.fill(0),
+        Part::Block => witness.g.fill(0),
+        Part::Bias => integers.each[3].fill(0),
+    }
+    let other = integers.weights().unwrap();
+    witness.deviate(&other);
+    (witness.x, witness.g) = (x, g);
+    case.from_deviations(&mut witness);
+    witness
+}
+
+/// The witness of the same places under other weights or scales, for the statement of the right ones.
+#[test]
+fn weights_and_scales_are_the_statements() {
+    let case = small();
+    let claims = [
+        "constraint: matrices",
+        "constraint: matrices",
+        "constraint: matrices",
+        "constraint: matrices",
+        "constraint: roots",
+        "constraint: roots",
+    ];
+    for (k, claim) in claims.into_iter().enumerate() {
+        let mut other = case.integers.clone();
+        let last = other.each[k].len() - 1;
+        other.each[k][last] += 1;
+        let witness = Witness::new(&other.weights().unwrap(), &case.x).unwrap();
+        caught_by(claim, || case.forged(&witness));
+    }
+    let mut gelu = case.integers.clone();
+    gelu.gelu.iter_mut().for_each(|g| *g = (*g - 1).max(-2048));
+    let witness = Witness::new(&gelu.weights().unwrap(), &case.x).unwrap();
+    caught_by("constraint: lookup layer", || case.forged(&witness));
+    for scaled in [
+        Shape {
+            z: 5,
+            ..case.weights.shape
+        },
+        Shape {
+            z: 7,
+            ..case.weights.shape
+        },
+        Shape {
+            g: 7,
+            ..case.weights.shape
+        },
+        Shape {
+            x: 5,
+            ..case.weights.shape
+        },
+    ] {
+        let other = Integers {
+            shape: scaled,
+            ..case.integers.clone()
+        };
+        let witness = Witness::new(&other.weights().unwrap(), &case.x).unwrap();
+        assert!(!case.forged(&witness), "{scaled:?}");
+    }
+}
+
+/// Outputs that are the inputs, the other place's outputs, and nothing.
+#[test]
+fn outputs_are_the_blocks() {
+    let case = small();
+    let right = case.witness();
+    let mut swapped = right.y.clone();
+    swapped.rotate_left(case.weights.shape.width);
+    for y in [right.x.clone(), swapped, vec![0; right.y.len()]] {
+        let mut witness = right.clone();
+        witness.y = y;
+        witness.divide_norm(&case.weights);
+        assert!(!case.forged(&witness));
+        cut(&mut witness.norm_rests, case.weights.shape.norm_shift());
+        caught_by("constraint: roots", || case.forged(&witness));
+    }
+}
+
+/// Inputs and outputs beyond 12 bits, with values that follow from them by the page's equations.
+#[test]
+fn activations_are_in_range() {
+    let case = small();
+    let mut witness = case.witness();
+    witness.x[0] = ACTIVATION_LIMIT;
+    witness.z = dense(&case.weights, &witness.x);
+    let gelu = |z: &i64| case.weights.gelu[(z + ACTIVATION_LIMIT) as usize];
+    witness.g = witness.z.iter().map(gelu).collect();
+    witness.divide_dense(&case.weights);
+    case.from_g(&mut witness);
+    caught_by("constraint: lookup layer", || case.forged(&witness));
+
+    let mut integers = case.integers.clone();
+    integers.each[4].fill(i16::MAX);
+    integers.each[5].fill(i16::MAX);
+    let weights = integers.weights().unwrap();
+    let rows: Vec<i16> = case.x.iter().map(|v| *v as i16).collect();
+    // The gain of the published scale cannot leave the range at this width, but a larger number of fraction bits does.
+    let wider = Integers {
+        shape: Shape {
+            x: 9,
+            ..integers.shape
+        },
+        ..integers
+    };
+    assert!(forward(&weights, &rows).is_ok());
+    let weights = wider.weights().unwrap();
+    assert!(matches!(
+        forward(&weights, &rows),
+        Err(Error::Unsatisfied(_))
+    ));
+    let mut witness = Witness::new(&case.weights, &case.x).unwrap();
+    witness.z = dense(&weights, &witness.x);
+    witness.g = witness.z.iter().map(gelu).collect();
+    witness.divide_dense(&weights);
+    let commit = || commit_values(&weights.shape, 2, &witness.x).unwrap();
+    let other = Case {
+        inputs: commit(),
+        outputs: commit(),
+        x: witness.x.clone(),
+        integers: wider,
+        weights,
+        places: 2,
+    };
+    other.from_g(&mut witness);
+    assert!(witness.y.iter().any(|y| *y >= ACTIVATION_LIMIT));
+    caught_by("constraint: lookup layer", || other.forged(&witness));
+}
+
+/// z without a check of its range.
+fn dense(weights: &Weights, x: &[i64]) -> Vec<i64> {
+    let shift = weights.shape.dense_shift();
+    let sums = sums_of_dense(weights, x);
+    sums.iter()
+        .map(|sum| (sum + (1 << (shift - 1))) >> shift)
+        .collect()
+}
+
+#[test]
+fn proofs_have_one_shape() {
+    let (one, other) = (
+        small(),
+        case_of(
+            Integers::random(shape(4, 8), 5),
+            2,
+            &[9, -9, 0, 4, 7, 8, -200, 199],
+        ),
+    );
+    let shape = |case: &Case| crate::kit::shape(|| case.prove());
+    assert_eq!(shape(&one), shape(&other));
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    let case = small();
+    let refused = |change: &dyn Fn(&mut FeedForwardStatement)| {
+        let mut statement = case.statement();
+        change(&mut statement);
+        matches!(verify(&statement, &[]), Err(Error::Invalid { .. }))
+    };
+    assert!(!refused(&|_| ()));
+    assert!(refused(&|s| s.places = 3));
+    assert!(refused(&|s| s.places = 0));
+    assert!(refused(&|s| s.places = 2 * MAX_PLACES));
+    assert!(refused(&|s| s.inputs = &[]));
+    assert!(refused(&|s| s.outputs = &[]));
+    let refused = |change: &dyn Fn(&mut Integers)| {
+        let mut integers = case.integers.clone();
+        change(&mut integers);
+        matches!(integers.weights(), Err(Error::Invalid { .. }))
+    };
+    assert!(!refused(&|_| ()));
+    assert!(refused(&|i| i.shape.width = 1));
+    assert!(refused(&|i| i.shape.width = MAX_WIDTH + 1));
+    assert!(refused(&|i| i.shape.inner = 0));
+    assert!(refused(&|i| i.shape.x = 12));
+    for k in 0..6 {
+        assert!(refused(&|i| i.each[k].clear()));
+    }
+    assert!(refused(&|i| i.gelu[7] = 2048));
+    assert!(refused(&|i| i.gelu.clear()));
+    // 32 columns of the largest weight reach 2^31.
+    let large = |width: usize| {
+        let mut integers = Integers::random(shape(width, 2), 5);
+        integers.each[0].fill(i16::MIN);
+        matches!(integers.weights(), Err(Error::Invalid { .. }))
+    };
+    assert!(large(32) && !large(16));
+    let commit = |values: &[i16]| commit_places(&case.weights.shape, 2, values);
+    assert!(commit(&[2047; 8]).is_ok());
+    assert!(matches!(commit(&[2048; 8]), Err(Error::Invalid { .. })));
+    assert!(matches!(commit(&[0; 7]), Err(Error::Invalid { .. })));
+    let other = case_of(case.integers.clone(), 2, &[1, 2, 3, 4, 5, 6, 7, 9]);
+    let proof = prove_feed_forward(&case.statement(), &case.inputs, &other.outputs);
+    assert!(matches!(proof, Err(Error::Unsatisfied(_))));
+}
+
+/// Processor time of this process, in seconds.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    ticks / 100.0
+}
+
+/// The published size with random weights. `docs/scan/feed-forward.md` has the figures that this test prints.
+#[test]
+#[ignore = "measures a block of 32 places, 384 components and 1,536 inner ones (seconds): make test-full"]
+fn a_block_of_the_published_size() {
+    let case = case(shape(384, 1536), 32);
+    let statement = case.statement();
+    for _ in 0..3 {
+        let start = processor_seconds();
+        let proof = prove_feed_forward(&statement, &case.inputs, &case.outputs).unwrap();
+        let proved = processor_seconds();
+        for _ in 0..5 {
+            assert_eq!(verify_feed_forward(&statement, &proof), Ok(()));
+        }
+        let verified = processor_seconds();
+        println!(
+            "{} bytes, {:.3} s to prove, {:.3} s to verify",
+            proof.len(),
+            proved - start,
+            (verified - proved) / 5.0
+        );
+        assert!(proof.len() < 16_384);
+    }
+}
