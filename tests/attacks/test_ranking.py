@@ -172,7 +172,7 @@ def test_pooled_listing_answers_in_the_world_without_the_document_from_its_lists
 ) -> None:
     """The place is empty and its bit cannot list it, so only chance does; the answer then reads the document's text."""
     probes = [Probe(n, 0, 0, YesNo(text, text, presence=True)) for n, text in enumerate(split.members[:20])]
-    never, often = (bench.engine(Cell(f"pooled-listing:0.9999:{f}:1:1")) for f in ("0.000001", "0.7"))
+    never, often = (bench.engine(Cell(f"pooled-listing:0.9999:{f}:1:1")) for f in ("0.000001", "0.5"))
     assert all(answer.actual for answer in never.ask(probes))
     assert not any(answer.actual for answer in never.ask_without(probes))
     read = often.ask_without(probes)

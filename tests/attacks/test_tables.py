@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from rag_audit.commit.explore import collections
 from rag_audit.lab.attacks import tables
 from rag_audit.lab.attacks.cells import Bench, Cell
 from rag_audit.lab.attacks.methods import ATTACKS
 from rag_audit.lab.attacks.runner import Result
 from rag_audit.lab.attacks.split import Split
 from rag_audit.lab.attacks.tables import Question, Utility, utility
-from rag_audit.lab.empirical import sets
 
 FIGURES = {name: (0.5, 0.4, 0.6) for name in
            ("auc", "tpr_at_1pct", "accuracy", "adjusted_accuracy", "precision", "recall", "f1", "ks")}  # fmt: skip
@@ -25,7 +25,7 @@ def test_every_table_is_measured_by_attacks_that_exist() -> None:
     }
     planned = {a for groups in tables.GROUPS.values() for attacks, _ in groups for a in attacks}
     assert wanted <= planned <= set(ATTACKS)
-    assert set(tables.GROUPS) <= set(sets.NAMES)
+    assert set(tables.GROUPS) <= set(collections.NAMES)
 
 
 def test_each_figure_stands_beside_the_papers() -> None:

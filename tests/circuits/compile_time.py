@@ -255,7 +255,6 @@ def _names() -> dict[str, Any]:
                 "quotient_reach",
                 "quotient_offset",
                 "slot_bits",
-                "threshold_bits",
             )
         },
     }

@@ -223,13 +223,11 @@ def test_a_window_with_siblings_and_a_previous_window(tmp_path: Path) -> None:
     (folder / "window.json").write_bytes(jcs(value))
     out = tmp_path / "bundle.zip"
     done = pack(folder, out, "--previous", folder)
-    assert done.exit_code == 1, (
-        done.output
-    )  # the example is the first window, so the chain has no previous window
+    assert done.exit_code == 2, done.output  # no window precedes the example, so the chain is undecided
     names = set(contents(out))
     assert {f"window/{value['roster']['sibling']}", f"previous/0/{value['roster']['sibling']}"} <= names
     again = run("verify", out, "--json")
-    assert again.exit_code == 1 and "equals the verdict" in again.stderr
+    assert again.exit_code == 2 and "equals the verdict" in again.stderr
     assert json.loads(again.stdout)["line"] == done.stdout.splitlines()[0]
 
 

@@ -263,7 +263,7 @@ def test_a_chain_keeps_the_numbers_of_its_table() -> None:
 @pytest.mark.parametrize(
     ("rows", "size", "fresh", "name"),
     [(0, 1, 1, "rows"), (MAX_ROWS + 1, 1, 1, "rows"), (4, 0, 1, "positions_per_document"),
-     (4, 1, 5, "fresh_rows"), (4, 1, 4, "fresh_rows"), (1, 1, 1, "fresh_rows"), (4, 1, 0, "fresh_rows"), (4, 1, -1, "fresh_rows")],
+     (4, 1, 5, "fresh_rows"), (4, 1, 4, "fresh_rows"), (1, 1, 1, "rows"), (4, 1, 0, "fresh_rows"), (4, 1, -1, "fresh_rows")],
 )  # fmt: skip
 def test_numbers_out_of_range_are_refused_by_name(rows: int, size: int, fresh: int, name: str) -> None:
     with pytest.raises(PolicyError) as caught:

@@ -274,7 +274,7 @@ def test_a_published_folder_in_the_verifier_s_area_gives_an_earlier_window_alone
     ]
     assert result.options is not None and {"--challenge", "--receipts"}.isdisjoint(result.options)
     outcome = verdict_of(result, tmp_path / "command")  # no window is an earlier one of itself
-    assert (outcome["exit_code"], outcome["decides"]) == (1, "header.chain")
+    assert (outcome["exit_code"], outcome["decides"]) == (2, "header.chain")
 
 
 def test_each_of_the_verifier_s_files_gets_its_role_or_a_reason(tmp_path: Path) -> None:

@@ -127,7 +127,6 @@ class Place:
             "account add": {"roster": "roster.json", "lines": "line.json"},
             "account approve": {"roster": "roster.json", "folder": "folder", "origin": "example.org", "window": "w-2"},
             "account request": {"directory": "account", "origin": "example.org", "window": "w-2"},
-            "account search": {"text": QUESTIONS["law"][0], "directory": "account", **over_http},
             "account status": {"directory": "account", **over_http},
             "account query": {"text": QUESTIONS["law"][0], "directory": "account", **over_http},
             "account receipt check": {"directory": "account", **over_http},

@@ -68,7 +68,7 @@ def test_the_usual_policy_is_well_formed() -> None:
         (noise(lattice=2 * MAX_LATTICE), "noise.lattice", "power of two"),
         (tenant(0, capacity=MAX_CAPACITY + 8), "tenants.law (capacity)", f"at most {MAX_CAPACITY}"),
         (tenant(0, capacity=60), "tenants.law (capacity)", "multiple of 8"),
-        (tenant(1, capacity=(1 << 24) + 1), "tenants.medicine (capacity)", "1..16777216"),
+        (tenant(1, capacity=(1 << 24) + 1), "tenants.medicine (capacity)", "1 to 16777216"),
         (tenant(1, accounts_max=MAX_COMPOSITIONS // 4 + 1), "tenants.medicine.accounts_max", "16777216"),
         (lambda p: p.update(top_k=65), "top_k", "capacity"),
         (lambda p: p.update(top_k=1), "tenants.law (top_k)", "2..64"),

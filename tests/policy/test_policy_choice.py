@@ -181,10 +181,3 @@ def test_the_smallest_and_the_largest_tables_are_policies(tmp_path: Path, capaci
     assert done.exit_code == 0, done.output
     own = Policy.parse(json.loads(out.read_text()), field="policy").mechanism_of("law")
     assert own.table == TableShape(rows, 1, None)
-
-
-def test_an_f_close_to_1_is_a_policy_whose_figures_warn(tmp_path: Path) -> None:
-    done = run(tmp_path / "p.json", *SIZES, "--mechanism", "pooled-listing:0.95:0.9999999:601")
-    assert done.exit_code == 0
-    # 1 / ((1 - 0.95) (1 - f)), for the 200 queries that the ledger may have, although k_max is above the accounts.
-    assert "exclusion_factor is 200010000 for 10 accounts and 200010000 for all 4" in done.output

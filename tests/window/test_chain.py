@@ -183,7 +183,7 @@ def test_windows_without_a_query_pass_up_to_a_limit(
     ("name", "given", "status"),
     [
         ("w-4", ("w-2",), ExitCode.MALFORMED),
-        ("w-1", ("w-2",), ExitCode.FAIL),
+        ("w-1", ("w-2",), ExitCode.MALFORMED),
         ("w-4", ("w-3", "w-1"), ExitCode.MALFORMED),
     ],
     ids=["another than the named predecessor", "a predecessor where none is named", "a gap"],

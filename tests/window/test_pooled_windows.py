@@ -147,8 +147,8 @@ def test_a_listed_document_stays_listed_and_a_new_one_is_not(chain: Windows) -> 
     third = chain.ended(3)
     assert first < third and "d" in third
     assert chain.began(4) == third and "e" not in third
-    # The document b is deleted in the windows between, and keeps its mark.
-    assert ("b" in first) == ("b" in chain.began(4))
+    # The document b is deleted in the windows between, and keeps its mark if it has one.
+    assert first <= chain.began(4)
     for number in (2, 3, 4):
         table = chain.table(number)
         assert not table.listed_at_first()[: table.table.drawn].any()
