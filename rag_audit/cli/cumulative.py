@@ -39,6 +39,7 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
             (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), table)
             for name in total.tenants
         ),
-        "this command verified no window: run `rag-audit verify` on each window",
+        "this command verified no window: run `rag-audit verify` on the last window, with --previous for each of the"
+        " others. Windows of the chain that are not given can raise each figure",
     ]
     emit({"covers": covered, **total.as_json()}, as_json, lines)

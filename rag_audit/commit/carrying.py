@@ -42,6 +42,7 @@ from rag_audit.models.records import (
     WindowTrailer,
     parse_entry,
 )
+from rag_audit.models.tenants import TenantPolicy
 
 GIVEN_UP = "--given-up, or documents.given_up in provider.toml"
 """The option with the documents that never return, in words."""
@@ -81,6 +82,22 @@ def load_given_up(path: Path | None) -> dict[str, Set[str]]:
     return {**result}
 
 
+def constants_of(policy: Policy, part: TenantPolicy) -> tuple[int, ...]:
+    """The numbers of a tenant that are constant in a chain: capacity and keep over 2^40.
+
+    With pooled listing the flip probability over 2^40 and m are constant too, because the figures of listed documents
+    count the random bits of all windows.
+    """
+    mechanism = policy.mechanism(part)
+    pooled = (mechanism.flip_probability or 0, mechanism.chance_queries) if mechanism.pools else ()
+    return (part.capacity, mechanism.sampled_share, *pooled)
+
+
+def _constants_text(constants: Sequence[int]) -> str:
+    names = ("capacity", "keep", "flip_probability", "m (accounts_max times n)")
+    return ", ".join(f"{name} {number}" for name, number in zip(names, constants, strict=False))
+
+
 def place_tables(
     policy: Policy, documents: Mapping[str, Sequence[Passage]], continuing: Continuing
 ) -> tuple[dict[str, PlacedTable], dict[str, Sequence[Passage]]]:
@@ -101,7 +118,7 @@ def place_tables(
             continue
         own = documents[part.tenant]
         previous = carried_from(continuing.folders, part.tenant, read) if shape.persistent else None
-        constants = (part.capacity, policy.mechanism(part).sampled_share)
+        constants = constants_of(policy, part)
         if previous is not None and previous.pools != policy.mechanism(part).pools:
             raise PolicyError(
                 "the tenant's mechanism differs from that of the table before",
@@ -112,11 +129,11 @@ def place_tables(
             )
         if previous is not None and previous.constants != constants:
             raise PolicyError(
-                "the tenant's capacity or share of sampled documents differs from that of the table before",
+                "a number of the tenant that is constant in a chain differs from that of the table before",
                 field=f"policy.tenants.{part.tenant}",
-                expected="capacity {}, keep {}".format(*previous.constants),
-                actual="capacity {}, keep {}".format(*constants),
-                hint="keep both numbers in a chain of windows, or start another chain (another origin)",
+                expected=_constants_text(previous.constants),
+                actual=_constants_text(constants),
+                hint="keep these numbers in a chain of windows, or start another chain (another origin)",
             )
         keys = [key_of(passage) for passage in own]
         counts, before = positions_by_document(keys), None if previous is None else previous.table
@@ -268,7 +285,7 @@ def carried_from(
                 return CarriedTable(
                     stored.header.window,
                     stored.digest,
-                    (part.capacity, mechanism.sampled_share),
+                    constants_of(stored.policy, part),
                     mechanism.pools,
                     own.table,
                     own.key,

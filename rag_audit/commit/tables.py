@@ -72,7 +72,7 @@ class CarriedTable:
     digests.
 
     :param window: the window's id; `header` is the digest of its header
-    :param constants: capacity, and the probability of a bit over 2^40, which are constant in a chain
+    :param constants: the numbers that are constant in a chain (`carrying.constants_of`)
     :param pools: whether the tenant has pooled listing, which is constant in a chain too
     :param key: `TablePrivate.key` of that window
     :param commitment: the columns that the next window's header names
@@ -82,7 +82,7 @@ class CarriedTable:
 
     window: str
     header: str
-    constants: tuple[int, int]
+    constants: tuple[int, ...]
     pools: bool
     table: DocumentTable = field(repr=False)
     key: bytes = field(repr=False)
@@ -272,10 +272,10 @@ def _unpack_carried(data: bytes) -> CarriedTable:
     assert isinstance(value, dict) and proved is not None  # only this module can have encrypted it
     constants = value["constants"]
     assert isinstance(constants, list)
-    capacity, keep = (int(str(number)) for number in constants)
+    numbers = tuple(int(str(number)) for number in constants)
     window, header, pools = str(value["window"]), str(value["header"]), value["pools"] is True
     of_table = (_unpack(packed), key, *proved)
-    return CarriedTable(window, header, (capacity, keep), pools, *of_table, _unpack_listed(listed))
+    return CarriedTable(window, header, numbers, pools, *of_table, _unpack_listed(listed))
 
 
 def _pack(table: DocumentTable) -> bytes:

@@ -407,6 +407,19 @@ class Mechanism(ABC):
         """See `accounting.bernoulli.Sampling.exclusion_factor`; None if every position is sampled."""
         return None if self.sample is None else self.sample.exclusion_factor(queries, positions)
 
+    def over(self, windows: int) -> Self:
+        """The mechanism with figures for several windows of a chain, of which this one is the last, if listed
+        documents stay listed; otherwise the mechanism itself.
+
+        :param windows: number of windows, this one included
+        """
+        return self
+
+    @property
+    def chance_queries(self) -> int:
+        """Maximum number of queries at which random bits may have listed a document that all accounts can read."""
+        return self.tenant.accounts_max * self.tenant.queries
+
     def list_without_relevance(self, queries: int) -> float | None:
         """See `accounting.bernoulli.ChanceListing.list_without_relevance`; None if chance lists no position."""
         return None

@@ -104,7 +104,7 @@ def exposure_figures(mechanism: Mechanism, *, n: int, k: int) -> ExposureFigures
     exact = exposure_limit(documents, queries=queries, longest=tenant.top_k)
     flip = mechanism.flip_probability
     # A document that chance lists at one account's query ranks for all accounts of a tenant with pooled listing.
-    drawn = n * tenant.accounts_max if mechanism.pools else queries
+    drawn = mechanism.chance_queries if mechanism.pools else queries
     by_chance = None if flip is None else expected_by_flips(documents, flip, queries=drawn)
     return {
         "accounts": accounts,

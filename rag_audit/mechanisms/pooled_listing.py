@@ -63,10 +63,13 @@ class PooledListing(Mechanism):
 
     :param rules: the parameters
     :param documents: the shape of the document table; None only in a draft, until `by_document`
+    :param windows: the windows of the chain whose random bits count, this one included: a document that they listed
+        stays listed
     """
 
     rules: PoolRules = PoolRules(1, 1)
     documents: TableShape | None = None
+    windows: int = 1
 
     name = "pooled-listing"
     form = "pooled-listing"
@@ -147,6 +150,14 @@ class PooledListing(Mechanism):
         """m, the maximum number of records of the tenant in a window."""
         return self.tenant.accounts_max * self.tenant.queries
 
+    @property
+    def chance_queries(self) -> int:
+        """The maximum number of queries at which random bits may have listed a document."""
+        return self.queries * self.windows
+
+    def over(self, windows: int) -> Self:
+        return replace(self, windows=windows)
+
     def padded(self, positions: Sequence[int]) -> Sequence[int]:
         return [*positions, *[self.tenant.capacity] * (self.longest - len(positions))]
 
@@ -189,8 +200,8 @@ class PooledListing(Mechanism):
 
         if self.keep is None:
             return None
-        return pooled_factor(self.keep, self.rules.flip_probability, queries=self.queries)
+        return pooled_factor(self.keep, self.rules.flip_probability, queries=self.chance_queries)
 
     def list_without_relevance(self, queries: int) -> float | None:
         """See `Mechanism.list_without_relevance`, for all m queries of the tenant: f."""
-        return None if self.sample is None else self.sample.list_without_relevance(self.queries)
+        return None if self.sample is None else self.sample.list_without_relevance(self.chance_queries)

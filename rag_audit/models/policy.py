@@ -6,7 +6,7 @@ when the provider opens a window **and** by every verifier.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
@@ -208,9 +208,10 @@ class Policy(Model):
             table=table,
         )
 
-    def figures(self) -> PolicyFigures:
+    def figures(self, windows: Mapping[str, int] | None = None) -> PolicyFigures:
         """Every figure that follows from this policy without other inputs (`mechanisms.figures.window_figures`).
 
+        :param windows: for each tenant the number of windows of its chain to count (`Mechanism.over`); 1 if omitted
         :raises PolicyError: a parameter is outside the accountant's ranges
         """
         from rag_audit.mechanisms import accounting
@@ -231,7 +232,7 @@ class Policy(Model):
             )
         return window_figures(
             figures,
-            {t.tenant: self.mechanism(t) for t in self.tenants},
+            {t.tenant: self.mechanism(t).over((windows or {}).get(t.tenant, 1)) for t in self.tenants},
             n=self.n,
             k=self.k_max,
             accounts_max=max(t.accounts_max for t in self.tenants),

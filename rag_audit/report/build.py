@@ -14,6 +14,7 @@ from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit._internal.words import PLAIN, counted, instant, listed, marked
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.values import text
+from rag_audit.models.policy import Policy
 from rag_audit.models.trust import MAX_TRUST_BYTES
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, window_file
 from rag_audit.relation.scores import LARGEST_PRODUCT
@@ -271,7 +272,9 @@ def _figures(verdict: ReportedVerdict) -> model.Figures:
 def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
     """The composed bound for the chain's windows. This verification judges only the last of them."""
     policies = verdict.facts.policies
-    if not policies:
+    # Windows that carry listed documents have one epsilon together, which `verifier cumulative` computes from their
+    # headers; this run has only the policies.
+    if not policies or any(_carries(policy) for policy in policies):
         return None
     try:
         total = compose([WindowPart("", policy) for policy in policies])
@@ -285,6 +288,12 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
         exclusion_factor=text(total.exclusion_factor),
         exclusion_factor_all_accounts=text(total.exclusion_factor_all_accounts),
     )
+
+
+def _carries(policy: Policy) -> bool:
+    """Whether a tenant's listed documents stay listed in later windows."""
+    tables = (m.table for t in policy.tenants if (m := policy.mechanism(t)).pools)
+    return any(table is not None and table.persistent for table in tables)
 
 
 def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:

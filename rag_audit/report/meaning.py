@@ -138,8 +138,14 @@ def _of_documents(tenant: str, odds: str, table: DocumentTableReport, *, chance:
         chain = "each window draws the bits anew, and windows multiply the factor"
     elif chance:
         chain = (
-            "a document keeps its bit and stays listed in the chain of windows; the factor is for the queries of this"
-            " window, and chance at the queries of each other window multiplies it"
+            "a document keeps its bit and stays listed in the chain of windows; the factor counts the random bits of"
+            " all queries that the policy permits in "
+            + (
+                "all windows of the chain so far"
+                if table.first is not None
+                else "this window and the supplied ones"
+            )
+            + ", and the random bits of each other window raise it"
         )
     else:
         chain = (

@@ -359,6 +359,8 @@ class Case(Findings):
     """counts that checks made for the report"""
     table_gaps: dict[str, list[str]] = field(default_factory=dict)
     """for each tenant with a document table, what the supplied earlier windows leave unchecked"""
+    table_windows: dict[str, int] = field(default_factory=dict)
+    """for each tenant with a document table, the number of windows of its chain with a sample that this run checked"""
 
     @cached_property
     def queries(self) -> list[QueryRecord]:

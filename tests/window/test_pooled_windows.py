@@ -18,6 +18,7 @@ from rag_audit.commit.preparing import Preparation, open_prepared, prepare
 from rag_audit.commit.stored import delete_secrets
 from rag_audit.commit.tables import CarriedTable, ListedRows, WindowTable, load_table, store_table
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
+from rag_audit.mechanisms.accounting.documents import pooled_factor
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.publication import Publication
@@ -30,6 +31,7 @@ from rag_audit.report import render
 from rag_audit.report.cumulative import _of_tenant, compose, load_window
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.verify.checks import tables
 from tests.window.outcomes import exit_codes
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS
 from tests.window.test_document_tables import FIRST, SECOND, THIRD, Texts, passages
@@ -268,6 +270,54 @@ def test_a_chain_keeps_its_mechanism(fresh: Windows) -> None:
     with pytest.raises(PolicyError) as caught:
         fresh.open(SECOND, mechanisms={"law": CERTAIN, "medicine": replace(POOLED)})
     assert caught.value.field == "policy.tenants.medicine.mechanism"
+
+
+RARER = replace(CERTAIN, rules=replace(CERTAIN.rules, unrequested="0.2"))
+"""Another flip probability."""
+
+
+def test_a_chain_keeps_its_chance(fresh: Windows) -> None:
+    """The epsilon and the factor of a chain use one flip probability for all windows."""
+    fresh.go(FIRST)
+    with pytest.raises(PolicyError, match="constant in a chain") as caught:
+        fresh.open(SECOND, mechanisms={"law": RARER, "medicine": MEDICINE})
+    assert "flip_probability" in str(caught.value.expected) and caught.value.expected != caught.value.actual
+
+
+def test_windows_with_another_chance_are_no_chain(fresh: Windows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that changes the chance after the first window would publish the figure of the last window only."""
+    fresh.go(FIRST, mechanisms={"law": RARER, "medicine": MEDICINE})
+    monkeypatch.setattr(carrying, "constants_of", lambda policy, part: (0, 0))
+    fresh.go(SECOND)
+    assert fresh.verdict(2).exit_code is ExitCode.PASS
+    result = fresh.verdict(2, 1)
+    (failed,) = [check for check in result.checks if check.status.value == "fail"]
+    assert (result.exit_code, failed.id) == (FAIL, "header.tables")
+    assert "flip_probability" in str(failed.expected) and failed.expected != failed.actual
+
+
+def test_the_number_of_queries_is_constant_in_a_chain(chain: Windows) -> None:
+    with chain.resumed(4) as window:
+        policy = window.policy
+    more = policy.model_copy(update={"n": policy.n + 1})
+    first, second = (tables._constants(p, "law") for p in (policy, more))
+    assert first != second and ", m " in first
+    assert tables._constants(policy, "medicine") == tables._constants(more, "medicine")
+
+
+def test_the_figures_of_chance_count_the_windows_of_the_chain(chain: Windows) -> None:
+    alone, near, whole = (chain.verdict(4, *given) for given in ((), (3,), (3, 2, 1)))
+    with chain.resumed(4) as window:
+        own = window.policy.mechanism_of("law")
+    assert own.flip_probability is not None
+    factors = [float(result.figures["tenants"]["law"]["exclusion_factor"]) for result in (alone, near, whole)]
+    queries = [own.chance_queries * windows for windows in (1, 2, 4)]
+    expected = [pooled_factor(own.sampled_share, own.flip_probability, queries=m) for m in queries]
+    assert factors == pytest.approx(expected, rel=1e-3) and factors[0] < factors[1] < factors[2]
+    told = "exclusion_factor and the figures of random bits count the queries of"
+    assert any(f"law: {told} 1 window of the chain" in note for note in alone.notes)
+    assert any(f"law: {told} 2 windows of the chain" in note for note in near.notes)
+    assert not any(told in note for note in whole.notes)
 
 
 # -- malicious providers -----------------------------------------------------------------------------------------------

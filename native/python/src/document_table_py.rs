@@ -199,6 +199,7 @@ fn in_order(columns: Proven<Column>) -> Vec<Column> {
 
 /// The commitments that a proof yields (`scan_documents_prove`). Raises ValueError with the reason unless the proof holds.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 fn scan_documents_verify<'py>(
     py: Python<'py>,
     context: &[u8],

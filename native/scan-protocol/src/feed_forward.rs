@@ -33,8 +33,8 @@ pub struct Private<'s> {
     pub outputs: Vec<std::sync::Arc<Opening>>,
     pub columns: Vec<Vec<i64>>,
     /// The top limbs of both remainders, one list a block.
-    pub dense_tops: Vec<Vec<i64>>,
-    pub norm_tops: Vec<Vec<i64>>,
+    pub dense_tops: Tops,
+    pub norm_tops: Tops,
     /// The rows of a, one a place.
     pub deviations: &'s [Vec<i64>],
     /// R, V, s_1 and s_2 of each place.
@@ -81,19 +81,22 @@ struct Places {
     y: Vec<ColumnId>,
 }
 
+/// The top limbs of a remainder: a list for each block.
+pub type Tops = Vec<Vec<i64>>;
+
 /// The segments in the order of the page. The derived ones are first the dense layer's blocks and then the LayerNorm's, unless
 /// those are larger.
 fn segments(
     statement: &FeedForwardStatement,
     places: &Places,
     columns: &Columns<ColumnId>,
-    tops: Option<(Vec<Vec<i64>>, Vec<Vec<i64>>)>,
+    tops: Option<(Tops, Tops)>,
 ) -> Vec<Segment> {
     let shape = &statement.weights.shape;
     let of_places = log2_ceil(statement.places);
     let (inner, width) = (shape.inner_blocks(), shape.width_blocks());
     let (dense_tops, norm_tops) = tops.unzip();
-    let top = |tops: &Option<Vec<Vec<i64>>>, block: usize| {
+    let top = |tops: &Option<Tops>, block: usize| {
         vec![Entry::Derived(tops.as_ref().map(|t| t[block].clone()))]
     };
     let top_tag = |bits: usize| {

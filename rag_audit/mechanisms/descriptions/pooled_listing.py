@@ -231,12 +231,17 @@ class PooledListingDescription(Description):
             if chain
             else ("in a window", "in a window")
         )
+        further = (
+            "if that person asks in one window; the random bits of each further window raise this figure."
+            if chain
+            else "in each window; windows multiply this figure."
+        )
         return [
             f"Until a document is listed for the first time {first}, everything that all accounts together see"
             " distinguishes it from any other document by a factor of at most"
             f" e^{text(mechanism.epsilon(accounts, None))}. From then on, an account that asks can read it.",
             f"A person who never received a given document {span} may conclude its absence at most {factor} times more"
-            " strongly than before, for one window; windows multiply this figure.",
+            f" strongly than before, {further}",
             "Accounts of this tenant are not private from one another.",
         ]
 

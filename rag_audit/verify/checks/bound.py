@@ -22,7 +22,7 @@ def check(case: Case) -> None:
     """
     policy = case.policy
     with case.guarding("bound.computed"):
-        figures = policy.figures()
+        figures = policy.figures(case.table_windows)
         eps = figures["eps_audit"]
         used = any(policy.mechanism(t).uses_delta for t in policy.tenants)
         delta = policy.delta_policy if used else "0"
@@ -39,7 +39,8 @@ def check(case: Case) -> None:
         case.figures["by_chance"] = {
             t.tenant: accounting.text(chance)
             for t in policy.tenants
-            if (chance := policy.mechanism(t).list_without_relevance(policy.n * policy.k_max)) is not None
+            for mechanism in [policy.mechanism(t).over(case.table_windows.get(t.tenant, 1))]
+            if (chance := mechanism.list_without_relevance(policy.n * policy.k_max)) is not None
         }
         case.figures["listable"] = {
             t.tenant: min(t.capacity, counts[t.tenant].total() * policy.mechanism(t).longest)

@@ -24,6 +24,13 @@ def check(case: Case) -> None:
     _signature(case)
     check_complete(case)
     _indices(case)
+    check_well_formed(case)
+    _chain(case)
+    check_first_beacon(case)
+
+
+def check_well_formed(case: Case) -> None:
+    """Check that the policy and the roster are well-formed."""
     with case.guarding("header.policy"):
         try:
             # Checked to be an integer; C_emb commits to it.
@@ -32,8 +39,6 @@ def check(case: Case) -> None:
             case.report("header.policy", True, "well-formed", "well-formed")
         except PolicyError as exc:
             case.report("header.policy", False, exc.expected or "well-formed", exc, exc.field)
-    _chain(case)
-    check_first_beacon(case)
 
 
 def check_first_beacon(case: Case) -> None:

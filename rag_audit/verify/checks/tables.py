@@ -164,6 +164,7 @@ def _follow(
             )
             return case.record(CHECK, status, f"{tenant}: {what} in window {expected.window}", words, place)
         figure["checked"] = True
+        case.table_windows[tenant] = case.table_windows.get(tenant, 1) + 1
         before = window.case.tenants[tenant].table
         assert before is not None  # `fault` found the window complete, and its policy has documents
         later, named = window.case.header, before.previous
@@ -207,7 +208,13 @@ def _constants(policy: Policy, tenant: str) -> str:
     if part is None or part.documents is None:
         return "no document table"
     table = part.documents
-    pooled = "pooled-listing, " if policy.mechanism(part).pools else ""
+    mechanism = policy.mechanism(part)
+    # Listed documents are carried, so their figures count the random bits of all queries of the chain.
+    pooled = (
+        f"pooled-listing, flip_probability {mechanism.flip_probability}, m {mechanism.chance_queries}, "
+        if mechanism.pools
+        else ""
+    )
     return (
         f"{pooled}capacity {part.capacity}, keep {part.keep}, rows {table.rows}, positions_per_document"
         f" {table.positions_per_document}, fresh_rows {table.fresh_rows}"
@@ -301,9 +308,10 @@ class _Earlier:
 
     @cached_property
     def incomplete(self) -> tuple[Status, str] | None:
-        """Why the policy may not be the window's own; None if the window header commits to it."""
+        """Why the policy is not well-formed or may not be the window's own; None if the header commits to it."""
         done = len(self.case.checks)
         header.check_complete(self.case)
+        header.check_well_formed(self.case)
         return self._fault_since(done)
 
     def fault_without_sample(self, tenant: str) -> tuple[Status, str] | None:
@@ -340,4 +348,11 @@ def notes(case: Case) -> list[str]:
             pools = case.policy.mechanism_of(tenant).pools
             what = "Bits and listed rows" if pools else "Bits"
             result.append(f"{tenant}: {what} carried from window {figure['continues']}: not checked here")
+        if figure["continues"] is not None and case.policy.mechanism_of(tenant).pools:
+            counted = case.table_windows.get(tenant, 1)
+            result.append(
+                f"{tenant}: exclusion_factor and the figures of random bits count the queries of {counted}"
+                f" {'window' if counted == 1 else 'windows'} of the chain; the random bits of each window before also"
+                " raise them: supply the earlier windows with --previous"
+            )
     return result

@@ -44,7 +44,7 @@ const _: () = {
     // R^2 V <= d 2^(2 K), V >= 1: a root has 47 bits, and (2 R + 1) V <= 2 sqrt(d 2^(2 K) V) + V.
     let target = MAX_WIDTH.trailing_zeros() as usize + 2 * ROOT_BITS;
     assert!(target / 2 < LIMB_BITS * ROOT_LIMBS);
-    assert!(1 + (target + variance) / 2 + 1 <= LIMB_BITS * SLACK_LIMBS);
+    assert!(1 + (target + variance) / 2 < LIMB_BITS * SLACK_LIMBS);
     assert!(ROOT_LIMBS + 2 * SLACK_LIMBS <= ROOT_STRIDE);
     // For all values that a prover may write.
     assert!(2 * LIMB_BITS * ROOT_LIMBS + variance + 2 <= 192 && 192 < NO_WRAP_BITS);

@@ -162,18 +162,18 @@ impl Case {
     }
 
     /// The values after g, computed from g.
-    fn from_g(&self, witness: &mut Witness) {
+    fn after_g(&self, witness: &mut Witness) {
         witness.deviate(&self.weights);
-        self.from_deviations(witness);
+        self.after_deviations(witness);
     }
 
     /// The values after a, computed from a.
-    fn from_deviations(&self, witness: &mut Witness) {
+    fn after_deviations(&self, witness: &mut Witness) {
         witness.take_roots(&self.weights);
-        self.from_roots(witness);
+        self.after_roots(witness);
     }
 
-    fn from_roots(&self, witness: &mut Witness) {
+    fn after_roots(&self, witness: &mut Witness) {
         witness.normalise(&self.weights);
         witness.divide_norm(&self.weights);
     }
@@ -381,7 +381,7 @@ fn values_at_the_point_are_the_columns() {
             "dense" => {
                 witness.z[0] += 1;
                 witness.g[0] = case.weights.gelu[(witness.z[0] + ACTIVATION_LIMIT) as usize];
-                case.from_g(&mut witness);
+                case.after_g(&mut witness);
                 (4, shape.dense_shift())
             }
             _ => {
@@ -418,7 +418,7 @@ fn quotients_are_the_rounded_ones() {
             witness.z[at] += step;
             witness.g[at] = case.weights.gelu[(witness.z[at] + ACTIVATION_LIMIT) as usize];
             witness.divide_dense(&case.weights);
-            case.from_g(&mut witness);
+            case.after_g(&mut witness);
             let mut masked = witness.clone();
             cut(&mut masked.dense_rests, case.weights.shape.dense_shift());
             if at == 0 {
@@ -513,7 +513,7 @@ fn results_of_gelu_are_the_tables() {
         for at in 0..case.witness().g.len() {
             let mut witness = case.witness();
             witness.g[at] += step;
-            case.from_g(&mut witness);
+            case.after_g(&mut witness);
             if at == 0 {
                 caught_by("constraint: lookup layer", || case.forged(&witness));
             }
@@ -532,7 +532,7 @@ fn normalisers_are_the_integer_roots() {
             let mut witness = case.witness();
             let root = (witness.normalisers[place][0] + step) as u128;
             witness.normalisers[place] = slacks(target, root, witness.variances[place]);
-            case.from_roots(&mut witness);
+            case.after_roots(&mut witness);
             assert!(witness.normalisers[place].iter().any(|v| *v < 0));
             caught_by("constraint: lookup layer", || case.forged(&witness));
             for k in 1..3 {
@@ -582,7 +582,7 @@ fn a_row_without_deviation_has_no_proof() {
     for root in [0, 1, (1 << 48) - 1] {
         let target = target(&case.weights.shape);
         witness.normalisers[0] = slacks(target, root, 0);
-        case.from_roots(&mut witness);
+        case.after_roots(&mut witness);
         assert!(!case.forged(&witness), "{root}");
         witness.normalisers[0][2] = 0;
         assert!(!case.forged(&witness), "{root}");
@@ -597,7 +597,7 @@ fn deviations_are_those_of_the_residual() {
         for more in [1, 1 << 40] {
             let mut witness = case.witness();
             witness.variances[place] += more;
-            case.from_deviations(&mut witness);
+            case.after_deviations(&mut witness);
             caught_by("product: deviation", || case.forged(&witness));
         }
     }
@@ -607,7 +607,7 @@ fn deviations_are_those_of_the_residual() {
         let a = &mut witness.deviations[place];
         a[j] += 1;
         witness.variances[place] = a.iter().map(|a| u128::from(a.unsigned_abs()).pow(2)).sum();
-        case.from_deviations(&mut witness);
+        case.after_deviations(&mut witness);
         if at == 0 {
             caught_by("constraint: matrices", || case.forged(&witness));
         }
@@ -640,7 +640,7 @@ fn without(case: &Case, part: Part) -> Witness {
     let other = integers.weights().unwrap();
     witness.deviate(&other);
     (witness.x, witness.g) = (x, g);
-    case.from_deviations(&mut witness);
+    case.after_deviations(&mut witness);
     witness
 }
 
@@ -721,7 +721,7 @@ fn activations_are_in_range() {
     let gelu = |z: &i64| case.weights.gelu[(z + ACTIVATION_LIMIT) as usize];
     witness.g = witness.z.iter().map(gelu).collect();
     witness.divide_dense(&case.weights);
-    case.from_g(&mut witness);
+    case.after_g(&mut witness);
     caught_by("constraint: lookup layer", || case.forged(&witness));
 
     let mut integers = case.integers.clone();
@@ -756,7 +756,7 @@ fn activations_are_in_range() {
         weights,
         places: 2,
     };
-    other.from_g(&mut witness);
+    other.after_g(&mut witness);
     assert!(witness.y.iter().any(|y| *y >= ACTIVATION_LIMIT));
     caught_by("constraint: lookup layer", || other.forged(&witness));
 }
