@@ -83,14 +83,9 @@ def load_given_up(path: Path | None) -> dict[str, Set[str]]:
 
 
 def constants_of(policy: Policy, part: TenantPolicy) -> tuple[int, ...]:
-    """The numbers of a tenant that are constant in a chain: capacity and keep over 2^40.
-
-    With pooled listing the flip probability over 2^40 and m are constant too, because the figures of listed documents
-    count the random bits of all windows.
-    """
+    """The numbers of a tenant that are constant in a chain: capacity, keep over 2^40, and the mechanism's own."""
     mechanism = policy.mechanism(part)
-    pooled = (mechanism.flip_probability or 0, mechanism.chance_queries) if mechanism.pools else ()
-    return (part.capacity, mechanism.sampled_share, *pooled)
+    return (part.capacity, mechanism.sampled_share, *mechanism.constant_in_a_chain)
 
 
 def _constants_text(constants: Sequence[int]) -> str:

@@ -416,6 +416,11 @@ class Mechanism(ABC):
         return self
 
     @property
+    def constant_in_a_chain(self) -> tuple[int, ...]:
+        """Numbers of the mechanism's own that the windows of a chain of document tables share."""
+        return ()
+
+    @property
     def chance_queries(self) -> int:
         """Maximum number of queries at which random bits may have listed a document that all accounts can read."""
         return self.tenant.accounts_max * self.tenant.queries

@@ -155,6 +155,12 @@ class PooledListing(Mechanism):
         """The maximum number of queries at which random bits may have listed a document."""
         return self.queries * self.windows
 
+    @property
+    def constant_in_a_chain(self) -> tuple[int, ...]:
+        """The flip probability over 2^40 and m, because the figures of listed documents count the random bits of all
+        windows."""
+        return (self.rules.flip_probability, self.chance_queries)
+
     def over(self, windows: int) -> Self:
         return replace(self, windows=windows)
 

@@ -83,8 +83,8 @@ class Language:
         return Markup(html.escape(printable(str(value))))
 
     def number(self, value: str) -> str:
-        """An English number, such as ``1,234.5``, with the separators of the language."""
-        return value.translate(_SEPARATORS[self.code])
+        """An English number or range, such as ``1,234.5`` or ``1,024..8,192``, with the separators of the language."""
+        return "..".join(part.translate(_SEPARATORS[self.code]) for part in value.split(".."))
 
     def known(self, text: str) -> Markup:
         """A sentence of the report without values: translated if the catalogue has it, otherwise quoted."""

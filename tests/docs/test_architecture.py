@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text()
 MAX_PACKAGES = 17
-MAX_VERIFY_LINES = 3940
+MAX_VERIFY_LINES = 3960
 """The most lines of `rag_audit/verify`, which auditors read whole."""
 MAX_REACHED_LINES = 14_100
 """The most lines of this package that the verifier imports in any way, the examples in docstrings among them and proof

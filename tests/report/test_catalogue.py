@@ -118,3 +118,10 @@ def test_the_command_writes_a_german_page(tmp_path: Path) -> None:
 def test_english_marks_no_text(reports: dict[str, Report]) -> None:
     markup = render(reports["PASS"])
     assert markup.count('lang="en"') == 1 and '<html lang="en">' in markup
+
+
+def test_numbers_and_ranges_have_the_separators_of_the_language() -> None:
+    assert [language_of(code).number("1,024.5..8,192") for code in ("en", "de")] == [
+        "1,024.5..8,192",
+        "1.024,5..8.192",
+    ]

@@ -171,9 +171,10 @@ def test_three_windows_pass(pooled: PooledChain) -> None:
         assert {"ledger.listed_rows", "proof.chain", "proof.valid.law"} <= {c.id for c in verdict.checks}
         figures = verdict.figures["tenants"]["law"]
         assert 0 < float(figures["eps"]) < 10  # medicine has no epsilon, so the window has none
-        # 1/((1 - 0.7)(1 - 0.3)), for all nine queries of the tenant whatever the size of the coalition.
+        # 1/((1 - 0.7)(1 - 0.3)^W), for all nine queries of the tenant in each of the W windows so far, whatever
+        # the size of the coalition.
         assert figures["exclusion_factor"] == figures["exclusion_factor_all_accounts"]
-        assert 4.7 < float(figures["exclusion_factor"]) < 4.77
+        assert float(figures["exclusion_factor"]) == pytest.approx(1 / (0.3 * 0.7**number), rel=0.01)
 
 
 def test_a_chain_of_one_document_and_one_query(fresh: PooledChain) -> None:
