@@ -318,6 +318,12 @@ def test_the_figures_of_chance_count_the_windows_of_the_chain(chain: Windows) ->
     assert any(f"law: {told} 1 window of the chain" in note for note in alone.notes)
     assert any(f"law: {told} 2 windows of the chain" in note for note in near.notes)
     assert not any(told in note for note in whole.notes)
+    uncounted = "the random bits of windows that were not supplied raise this factor"
+    assert [uncounted in " ".join(render(result).split()) for result in (alone, near, whole)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 # -- malicious providers -----------------------------------------------------------------------------------------------
