@@ -26,7 +26,7 @@ from rag_audit.report.meaning import (
 )
 from rag_audit.report.model import AttackPoint, Attacks, CheckLine, Report, ShortReport
 from rag_audit.report.policy_text import by_exclusion_factor
-from rag_audit.report.protection import by_adversary
+from rag_audit.report.protection import by_adversary, pilot_warnings
 
 WIDTH = 100
 _SHORTENED = 140
@@ -97,11 +97,13 @@ def _summary(report: Report) -> list[str]:
     """Returns three lines about a window that passed: the last one is about lists, or without epsilon about absence."""
     counts = report.counts
     receipts = counted(counts.receipts_agreeing, "receipt agrees", "receipts agree")
+    pilot = pilot_warnings(report.vouching)
+    label = "PILOT, whose witnesses depend on the provider, so others learn nothing; " if pilot else ""
     return [
         f"{_machine(report)}{report.remark}",
         f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
         f" {counts.records} answers are proved; {receipts} with the log",
-        f"meaning: {_meaning(report)}",
+        f"meaning: {label}{_meaning(report)}",
     ]
 
 

@@ -159,6 +159,7 @@ def test_a_pilot_has_a_label(dependent: tuple[str, ...], labelled: bool) -> None
     assert report.warnings[0].startswith("PILOT: trust.toml says that w1") is labelled
     for kind in FORMATS:
         assert ("PILOT: " in render_report(report, kind)) is labelled, kind
+    assert ("meaning: PILOT, " in brief(report)) is labelled
 
 
 @pytest.mark.parametrize(("limit", "passed"), [(8, True), (7, False), (None, True)])
