@@ -248,7 +248,7 @@ def _shown(
     """Documents for people: each relevant text, with its source, if its metadata has one, and its score band."""
     texts = [d for d in documents if d.text]
     if not texts:
-        return "(only empty positions were selected)"
+        return "(no passage was returned)"
     if threshold is None:
         return "\n\n".join("\n".join([printable_text(d.text), *_origin(d)]) for d in texts)
     shown = [
