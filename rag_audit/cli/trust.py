@@ -46,7 +46,7 @@ from rag_audit.verify.drawing import header_entry
 
 COUNT = re.compile(r"[0-9]{1,15}")
 REMARKS = {
-    "max_epsilon": "for min_k_max accounts: exp(8) is a factor of 3,000 in odds, so smaller is better",
+    "max_epsilon": "for min_k_max accounts: exp(10) is a factor of 22,000 in odds, so smaller is better",
     "max_exclusion_factor": "only for tenants with mechanism sampling (mechanisms has to name it)",
     "max_fresh_share": "maximum share of the rows of a document table that each window replaces",
     "max_exposure": "maximum number of documents that min_k_max accounts of a tenant can read together",
