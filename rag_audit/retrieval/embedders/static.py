@@ -45,6 +45,15 @@ def normalise(e: Numbers, norm_factor: int, *, field: str) -> Vectors:
     return vector
 
 
+def with_norm(e: Numbers, length: int) -> Numbers:
+    """e rounded to a norm of about `length`: sign(e_j) floor((2 length |e_j| + n) / (2 n)), n = max(1, isqrt(sum
+    e_j^2)); shape (d,). The vector zero remains zero.
+    """
+    norm = max(1, isqrt(int(e @ e)))
+    rounded: Numbers = np.sign(e) * ((2 * length * np.abs(e) + norm) // (2 * norm))
+    return rounded
+
+
 class StaticEmbedder(ABC):
     """An embedder over a public table, with the methods of `Embedder`.
 

@@ -13,7 +13,6 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
-from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from rag_audit.models.manifest import DEFAULT_TABLE, Quantiser, StaticTable
 from rag_audit.relation.scores import MAX_COMPONENT
 from rag_audit.retrieval.embedders.base import Vectors
 from rag_audit.retrieval.embedders.lexical import COMPONENTS, LexicalTable
-from rag_audit.retrieval.embedders.static import Numbers, StaticEmbedder
+from rag_audit.retrieval.embedders.static import Numbers, StaticEmbedder, with_norm
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -203,6 +202,4 @@ class WordLlama(StaticEmbedder):
         distinct, counts = np.unique(of, return_counts=True)
         weights = (counts << _COUNT_SHIFT) // (counts + _HALF_COUNT)
         semantic = weights @ self._rows[distinct, :SEMANTIC].astype(np.int64)
-        norm = max(1, isqrt(int(semantic @ semantic)))  # rows that cancel have the norm 0
-        magnitudes = (2 * _SEMANTIC_NORM * np.abs(semantic) + norm) // (2 * norm)
-        return np.concatenate([np.sign(semantic) * magnitudes, self._lexical.of_document(of)])
+        return np.concatenate([with_norm(semantic, _SEMANTIC_NORM), self._lexical.of_document(of)])

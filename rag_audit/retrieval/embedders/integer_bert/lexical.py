@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from rag_audit.retrieval.embedders.integer_bert.published import (
     Description,
 )
 from rag_audit.retrieval.embedders.lexical import LexicalTable
-from rag_audit.retrieval.embedders.static import Numbers
+from rag_audit.retrieval.embedders.static import Numbers, with_norm
 
 SEMANTIC_NORM, LEXICAL_NORM = 50_000, 20_000
 """The norms of a document's two parts."""
@@ -72,11 +71,4 @@ class LexicalBert(IntegerBert):
             lexical = self._rows[of].sum(axis=0, dtype=np.int64) << self._files.model.scales.x
             return np.concatenate([semantic, lexical])
         lexical = self._lexical.of_document(of[1:-1])
-        return np.concatenate([_with_norm(semantic, SEMANTIC_NORM), _with_norm(lexical, LEXICAL_NORM)])
-
-
-def _with_norm(x: Numbers, length: int) -> Numbers:
-    """sign(x_j) floor((2 length |x_j| + n) / (2 n)), n = max(1, isqrt(sum x_j^2)); shape (d,)."""
-    norm = max(1, isqrt(int(x @ x)))
-    rounded: Numbers = np.sign(x) * ((2 * length * np.abs(x) + norm) // (2 * norm))
-    return rounded
+        return np.concatenate([with_norm(semantic, SEMANTIC_NORM), with_norm(lexical, LEXICAL_NORM)])
