@@ -117,7 +117,7 @@ class DocumentTableJob:
             )
         return cls(
             column.name,
-            context_of(column, _protocol(column)),
+            context_of(column, _protocol(column.pooled)),
             slot_of(column),
             _numbers(column),
             column.table.points,
@@ -158,8 +158,7 @@ class DocumentTableJob:
             raise WitnessError(
                 f"there is no proof of the {self.name} positions", field=self.name, actual=str(exc)
             ) from exc
-        protocol = POOLED_TABLE_PROTOCOL if self.pooled else DOCUMENT_TABLE_PROTOCOL
-        value: dict[str, Json] = {"system": "scan", "protocol": protocol}
+        value: dict[str, Json] = {"system": "scan", "protocol": _protocol(self.pooled)}
         for name, part in (
             ("proof", proof),
             ("table", self.table),
@@ -194,7 +193,7 @@ def open_table(
     statement.check()
     given = {"previous": statement.previous, "listed": statement.listed}
     names = ("proof", "table", *(name for name, named in given.items() if named is not None))
-    what, protocol = f"a proof of {statement.name} positions by document", _protocol(statement)
+    what, protocol = f"a proof of {statement.name} positions by document", _protocol(statement.pooled)
     parts = dict(
         zip(names, parse_parts(proof.value, names, protocol, what=what, field=proof.field), strict=True)
     )
@@ -238,8 +237,8 @@ def open_table(
     return OpenedTable(_sample(digest, table, columns, carried.digest, (capacity, rows)), None, carried)
 
 
-def _protocol(column: DocumentTablePublic) -> str:
-    return POOLED_TABLE_PROTOCOL if column.pooled else DOCUMENT_TABLE_PROTOCOL
+def _protocol(pooled: bool) -> str:
+    return POOLED_TABLE_PROTOCOL if pooled else DOCUMENT_TABLE_PROTOCOL
 
 
 def _before_points(previous: bytes | None, listed: bytes | None) -> bytes | None:
@@ -279,13 +278,21 @@ def _digests(
 def _check_points(column: DocumentTablePublic) -> None:
     previous, listed = (None if c is None else c.points for c in (column.previous, column.listed))
     for name, actual, named in _digests(column, column.table.points, previous, listed):
-        if actual != named:
-            raise WitnessError(
-                "the points of the document table do not have its digest",
-                field=name,
-                expected=named,
-                actual=actual,
-            )
+        _require_digest(name, actual, named)
+
+
+def _require_digest(name: str, actual: str, named: str) -> None:
+    """Compare the digest of points with the named one.
+
+    :raises WitnessError: the digests differ
+    """
+    if actual != named:
+        raise WitnessError(
+            "the points of the document table do not have its digest",
+            field=name,
+            expected=named,
+            actual=actual,
+        )
 
 
 def _before(
@@ -318,13 +325,7 @@ def table_commitment(
     :raises WitnessError: the points of a commitment do not have its digest
     """
     for name, kind, of in (("table", TABLE, table), ("carried", CARRIED_POOLED, carried)):
-        if (actual := points_digest(kind, of.points, capacity, rows)) != of.digest:
-            raise WitnessError(
-                "the points of the document table do not have its digest",
-                field=name,
-                expected=of.digest,
-                actual=actual,
-            )
+        _require_digest(name, points_digest(kind, of.points, capacity, rows), of.digest)
     start = len(table.points) - len(sample.points)  # behind the names
     size = (len(carried.points) - start) // 3
     columns = [sample.points, *(carried.points[start + k * size :][:size] for k in range(3))]

@@ -17,16 +17,16 @@ from rag_audit.relation.scores import ScoreWindow
 
 VERSION = 1
 """The version of the vectors with the argument's trace and proofs."""
-ARGUMENT = _native.scan_protocol().hex()
+ARGUMENT, POOLED_ARGUMENT = _native.scan_protocol().hex(), _native.scan_pooled_protocol().hex()
 """The digest of the common rules of both parties: layout, limits, and the labels and lengths of every kind of run
-(docs/scan/transcript.md)."""
+(docs/scan/transcript.md), and the digest of the rules for tenants with pooled listing."""
 
 
-def _protocol(*claims: str, **parameters: int) -> str:
+def _protocol(*claims: str, argument: str = ARGUMENT, **parameters: int) -> str:
     named: dict[str, Json] = {
         "system": "scan",
         "version": VERSION,
-        "argument": ARGUMENT,
+        "argument": argument,
         "claims": list(claims),
     }
     return digest_hex({**named, **parameters})
@@ -38,16 +38,9 @@ BERNOULLI_PROTOCOL = _protocol("kept")
 """The digest of the argument that the sampled positions are the Bernoulli bits of the seed."""
 DOCUMENT_TABLE_PROTOCOL = _protocol("kept", "document table")
 """The digest of the argument that the sampled positions follow documents."""
-
-
-def _pooled_protocol(*claims: str) -> str:
-    argument = _native.scan_pooled_protocol().hex()
-    return digest_hex({"system": "scan", "version": VERSION, "argument": argument, "claims": list(claims)})
-
-
-POOLED_LISTING_PROTOCOL = _pooled_protocol("A2", "A3", "A4", "pooled listing")
+POOLED_LISTING_PROTOCOL = _protocol("A2", "A3", "A4", "pooled listing", argument=POOLED_ARGUMENT)
 """The digest of the argument for records of tenants with pooled listing, which has rules of its own."""
-POOLED_TABLE_PROTOCOL = _pooled_protocol("kept", "document table", "listed")
+POOLED_TABLE_PROTOCOL = _protocol("kept", "document table", "listed", argument=POOLED_ARGUMENT)
 """The digest of the argument that the sampled positions follow documents, and that listed documents stay listed from
 window to window."""
 RANDOMIZED_RESPONSE_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
