@@ -420,10 +420,11 @@ class Mechanism(ABC):
         """Numbers of the mechanism's own that the windows of a chain of document tables share."""
         return ()
 
-    @property
-    def chance_queries(self) -> int:
-        """Maximum number of queries at which random bits may have listed a document that all accounts can read."""
-        return self.tenant.accounts_max * self.tenant.queries
+    def chance_queries(self, queries: int) -> int:
+        """Maximum number of queries at which random bits may have listed a document for accounts with so many queries
+        together.
+        """
+        return queries
 
     def list_without_relevance(self, queries: int) -> float | None:
         """See `accounting.bernoulli.ChanceListing.list_without_relevance`; None if chance lists no position."""

@@ -103,8 +103,7 @@ def exposure_figures(mechanism: Mechanism, *, n: int, k: int) -> ExposureFigures
     queries, documents = n * accounts, mechanism.documents_max
     exact = exposure_limit(documents, queries=queries, longest=tenant.top_k)
     flip = mechanism.flip_probability
-    # A document that chance lists at one account's query ranks for all accounts of a tenant with pooled listing.
-    drawn = mechanism.chance_queries if mechanism.pools else queries
+    drawn = mechanism.chance_queries(queries)
     by_chance = None if flip is None else expected_by_flips(documents, flip, queries=drawn)
     return {
         "accounts": accounts,

@@ -150,16 +150,17 @@ class PooledListing(Mechanism):
         """m, the maximum number of records of the tenant in a window."""
         return self.tenant.accounts_max * self.tenant.queries
 
-    @property
-    def chance_queries(self) -> int:
-        """The maximum number of queries at which random bits may have listed a document."""
+    def chance_queries(self, queries: int) -> int:
+        """See `Mechanism.chance_queries`: a document that random bits list at the query of one account ranks for every
+        account of the tenant.
+        """
         return self.queries * self.windows
 
     @property
     def constant_in_a_chain(self) -> tuple[int, ...]:
         """The flip probability over 2^40 and m, because the figures of listed documents count the random bits of all
         windows."""
-        return (self.rules.flip_probability, self.chance_queries)
+        return (self.rules.flip_probability, self.queries)
 
     def over(self, windows: int) -> Self:
         return replace(self, windows=windows)
@@ -206,8 +207,10 @@ class PooledListing(Mechanism):
 
         if self.keep is None:
             return None
-        return pooled_factor(self.keep, self.rules.flip_probability, queries=self.chance_queries)
+        return pooled_factor(self.keep, self.rules.flip_probability, queries=self.chance_queries(queries))
 
     def list_without_relevance(self, queries: int) -> float | None:
         """See `Mechanism.list_without_relevance`, for all m queries of the tenant: f."""
-        return None if self.sample is None else self.sample.list_without_relevance(self.chance_queries)
+        return (
+            None if self.sample is None else self.sample.list_without_relevance(self.chance_queries(queries))
+        )

@@ -311,7 +311,7 @@ def test_the_figures_of_chance_count_the_windows_of_the_chain(chain: Windows) ->
         own = window.policy.mechanism_of("law")
     assert own.flip_probability is not None
     factors = [float(result.figures["tenants"]["law"]["exclusion_factor"]) for result in (alone, near, whole)]
-    queries = [own.chance_queries * windows for windows in (1, 2, 4)]
+    queries = [own.chance_queries(1) * windows for windows in (1, 2, 4)]
     expected = [pooled_factor(own.sampled_share, own.flip_probability, queries=m) for m in queries]
     assert factors == pytest.approx(expected, rel=1e-3) and factors[0] < factors[1] < factors[2]
     told = "exclusion_factor and the figures of random bits count the queries of"

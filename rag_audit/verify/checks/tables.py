@@ -210,11 +210,8 @@ def _constants(policy: Policy, tenant: str) -> str:
     table = part.documents
     mechanism = policy.mechanism(part)
     # Listed documents are carried, so their figures count the random bits of all queries of the chain.
-    pooled = (
-        f"pooled-listing, flip_probability {mechanism.flip_probability}, m {mechanism.chance_queries}, "
-        if mechanism.pools
-        else ""
-    )
+    form = "pooled-listing, flip_probability {}, m {}, "
+    pooled = form.format(*mechanism.constant_in_a_chain) if mechanism.pools else ""
     return (
         f"{pooled}capacity {part.capacity}, keep {part.keep}, rows {table.rows}, positions_per_document"
         f" {table.positions_per_document}, fresh_rows {table.fresh_rows}"
@@ -278,9 +275,19 @@ class _Earlier:
             return self.unsound
         done = len(self.case.checks)
         column = columns.check_column(self.case, tenant, SAMPLE)
-        if column is not None and self.pools(tenant):
-            ledger.check_records(self.case)
-            proof.check_records(self.case, tenant, {SAMPLE: column})
+        if column is None or not self.pools(tenant):
+            return self._fault_since(done)
+        if (fault := self._fault_since(done) or self.unsound_records) is not None:
+            return fault
+        done = len(self.case.checks)
+        proof.check_records(self.case, tenant, {SAMPLE: column})
+        return self._fault_since(done)
+
+    @cached_property
+    def unsound_records(self) -> tuple[Status, str] | None:
+        """The first fault of the window's records that the ledger shows, for the tenants with pooled listing."""
+        done = len(self.case.checks)
+        ledger.check_records(self.case)
         return self._fault_since(done)
 
     @cached_property
