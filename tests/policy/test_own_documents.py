@@ -112,9 +112,9 @@ def test_options_that_contradict_one_another_are_named(
     assert (place / "p.json").read_bytes() == before
 
 
-def test_own_texts_are_recorded_in_the_policy_and_its_explanation(place: Path) -> None:
-    before = Policy.parse(json.loads((place / "p.json").read_text()), field="policy")
-    own = (
+def own_texts(place: Path) -> tuple[object, ...]:
+    """The options for the provider's own texts."""
+    return (
         "--own-texts",
         place / "law.jsonl",
         "--questions",
@@ -122,6 +122,11 @@ def test_own_texts_are_recorded_in_the_policy_and_its_explanation(place: Path) -
         "--policy",
         place / "p.json",
     )
+
+
+def test_own_texts_are_recorded_in_the_policy_and_its_explanation(place: Path) -> None:
+    before = Policy.parse(json.loads((place / "p.json").read_text()), field="policy")
+    own = own_texts(place)
     explored(*own)
     after = Policy.parse(json.loads((place / "p.json").read_text()), field="policy")
     assert after == before.model_copy(update={"own_documents": True}) and after.digest() != before.digest()
@@ -136,14 +141,7 @@ def test_own_texts_are_recorded_in_the_policy_and_its_explanation(place: Path) -
 def test_the_statement_precedes_the_measurement(place: Path) -> None:
     """An interrupted command leaves the statement."""
     (place / "questions.jsonl").write_bytes(lines([{"question": "What?", "passage": "absent"}]))
-    own = (
-        "--own-texts",
-        place / "law.jsonl",
-        "--questions",
-        place / "questions.jsonl",
-        "--policy",
-        place / "p.json",
-    )
+    own = own_texts(place)
     assert "not in the index" in refused(*own)
     assert json.loads((place / "p.json").read_text())["own_documents"] is True
 

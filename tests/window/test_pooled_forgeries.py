@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from rag_audit.proofs.backends.scan import pooled_listing
 from rag_audit.proofs.backends.scan.listed import listed_digest, no_rows
 from rag_audit.relation.field import digest_to_field
 from rag_audit.verify.checks import ledger, proof
+from tests.simulate import pooled
 from tests.window.forge import Forge
 from tests.window.outcomes import exit_codes
 from tests.window.simulator import QUESTIONS, Finished
@@ -81,34 +81,12 @@ def no_commitment(forge: Forge) -> None:
     forge.record("law-1", 1)["disclosed_set"] = None
 
 
-def no_commitment_at_the_end(forge: Forge) -> None:
-    """No later record starts from it."""
-    forge.record("law-2", 2)["disclosed_set"] = None
-
-
 def commitment_of_another_mechanism(forge: Forge) -> None:
     forge.record("medicine-1", 1)["disclosed_set"] = "11" * 32
 
 
-def swapped_commitments(forge: Forge) -> None:
-    first, second = forge.record("law-1", 1), forge.record("law-2", 1)
-    first["disclosed_set"], second["disclosed_set"] = second["disclosed_set"], first["disclosed_set"]
-
-
-def one_commitment_twice(forge: Forge) -> None:
-    forge.record("law-2", 1)["disclosed_set"] = forge.record("law-1", 1)["disclosed_set"]
-
-
 def nothing_after_the_first(forge: Forge) -> None:
     forge.record("law-1", 1)["disclosed_set"] = listed_digest(16, 10, no_rows(16, 10))
-
-
-def reordered(forge: Forge) -> None:
-    """Two records of the tenant change places, each with its time."""
-    first, second = forge.record("law-1", 1), forge.record("law-2", 1)
-    a, b = forge.entries.index(first), forge.entries.index(second)
-    forge.entries[a], forge.entries[b] = second, first
-    first["ts"], second["ts"] = second["ts"], first["ts"]
 
 
 def left_out(forge: Forge) -> None:
@@ -125,15 +103,6 @@ def inserted(forge: Forge) -> None:
 
 def swapped_proofs(forge: Forge) -> None:
     forge.proofs["law-1", 1], forge.proofs["law-1", 2] = forge.proofs["law-1", 2], forge.proofs["law-1", 1]
-
-
-def part(name: str, of: tuple[str, int], source: tuple[str, int], what: str) -> Callable[[Forge], None]:
-    def change(forge: Forge) -> None:
-        changed = copy.deepcopy(forge.proofs[of])
-        changed["retrieve"][name] = forge.proofs[source]["retrieve"][what]
-        forge.proofs[of] = changed
-
-    return change
 
 
 def of_policy(**changes: object) -> Callable[[Forge], None]:
@@ -157,19 +126,19 @@ def fewer_rows(forge: Forge) -> None:
 
 CASES: dict[str, tuple[Callable[[Forge], None], str]] = {
     "a record without a commitment": (no_commitment, "ledger.listed_rows"),
-    "the last record without a commitment": (no_commitment_at_the_end, "ledger.listed_rows"),
+    "the last record without a commitment": (pooled.no_commitment, "ledger.listed_rows"),
     "a commitment of another mechanism": (commitment_of_another_mechanism, "ledger.listed_rows"),
-    "swapped commitments": (swapped_commitments, "proof.valid.law"),
-    "one commitment twice": (one_commitment_twice, "proof.valid.law"),
+    "swapped commitments": (pooled.commitments_exchanged, "proof.valid.law"),
+    "one commitment twice": (pooled.one_set_twice, "proof.valid.law"),
     "nothing listed after a record": (nothing_after_the_first, "proof.valid.law"),
-    "reordered records": (reordered, "proof.valid.law"),
+    "reordered records": (pooled.reordered, "proof.valid.law"),
     "a record left out": (left_out, "proof.valid.law"),
     "a record twice": (inserted, "proof.valid.law"),
     "swapped proofs": (swapped_proofs, "proof.valid.law"),
-    "an older set before": (part("before", ("law-1", 2), ("law-1", 1), "after"), "proof.valid.law"),
-    "the empty set before": (part("before", ("law-1", 2), ("law-1", 1), "before"), "proof.valid.law"),
-    "another set after": (part("after", ("law-2", 1), ("law-1", 1), "after"), "proof.valid.law"),
-    "another proof": (part("proof", ("law-2", 1), ("law-1", 1), "proof"), "proof.valid.law"),
+    "an older set before": (pooled.part(("law-1", 2), "before", ("law-1", 1), "after"), "proof.valid.law"),
+    "the empty set before": (pooled.part(("law-1", 2), "before", ("law-1", 1), "before"), "proof.valid.law"),
+    "another set after": (pooled.part(("law-2", 1), "after", ("law-1", 1), "after"), "proof.valid.law"),
+    "another proof": (pooled.part(("law-2", 1), "proof", ("law-1", 1), "proof"), "proof.valid.law"),
     "another chance": (of_policy(flip_probability=1), "proof.sample.law"),
     "another threshold": (of_policy(threshold=1), "proof.sample.law"),
     "another sampled share": (of_policy(keep=1), "proof.sample.law"),
