@@ -1,6 +1,6 @@
 //! Processor time and size of a sampling proof and of proofs of a document table over the same positions, in one run:
 //! `cargo run --release -p ragaudit-bench --example document_table -- 100000`.
-use ragaudit_bench::bernoulli_statement;
+use ragaudit_bench::{bernoulli_statement, timed};
 use ragaudit_scan_prover::document_table::{
     self, commit, Carried, DocumentTableProof, DocumentTableStatement, Previous, Table, TableKey,
 };
@@ -9,25 +9,6 @@ use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::Layout;
 use ragaudit_scan_prover::session::Column;
 use ragaudit_scan_prover::words::Seed;
-
-/// Seconds of all threads of this process.
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .collect();
-    let ticks = |k: usize| fields[k].parse::<f64>().expect("a number of ticks");
-    (ticks(12) + ticks(13)) / 100.0
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
-    let before = cpu();
-    let result = work();
-    (result, cpu() - before)
-}
 
 fn points(columns: &[&Column]) -> std::vec::IntoIter<Vec<ragaudit_scan_prover::group::G1Affine>> {
     let all: Vec<_> = columns.iter().map(|c| c.rows.clone()).collect();

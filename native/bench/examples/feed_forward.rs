@@ -3,7 +3,7 @@
 //!
 //! The weights are random. A file of int16, little-endian, replaces them: matrix and bias of both dense layers, gain and bias of
 //! the LayerNorm, the table of GELU, and the activations of 32 places.
-use ragaudit_bench::bernoulli_statement;
+use ragaudit_bench::{bernoulli_statement, timed};
 use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::feed_forward::{
     commit_places, forward, prove_feed_forward, verify_feed_forward, FeedForwardStatement,
@@ -22,24 +22,6 @@ const SHAPE: Shape = Shape {
 const PLACES: usize = 32;
 const POSITIONS: usize = 100_000;
 const GAINS: [u32; 3] = [1, 2, 4];
-
-/// Seconds of all threads of this process.
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
-    let fields = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace();
-    let ticks = fields.skip(11).take(2).map(|ticks| ticks.parse::<f64>());
-    ticks.map(|n| n.expect("a number of ticks")).sum::<f64>() / 100.0
-}
-
-fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
-    let before = cpu();
-    let result = work();
-    (result, cpu() - before)
-}
 
 /// Kibibytes that this process has used at most.
 fn memory() -> String {

@@ -1,6 +1,6 @@
 //! Processor time and size of the proof of an answer by pooled listing, alone and with others in a proof, beside the sampling
 //! proof of the positions: `cargo run --release -p ragaudit-bench --example pooled_listing -- 100000`.
-use ragaudit_bench::{bernoulli_statement, Case};
+use ragaudit_bench::{bernoulli_statement, timed, Case};
 use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_scan_prover::bernoulli::Bernoulli;
 use ragaudit_scan_prover::document_table::{self, commit, DocumentTableStatement, Table, TableKey};
@@ -17,29 +17,11 @@ const DIMENSION: usize = 256;
 /// The number of measurements of which each figure is the minimum.
 const REPETITIONS: usize = 3;
 
-/// Seconds of all threads of this process.
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .collect();
-    let ticks = |k: usize| fields[k].parse::<f64>().expect("a number of ticks");
-    (ticks(12) + ticks(13)) / 100.0
-}
-
 /// The result of the last repetition, with the smallest processor time.
-fn timed<T>(mut work: impl FnMut() -> T) -> (T, f64) {
-    let mut once = || {
-        let before = cpu();
-        let result = work();
-        (result, cpu() - before)
-    };
-    let (mut result, mut least) = once();
+fn repeated<T>(mut work: impl FnMut() -> T) -> (T, f64) {
+    let (mut result, mut least) = timed(&mut work);
     for _ in 1..REPETITIONS {
-        let (again, seconds) = once();
+        let (again, seconds) = timed(&mut work);
         (result, least) = (again, least.min(seconds));
     }
     (result, least)
@@ -55,7 +37,7 @@ fn main() {
     // The first proof makes tables of generators.
     drawn::prove(&sampling, seeds, false).expect("a true statement");
     let case = Case::new(capacity, DIMENSION, &[]);
-    let (bits, seconds) = timed(|| drawn::prove(&sampling, seeds, false));
+    let (bits, seconds) = repeated(|| drawn::prove(&sampling, seeds, false));
     let bits = bits.expect("a true statement").proof.len();
     println!("sampling proof: {seconds:.2} s, {bits} bytes");
     for share in [1, 4, 40] {
@@ -146,9 +128,9 @@ fn main() {
                 after: &after,
                 key: &case.key,
             };
-            let (made, seconds) = timed(|| commit_and_prove(&mut statement, inputs, false));
+            let (made, seconds) = repeated(|| commit_and_prove(&mut statement, inputs, false));
             let proof = made.expect("a true statement");
-            let (checked, verifying) = timed(|| verify(&statement, &proof).is_ok());
+            let (checked, verifying) = repeated(|| verify(&statement, &proof).is_ok());
             assert!(checked);
             let each = |total: f64| total / count as f64;
             println!(

@@ -1,4 +1,4 @@
-//! Statements of the scan argument for the benches, at any size.
+//! Statements of the scan argument for the benches, at any size, and the processor time of work.
 use std::sync::Arc;
 
 use ragaudit_field_simd::commitment::pack_nibbles;
@@ -20,6 +20,26 @@ use ragaudit_scan_prover::query::Answer;
 mod randomized_response;
 
 pub use randomized_response::ListCase;
+
+/// Seconds of all threads of this process.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .collect();
+    let ticks = |k: usize| fields[k].parse::<f64>().expect("a number of ticks");
+    (ticks(12) + ticks(13)) / 100.0
+}
+
+/// The result of some work, with the processor time of all threads in seconds.
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let before = cpu();
+    let result = work();
+    (result, cpu() - before)
+}
 
 const NORM_FACTOR: u64 = 8145;
 

@@ -96,42 +96,33 @@ fn segments(
     let of_places = log2_ceil(statement.places);
     let (inner, width) = (shape.inner_blocks(), shape.width_blocks());
     let (dense_tops, norm_tops) = tops.unzip();
-    let top = |tops: &Option<Tops>, block: usize| {
-        vec![Entry::Derived(tops.as_ref().map(|t| t[block].clone()))]
-    };
-    let top_tag = |bits: usize| {
+    // The limbs of a remainder of so many bits: those below the top are columns, the top ones derived.
+    let remainder = |v, limbs: &[Vec<ColumnId>], bits, tops: Option<Tops>, blocks| {
         let widths = limb_widths(bits);
-        widths[widths.len() - 1] as u64
+        let top_tag = widths[widths.len() - 1] as u64;
+        let below = limbs.iter().flatten();
+        let mut out: Vec<Segment> = below
+            .map(|limb| looked_up(v, LIMB_BITS as u64, vec![one(*limb)]))
+            .collect();
+        out.extend((0..blocks).map(|block| {
+            let top = Entry::Derived(tops.as_ref().map(|t| t[block].clone()));
+            looked_up(v, top_tag, vec![top])
+        }));
+        out
     };
     let mut out = Vec::new();
     let v = of_places + inner.variables;
     for (z, g) in columns.z.iter().zip(&columns.g) {
         out.push(looked_up(v, TAG_GELU, vec![one(*z), one(*g)]));
     }
-    for limb in columns.dense_limbs.iter().flatten() {
-        out.push(looked_up(v, LIMB_BITS as u64, vec![one(*limb)]));
-    }
-    for block in 0..inner.blocks {
-        out.push(looked_up(
-            v,
-            top_tag(shape.dense_shift()),
-            top(&dense_tops, block),
-        ));
-    }
+    let (limbs, bits) = (&columns.dense_limbs, shape.dense_shift());
+    out.extend(remainder(v, limbs, bits, dense_tops, inner.blocks));
     let v = of_places + width.variables;
     for activation in places.x.iter().chain(&places.y) {
         out.push(looked_up(v, TAG_ACTIVATION, vec![one(*activation)]));
     }
-    for limb in columns.norm_limbs.iter().flatten() {
-        out.push(looked_up(v, LIMB_BITS as u64, vec![one(*limb)]));
-    }
-    for block in 0..width.blocks {
-        out.push(looked_up(
-            v,
-            top_tag(shape.norm_shift()),
-            top(&norm_tops, block),
-        ));
-    }
+    let (limbs, bits) = (&columns.norm_limbs, shape.norm_shift());
+    out.extend(remainder(v, limbs, bits, norm_tops, width.blocks));
     let v = of_places + log2_ceil(ROOT_STRIDE);
     out.push(looked_up(v, LIMB_BITS as u64, vec![one(columns.roots)]));
     let activations = || Entry::Public((-ACTIVATION_LIMIT..ACTIVATION_LIMIT).collect());
