@@ -4,7 +4,9 @@
 The collections come from RAG_AUDIT_DATA; only their short texts are attacked. The model answers document by document,
 a member and a document outside the index by turns, and every answer is stored in FOLDER. The script stops after M
 minutes and writes the figures of the documents with all answers; the same command continues. With M = 0 it only
-writes. `python docs/attacks/generate.py --language-model FOLDER/attacks-*.json` makes the tables of docs/attacks.md.
+writes. After the plain attacks the model answers under noise, sampling and pooled listing, mechanism by mechanism, with
+T worlds of each kind for a lower bound on epsilon (`--trials T`).
+`python docs/attacks/generate.py --language-model FOLDER/attacks-*.json` makes the tables of docs/attacks.md.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ COLLECTIONS = ("squad", "mts")
 WORDS = range(20, 76)
 """Words of an attacked document: a long prompt costs the model seconds."""
 TOP_K, SEED = 3, 0
+POLICY = (200, 1)
+"""n and k_max of the policy with the printed eps_audit."""
 LEAST = 10
 """Fewest members of a printed figure."""
 SAME_ANSWERS: Mapping[str, tuple[str, ...]] = {
@@ -54,6 +58,16 @@ PASSES: Sequence[tuple[tuple[str, ...], Cell, float]] = (
     (("mba",), PLAIN, 1),
 )
 """The attacks in the order in which the model answers them, and the share of the members."""
+UNDER = ("s2mia-s", "rag-mia")
+"""The attacks on mechanisms: each asks one question about a document."""
+MECHANISMS = tuple(
+    Cell(mechanism, accounts=accounts)
+    for mechanism in ("pooled-listing:0.9", "sampling:0.7", "noise:1,8,64:32", "noise:1,1,1,1:128")
+    for accounts in (1, 4)
+)
+"""The mechanisms in the order in which the model answers, each against one account and against four."""
+UNDER_SHARE = 0.5
+"""The share of the members that are attacked under mechanisms."""
 
 
 class TimeOver(Exception):
@@ -157,28 +171,56 @@ def ask(corpora: Sequence[Corpus], attacks: Sequence[str], cell: Cell, members: 
     return members
 
 
-def measure(corpus: Corpus, complete: Mapping[tuple[str, Cell], int], model: bool) -> dict[str, object]:
+def under_mechanisms(split: Split, bench: Bench, trials: int) -> list[Result]:
+    """The attacks on each mechanism, with lower bounds on epsilon. The family of bounds that hold together at 95 % has
+    all cells, also cells that the time does not reach.
+
+    :returns: the results of the cells with all answers
+    """
+    plan = runner.Plan(UNDER, MECHANISMS, trials, bench.seed, POLICY, runner.digest_of(split))
+    session = runner.Session(plan, chosen(list(UNDER)), bench, split)
+    results: list[Result] = []
+    for cell in MECHANISMS:
+        try:
+            results += session.run(only=[cell])
+        except TimeOver:
+            break
+        print(f"{cell.label}: {len(split.members)} members, {trials} worlds of each kind", file=sys.stderr)
+    return results
+
+
+def measure(
+    corpus: Corpus, complete: Mapping[tuple[str, Cell], int], model: bool, trials: int
+) -> dict[str, object]:
     """The results of the documents with all answers, as attacks.json has them.
 
     :param complete: the members with all answers, by attack and cell
     :param model: whether the language model answers, or the baseline
+    :param trials: worlds of each kind under each mechanism; 0 for no attacks on mechanisms
     """
     split, bench = corpus.split, corpus.bench if model else corpus.baseline
     results: list[Result] = []
     for (attack, cell), count in complete.items():
         if count >= LEAST:
-            part = replace(split, members=split.members[:count], others=split.others[:count])
+            part = _first(split, count)
             names = SAME_ANSWERS[attack]
-            plan = runner.Plan(names, (cell,), 0, bench.seed, (200, 1), runner.digest_of(part))
+            plan = runner.Plan(names, (cell,), 0, bench.seed, POLICY, runner.digest_of(part))
             results += runner.run(plan, chosen(list(names)), bench, part)
+    if trials:
+        results += under_mechanisms(_first(split, round(UNDER_SHARE * len(split.members))), bench, trials)
+    used = dict.fromkeys([PLAIN.mechanism, *(r.cell.mechanism for r in results)])
     return {
         "type": "attacks", "v": 1, "target": "engine", "data": corpus.name, "seed": bench.seed,
         "generator": bench.engine(PLAIN).generator.label, "proxy": bench.tools.proxy.name,
         "members": len(split.members), "others": len(split.others), "index": len(split.index),
-        "capacity": bench.capacity, "top_k": TOP_K, "n": 200, "k_max": 1, "delta": runner.DELTA,
-        "mechanisms": {PLAIN.mechanism: bench.attacked(PLAIN.mechanism).parameters.model_dump(exclude_defaults=True)},
+        "capacity": bench.capacity, "top_k": TOP_K, "n": POLICY[0], "k_max": POLICY[1], "delta": runner.DELTA,
+        "mechanisms": {m: bench.attacked(m).parameters.model_dump(exclude_defaults=True) for m in used},
         "results": [r.as_json() for r in results],
     }  # fmt: skip
+
+
+def _first(split: Split, count: int) -> Split:
+    return replace(split, members=split.members[:count], others=split.others[:count])
 
 
 def main() -> int:
@@ -188,6 +230,9 @@ def main() -> int:
     options.add_argument("--out", type=Path, required=True, help="the folder of the answers")
     options.add_argument("--members", type=int, default=50, help="attacked members, and as many others")
     options.add_argument("--minutes", type=float, default=60, help="the time for new answers")
+    options.add_argument(
+        "--trials", type=int, default=50, help="worlds of each kind under each mechanism; 0 for none"
+    )
     options.add_argument("--collections", nargs="+", default=list(COLLECTIONS))
     args = options.parse_args()
     until = time.time() + 60 * args.minutes
@@ -201,14 +246,15 @@ def main() -> int:
     except RagAuditError as exc:
         print(f"bench: {exc}", file=sys.stderr)
         return 2
-    for path in write(corpora, args.members, args.out):
+    for path in write(corpora, args.members, args.out, args.trials):
         print(path)
     return 0
 
 
-def write(corpora: Sequence[Corpus], members: int, out: Path) -> list[Path]:
+def write(corpora: Sequence[Corpus], members: int, out: Path, trials: int) -> list[Path]:
     """Write the figures of all complete answers, after the answers that the time permits.
 
+    :param trials: worlds of each kind under each mechanism
     :returns: for each corpus a file of the model and a file of the baseline
     """
     complete: dict[tuple[str, Cell], int] = {}
@@ -219,7 +265,7 @@ def write(corpora: Sequence[Corpus], members: int, out: Path) -> list[Path]:
     for c in corpora:
         for name, model in (("model", True), ("baseline", False)):
             paths.append(out / f"attacks-{c.name}-{name}.json")
-            replace_file(paths[-1], json.dumps(measure(c, complete, model), indent=1).encode())
+            replace_file(paths[-1], json.dumps(measure(c, complete, model, trials), indent=1).encode())
     return paths
 
 

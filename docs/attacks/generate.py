@@ -128,6 +128,28 @@ def answers(runs: Sequence[AttackRun]) -> str:
     return _table(heads, rows)
 
 
+def under(runs: Sequence[AttackRun]) -> str:
+    """The attacks on mechanisms: AUCs of a language model and of the baseline, the lower bounds on epsilon with the
+    certified ones, and the smallest distances from the certified bounds.
+    """
+    rows, compared, trials = [], list[Compared](), 0
+    for run in runs:
+        for r in run.results:
+            if r.cell.mechanism == "none" or r.bounds is None:
+                continue
+            generator, b = "extractive baseline" if _baseline(run) else "language model", r.bounds
+            trials, ceiling = b.trials, 1.0 if r.ceiling is None else r.ceiling
+            rows.append([
+                run.data, generator, f"`{r.cell.mechanism}`", str(r.cell.accounts), f"`{r.attack}`", str(r.documents),
+                _interval(r.figures.auc), f"{b.lower:.2f}", f"{b.certified:.4g}", f"{b.auc:.2f}", f"{ceiling:.4f}",
+            ])  # fmt: skip
+            place = f"{run.data}, {generator}, {r.cell.mechanism}, {r.cell.accounts}, {r.attack}"
+            compared.append(Compared(place, b.lower, b.certified, b.auc, ceiling))
+    heads = ["corpus", "generator", "mechanism", "accounts", "attack", "documents", "AUC", "lower bound on epsilon",
+             "certified epsilon", "AUC of lists", "its certified ceiling"]  # fmt: skip
+    return f"{_table(heads, rows)}\n\n{bounds(compared, trials)}" if rows else "No mechanism was attacked."
+
+
 def _plain(run: AttackRun) -> list[AttackResult]:
     """The results without a mechanism and a defence."""
     return [r for r in run.results if _key(r.cell) == ("none", "none", 1)]
@@ -166,17 +188,20 @@ def of_page(page: str) -> list[Compared]:
     return result
 
 
-def bounds(compared: Sequence[Compared]) -> str:
-    """The comparison of lower bounds on epsilon, and of AUCs in standard errors, with their certified bounds."""
+def bounds(compared: Sequence[Compared], trials: int = TRIALS) -> str:
+    """The comparison of lower bounds on epsilon, and of AUCs in standard errors, with their certified bounds.
+
+    :param trials: worlds of each kind
+    """
     above = [c.place for c in compared if c.lower >= c.certified]
     positive = [c for c in compared if c.lower > 0]
-    near = min(positive, key=lambda c: c.certified - c.lower)
+    near = min(positive, key=lambda c: c.certified - c.lower, default=None)
     lines = [
         Line(
             "attacks",
             c.place,
             None,
-            Figure("auc", c.auc, auc_error(min(c.auc, 0.995), TRIALS), bound=c.ceiling),
+            Figure("auc", c.auc, auc_error(min(c.auc, 0.995), trials), bound=c.ceiling),
         )
         for c in compared
     ]
@@ -184,8 +209,8 @@ def bounds(compared: Sequence[Compared]) -> str:
         "```",
         f"lower bounds on epsilon: {len(compared)}, of which {len(above)} are above the certified epsilon and"
         f" {len(compared) - len(positive)} are 0;",
-        f"  the nearest of the others is {near.lower:g}, which is {near.certified - near.lower:.3g} below"
-        f" ({near.place})",
+        *([] if near is None else [f"  the nearest of the others is {near.lower:g}, which is"
+                                   f" {near.certified - near.lower:.3g} below ({near.place})"]),
         *Bounded.of("AUC", lines).text(),
         "```",
     ])  # fmt: skip
@@ -276,7 +301,7 @@ def main() -> None:
         page = _replaced(page, "tables", joined([path.read_text() for path in chosen.tables]))
     if chosen.language_model:
         runs = [AttackRun.load(path) for path in chosen.language_model]
-        page = _replaced(page, "language model", f"{beside(runs)}\n\n{answers(runs)}")
+        page = _replaced(page, "language model", f"{beside(runs)}\n\n{answers(runs)}\n\n{under(runs)}")
     page = _replaced(page, "bounds", bounds(of_page(page)))
     PAGE.write_text(_replaced(page, "papers", papers(page)))
 
