@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from rag_audit._internal.errors import ExitCode
 from rag_audit.cli.common import PATH, emit, json_option
 
 
@@ -13,10 +14,13 @@ from rag_audit.cli.common import PATH, emit, json_option
 @click.argument("windows", type=PATH, nargs=-1, required=True)
 @click.option("--delta", help="delta for all windows in total; the largest delta_policy by default")
 @json_option
-def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> None:
+@click.pass_context
+def cumulative(ctx: click.Context, windows: tuple[Path, ...], delta: str | None, as_json: bool) -> None:
     """Compute the total bound of WINDOWS over one index: window.json files, their folders, or policy files.
 
-    The command verifies no window: run `rag-audit verify` on each window first.
+    The command verifies no window: run `rag-audit verify` on each window first. WINDOWS must contain every window from
+    the first one of the chain to the last given one; if a window between is missing, the command prints the figures
+    for the given windows only, and ends with exit code 3.
     """
     from rag_audit.mechanisms.accounting.values import text
     from rag_audit.report.cumulative import compose, load_window
@@ -24,7 +28,13 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
 
     total = compose([load_window(path) for path in windows], delta)
     covered = covers([part.policy for part in total.windows]) or COVERS
-    lines = [covered, ""]
+    missing = [
+        f"the window before {gap['before']} (header {gap['header'][:16]}..) is not given"
+        for gap in total.missing
+    ]
+    incomplete = f"INCOMPLETE chain, no total: {'; '.join(missing)}"
+    lines = [*([incomplete, ""] if missing else []), covered, ""]
+    scope = "the given windows only, not a total" if missing else "total"
     lines += [
         f"window {part.policy.window}: {part.compositions:,} queries by {part.policy.k_max} accounts,"
         f" eps {text(eps)} for this window"
@@ -33,13 +43,19 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     # The total has the chance of all windows already.
     table = None if total.table is None else (*total.table, False)
     lines += [
-        f"total: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
+        f"{scope}: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
         *by_exclusion_factor(
             (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), table)
             for name in total.tenants
         ),
         "this command verified no window: run `rag-audit verify` on the last window, with --previous for each of the"
-        " others. Windows of the chain that are not given can raise each figure",
+        " others. Windows after the last given one raise each figure of mechanisms that draw anew",
     ]
+    if missing:
+        lines.append(
+            "next: give every window from the first one of the chain (its header names no window before)"
+        )
     emit({"covers": covered, **total.as_json()}, as_json, lines)
+    if missing:
+        ctx.exit(int(ExitCode.UNMET))

@@ -30,7 +30,7 @@ from rag_audit.commit.tables import (
     store_table,
 )
 from rag_audit.log.place import begun, ledger_rows
-from rag_audit.mechanisms.base import SAMPLE, TableShape
+from rag_audit.mechanisms.base import SAMPLE, TableShape, constants_text
 from rag_audit.models.layout import Layout
 from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
@@ -42,7 +42,6 @@ from rag_audit.models.records import (
     WindowTrailer,
     parse_entry,
 )
-from rag_audit.models.tenants import TenantPolicy
 
 GIVEN_UP = "--given-up, or documents.given_up in provider.toml"
 """The option with the documents that never return, in words."""
@@ -82,17 +81,6 @@ def load_given_up(path: Path | None) -> dict[str, Set[str]]:
     return {**result}
 
 
-def constants_of(policy: Policy, part: TenantPolicy) -> tuple[int, ...]:
-    """The numbers of a tenant that are constant in a chain: capacity, keep over 2^40, and the mechanism's own."""
-    mechanism = policy.mechanism(part)
-    return (part.capacity, mechanism.sampled_share, *mechanism.constant_in_a_chain)
-
-
-def _constants_text(constants: Sequence[int]) -> str:
-    names = ("capacity", "keep", "flip_probability", "m (accounts_max times n)")
-    return ", ".join(f"{name} {number}" for name, number in zip(names, constants, strict=False))
-
-
 def place_tables(
     policy: Policy, documents: Mapping[str, Sequence[Passage]], continuing: Continuing
 ) -> tuple[dict[str, PlacedTable], dict[str, Sequence[Passage]]]:
@@ -113,7 +101,7 @@ def place_tables(
             continue
         own = documents[part.tenant]
         previous = carried_from(continuing.folders, part.tenant, read) if shape.persistent else None
-        constants = constants_of(policy, part)
+        constants = policy.mechanism(part).chain_constants
         if previous is not None and previous.pools != policy.mechanism(part).pools:
             raise PolicyError(
                 "the tenant's mechanism differs from that of the table before",
@@ -126,8 +114,8 @@ def place_tables(
             raise PolicyError(
                 "a number of the tenant that is constant in a chain differs from that of the table before",
                 field=f"policy.tenants.{part.tenant}",
-                expected=_constants_text(previous.constants),
-                actual=_constants_text(constants),
+                expected=constants_text(previous.constants),
+                actual=constants_text(constants),
                 hint="keep these numbers in a chain of windows, or start another chain (another origin)",
             )
         keys = [key_of(passage) for passage in own]
@@ -280,7 +268,7 @@ def carried_from(
                 return CarriedTable(
                     stored.header.window,
                     stored.digest,
-                    constants_of(stored.policy, part),
+                    mechanism.chain_constants,
                     mechanism.pools,
                     own.table,
                     own.key,

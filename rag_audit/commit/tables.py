@@ -28,7 +28,7 @@ from rag_audit.commit.document_table import (
     DocumentTable,
     Row,
 )
-from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.base import ChainConstants, TableShape
 from rag_audit.models.layout import Layout
 from rag_audit.models.passage import Passage
 from rag_audit.models.records import PreviousTable, TableEntry
@@ -72,7 +72,7 @@ class CarriedTable:
     digests.
 
     :param window: the window's id; `header` is the digest of its header
-    :param constants: the numbers that are constant in a chain (`carrying.constants_of`)
+    :param constants: the numbers that are constant in a chain (`Mechanism.chain_constants`)
     :param pools: whether the tenant has pooled listing, which is constant in a chain too
     :param key: `TablePrivate.key` of that window
     :param commitment: the columns that the next window's header names
@@ -82,7 +82,7 @@ class CarriedTable:
 
     window: str
     header: str
-    constants: tuple[int, ...]
+    constants: ChainConstants
     pools: bool
     table: DocumentTable = field(repr=False)
     key: bytes = field(repr=False)
@@ -258,7 +258,7 @@ def _pack_carried(table: CarriedTable) -> bytes:
     named: Json = {
         "window": table.window,
         "header": table.header,
-        "constants": list(table.constants),
+        "constants": {**table.constants},
         "pools": table.pools,
     }
     proved = (table.commitment, table.opening)
@@ -271,8 +271,10 @@ def _unpack_carried(data: bytes) -> CarriedTable:
     value, proved = parse_json(named, source="table before"), _unpack_proved(proved_before)
     assert isinstance(value, dict) and proved is not None  # only this module can have encrypted it
     constants = value["constants"]
-    assert isinstance(constants, list)
-    numbers = tuple(int(str(number)) for number in constants)
+    assert isinstance(constants, dict)
+    numbers = {
+        name: one if one is None or isinstance(one, int) else str(one) for name, one in constants.items()
+    }
     window, header, pools = str(value["window"]), str(value["header"]), value["pools"] is True
     of_table = (_unpack(packed), key, *proved)
     return CarriedTable(window, header, numbers, pools, *of_table, _unpack_listed(listed))

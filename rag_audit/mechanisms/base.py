@@ -34,6 +34,8 @@ Own: TypeAlias = Mapping[str, int | None]
 """The values of the fields that belong to one mechanism (`Mechanism.own_fields`)."""
 
 
+ChainConstants: TypeAlias = Mapping[str, int | str | None]
+"""The numbers that all windows of a chain of document tables share (`Mechanism.chain_constants`)."""
 MAX_ROWS = 1 << 20
 """The maximum number of rows of a document table."""
 
@@ -416,9 +418,20 @@ class Mechanism(ABC):
         return self
 
     @property
-    def constant_in_a_chain(self) -> tuple[int, ...]:
-        """Numbers of the mechanism's own that the windows of a chain of document tables share."""
-        return ()
+    def chain_constants(self) -> ChainConstants:
+        """The numbers that all windows of a chain of document tables share, by their names in messages."""
+        own = {"mechanism": self.name, "capacity": self.tenant.capacity, "keep": self.keep}
+        return {**own, **self.own_chain_constants, **({} if self.table is None else asdict(self.table))}
+
+    @property
+    def own_chain_constants(self) -> ChainConstants:
+        """The part of `chain_constants` that only this mechanism has."""
+        return {}
+
+    @property
+    def carries_listed_rows(self) -> bool:
+        """Whether a listed document stays listed in later windows, which then have one epsilon together."""
+        return self.pools and self.table is not None and self.table.persistent
 
     def chance_queries(self, queries: int) -> int:
         """Maximum number of queries at which random bits may have listed a document for accounts with so many queries
@@ -429,6 +442,15 @@ class Mechanism(ABC):
     def list_without_relevance(self, queries: int) -> float | None:
         """See `accounting.bernoulli.ChanceListing.list_without_relevance`; None if chance lists no position."""
         return None
+
+
+def constants_text(constants: ChainConstants) -> str:
+    """The constants of a chain in words.
+
+    >>> constants_text({"mechanism": "sampling", "capacity": 64, "fresh_rows": 8})
+    'mechanism sampling, capacity 64, fresh_rows 8'
+    """
+    return ", ".join(f"{name} {number}" for name, number in constants.items())
 
 
 def need(ok: bool, part: TenantFields, field: str, expected: str, actual: object) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from rag_audit._internal.errors import PolicyError
 from rag_audit.mechanisms.base import (
+    ChainConstants,
     Mechanism,
     NoiseFields,
     Own,
@@ -157,10 +158,10 @@ class PooledListing(Mechanism):
         return self.queries * self.windows
 
     @property
-    def constant_in_a_chain(self) -> tuple[int, ...]:
+    def own_chain_constants(self) -> ChainConstants:
         """The flip probability over 2^40 and m, because the figures of listed documents count the random bits of all
         windows."""
-        return (self.rules.flip_probability, self.queries)
+        return {"flip_probability": self.rules.flip_probability, "m": self.queries}
 
     def over(self, windows: int) -> Self:
         return replace(self, windows=windows)

@@ -14,7 +14,6 @@ from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit._internal.words import PLAIN, counted, instant, listed, marked
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.values import text
-from rag_audit.models.policy import Policy
 from rag_audit.models.trust import MAX_TRUST_BYTES
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, window_file
 from rag_audit.relation.scores import LARGEST_PRODUCT
@@ -274,7 +273,7 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
     policies = verdict.facts.policies
     # Windows that carry listed documents have one epsilon together, which `verifier cumulative` computes from their
     # headers; this run has only the policies.
-    if not policies or any(_carries(policy) for policy in policies):
+    if not policies or any(p.mechanism(t).carries_listed_rows for p in policies for t in p.tenants):
         return None
     try:
         total = compose([WindowPart("", policy) for policy in policies])
@@ -288,12 +287,6 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
         exclusion_factor=text(total.exclusion_factor),
         exclusion_factor_all_accounts=text(total.exclusion_factor_all_accounts),
     )
-
-
-def _carries(policy: Policy) -> bool:
-    """Whether a tenant's listed documents stay listed in later windows."""
-    tables = (m.table for t in policy.tenants if (m := policy.mechanism(t)).pools)
-    return any(table is not None and table.persistent for table in tables)
 
 
 def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:

@@ -21,7 +21,7 @@ from rag_audit.mechanisms.accounting.bernoulli import exclusion_factor_over_wind
 from rag_audit.mechanisms.accounting.bounds import BoundJson
 from rag_audit.mechanisms.accounting.cumulative import cumulative
 from rag_audit.mechanisms.accounting.values import Real, text
-from rag_audit.mechanisms.base import SAMPLE
+from rag_audit.mechanisms.base import SAMPLE, constants_text
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.header import list_root
 from rag_audit.models.models import repeated
@@ -43,6 +43,8 @@ class WindowPart:
     """A window to compose, and the file that it was read from.
 
     :param header: digest of the window header; empty for a policy file
+    :param previous: digest of the header of the window before; None for the first window of an origin and for a policy
+        file
     :param tables: for each tenant with a sample entry and a document table, the reference that a later window has to
         this table, and the reference to the table before (None for a first table)
     """
@@ -50,6 +52,7 @@ class WindowPart:
     source: str
     policy: Policy
     header: str = ""
+    previous: str | None = None
     tables: Mapping[str, tuple[PreviousTable, PreviousTable | None]] = field(default_factory=dict)
 
     @property
@@ -58,21 +61,54 @@ class WindowPart:
         return self.policy.k_max * self.policy.n
 
 
-class CumulativeJson(TypedDict):
-    """`Cumulative` as JSON, reals as decimal strings."""
+class ComposedJson(TypedDict):
+    """The figures for several windows, reals as decimal strings."""
 
     eps: str
-    delta: str
     bound: BoundJson
+    exclusion_factor: str | None
+    exclusion_factor_all_accounts: str | None
+
+
+class CumulativeJson(TypedDict):
+    """`Cumulative` as JSON, reals as decimal strings.
+
+    :param complete: whether the windows before each given window are given too
+    :param missing: for each given window that follows a window that is not given, both windows
+    :param eps: the total of the chain; null, like the other figures, for an incomplete chain
+    :param given_windows: the figures of an incomplete chain for the given windows only; null for a complete chain
+    """
+
+    complete: bool
+    missing: list[MissingJson]
+    eps: str | None
+    delta: str
+    bound: BoundJson | None
     tenants: list[str]
     exclusion_factor: str | None
     exclusion_factor_all_accounts: str | None
+    given_windows: ComposedJson | None
     windows: list[dict[str, Json]]
+
+
+class MissingJson(TypedDict):
+    """A gap in a chain of windows.
+
+    :param before: a given window
+    :param header: the digest of the header of the window before it, which is not given
+    """
+
+    before: str
+    header: str
 
 
 @dataclass(frozen=True)
 class Cumulative:
     """The composed bound for all windows.
+
+    Windows that are not given can raise the figures (more noise, another bit), and can lower them: a window between two
+    given ones shows that both have one bit. The figures of an incomplete chain are therefore for the given windows
+    only, and no bound for the chain in either direction.
 
     :param alone: the exact eps of each single window at the same delta
     :param tenants: the tenants that every window serves; the bound applies to them
@@ -99,15 +135,37 @@ class Cumulative:
             return None
         return min(s.positions_per_document for s in given), all(s.persistent for s in given)
 
+    @property
+    def missing(self) -> list[MissingJson]:
+        """The gaps of the chain. Policy files name no window before, and have none."""
+        given = {part.header for part in self.windows}
+        return [
+            {"before": part.policy.window, "header": part.previous}
+            for part in self.windows
+            if part.previous is not None and part.previous not in given
+        ]
+
     def as_json(self) -> CumulativeJson:
         """JSON form, reals as decimal strings."""
-        return {
+        figures: ComposedJson = {
             "eps": text(self.bound.eps),
-            "delta": text(self.bound.delta),
             "bound": self.bound.as_json(),
-            "tenants": list(self.tenants),
             "exclusion_factor": text(self.exclusion_factor),
             "exclusion_factor_all_accounts": text(self.exclusion_factor_all_accounts),
+        }
+        total = None if self.missing else figures
+        return {
+            "complete": total is not None,
+            "missing": self.missing,
+            "eps": None if total is None else total["eps"],
+            "delta": text(self.bound.delta),
+            "bound": None if total is None else total["bound"],
+            "tenants": list(self.tenants),
+            "exclusion_factor": None if total is None else total["exclusion_factor"],
+            "exclusion_factor_all_accounts": None
+            if total is None
+            else total["exclusion_factor_all_accounts"],
+            "given_windows": figures if total is None else None,
             "windows": [
                 {
                     "window": part.policy.window,
@@ -131,7 +189,8 @@ def load_window(path: Path) -> WindowPart:
     :raises RagAuditError: the file is unreadable or malformed, or a part does not match its commitment
     """
     dimension: object = None
-    digest, carried = "", dict[str, tuple[PreviousTable, PreviousTable | None]]()
+    digest, before = "", None
+    carried = dict[str, tuple[PreviousTable, PreviousTable | None]]()
     value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
     if path.is_dir() or (isinstance(value, dict) and "mediaType" in value):
         file = WindowFile.load(path)
@@ -157,6 +216,7 @@ def load_window(path: Path) -> WindowPart:
                     actual=actual,
                 )
         digest = digest_hex(file.entries[0])
+        before = None if header.previous is None else header.previous.header
         samples = {e.tenant: e.carried for e in entries if isinstance(e, ColumnEntry) and e.type == SAMPLE}
         last = {e.tenant: e.disclosed_set for e in entries if isinstance(e, QueryRecord)}
         for tenant in tenants:
@@ -168,15 +228,15 @@ def load_window(path: Path) -> WindowPart:
     else:
         policy = Policy.parse(value, field=path.name)
     check_policy(policy, dimension if type(dimension) is int else None)
-    return WindowPart(str(path), policy, digest, carried)
+    return WindowPart(str(path), policy, digest, before, carried)
 
 
 def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
     """The exact bound for a coalition of at most k_max accounts in each of the windows.
 
     :param delta: the total delta of all windows; the largest delta_policy by default
-    :raises PolicyError: there is no window, a window is given twice, the windows have no tenant in common, or delta is
-        bad
+    :raises PolicyError: there is no window, a window is given twice, the windows have no tenant in common, a window
+        continues a table with other constants of a chain (`Mechanism.chain_constants`), or delta is bad
     """
     names = [part.policy.window for part in windows]
     if twice := repeated(names):
@@ -253,9 +313,8 @@ def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts
             sampling = mechanism.sample
             if sampling is None:
                 return None
-            # With pooled listing, chance at the queries of other accounts counts too.
-            every = all_accounts or mechanism.pools
-            own = (sampling, policy.n * (part.accounts_max if every else policy.k_max))
+            asked = policy.n * (part.accounts_max if all_accounts else policy.k_max)
+            own = (sampling, mechanism.chance_queries(asked))
             (again if window.policy.window in continuing else parts).append(own)
         factors.append(exclusion_factor_over_windows(parts, continuing=again))
     return max(factors, default=None)
@@ -265,30 +324,37 @@ def _continued(windows: Sequence[WindowPart], tenant: str) -> dict[str, str]:
     """The windows, by id, whose bits the table of another given window has already drawn, with the id of that window.
     With pooled listing they begin with the listed documents at the end of that window.
 
-    Such a window continues exactly that table, with the same numbers, and it alone: of two windows that continue one
+    Such a window continues exactly that table, and it alone: of two windows that continue one
     table, each draws its new rows, so only the first one counts as its continuation. The other windows of a chain whose
     link is not among the given windows count as one more draw, and the factor is too large rather than too small.
+
+    :raises PolicyError: a window continues a given table with another number that is constant in a chain
     """
     tables: dict[tuple[str, str, str | None], WindowPart] = {
         _key(part.tables[tenant][0]): part for part in windows if tenant in part.tables
     }
-    result = dict[str, str]()
+    result, continued = dict[str, str](), set[str]()
     for part in windows:
-        shape = part.policy.mechanism_of(tenant).table
         previous = part.tables[tenant][1] if tenant in part.tables else None
-        if shape is None or not shape.persistent or previous is None:
+        before = None if previous is None else tables.get(_key(previous))
+        if before is None:
             continue
-        before = tables.get(_key(previous))
-        if before is not None and _constants(before, tenant) == _constants(part, tenant):
-            del tables[_key(previous)]
+        mechanism, then = (p.policy.mechanism_of(tenant) for p in (part, before))
+        if mechanism.chain_constants != then.chain_constants:
+            raise PolicyError(
+                "a number of the tenant that is constant in a chain differs from that of the table before",
+                field=f"window {part.policy.window}, tenant {tenant}",
+                expected=f"{constants_text(then.chain_constants)}, as in window {before.policy.window}",
+                actual=constants_text(mechanism.chain_constants),
+                hint="no verifier accepts these windows as one chain: `rag-audit verify` with --previous fails at"
+                " header.tables",
+            )
+        persistent = mechanism.table is not None and mechanism.table.persistent
+        if persistent and before.header not in continued:
+            continued.add(before.header)
             result[part.policy.window] = before.policy.window
     return result
 
 
 def _key(reference: PreviousTable) -> tuple[str, str, str | None]:
     return reference.header, reference.carried, reference.listed
-
-
-def _constants(part: WindowPart, tenant: str) -> object:
-    own = part.policy.tenant(tenant)
-    return own and (own.capacity, own.keep, own.documents, part.policy.mechanism(own).pools)

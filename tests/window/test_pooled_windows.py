@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 
 from rag_audit._internal.canonical import read_json
+from rag_audit.cli import main
 from rag_audit.commit import carrying
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.preparing import Preparation, open_prepared, prepare
@@ -19,6 +22,7 @@ from rag_audit.commit.stored import delete_secrets
 from rag_audit.commit.tables import CarriedTable, ListedRows, WindowTable, load_table, store_table
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
 from rag_audit.mechanisms.accounting.documents import pooled_factor
+from rag_audit.mechanisms.pooled_listing import PooledListing
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.publication import Publication
@@ -286,14 +290,58 @@ def test_a_chain_keeps_its_chance(fresh: Windows) -> None:
 
 def test_windows_with_another_chance_are_no_chain(fresh: Windows, monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that changes the chance after the first window would publish the figure of the last window only."""
-    fresh.go(FIRST, mechanisms={"law": RARER, "medicine": MEDICINE})
-    monkeypatch.setattr(carrying, "constants_of", lambda policy, part: (0, 0))
-    fresh.go(SECOND)
+    with monkeypatch.context() as patched:
+        patched.setattr(PooledListing, "own_chain_constants", {})
+        fresh.go(FIRST, mechanisms={"law": RARER, "medicine": MEDICINE})
+        fresh.go(SECOND)
     assert fresh.verdict(2).exit_code is ExitCode.PASS
     result = fresh.verdict(2, 1)
     (failed,) = [check for check in result.checks if check.status.value == "fail"]
     assert (result.exit_code, failed.id) == (FAIL, "header.tables")
     assert "flip_probability" in str(failed.expected) and failed.expected != failed.actual
+    parts = [load_window(folder / "public") for folder in fresh.windows]
+    with pytest.raises(PolicyError, match="constant in a chain") as caught:
+        compose(parts)
+    assert "flip_probability" in str(caught.value.expected) and caught.value.field == "window w-2, tenant law"
+    assert str(caught.value.expected).endswith("as in window w-1")
+
+
+def test_windows_with_another_number_of_queries_do_not_compose(chain: Windows) -> None:
+    one, two = (load_window(folder / "public") for folder in chain.windows[:2])
+    compose([one, two])
+    more = replace(two, policy=two.policy.model_copy(update={"n": two.policy.n + 1}))
+    with pytest.raises(PolicyError, match="constant in a chain") as caught:
+        compose([one, more])
+    for part, told in ((one, caught.value.expected), (more, caught.value.actual)):
+        accounts = next(t.accounts_max for t in part.policy.tenants if t.tenant == "law")
+        assert f"m {part.policy.n * accounts}," in f"{told},"
+
+
+def test_a_chain_with_a_missing_window_has_no_total(chain: Windows) -> None:
+    """Without a window between, the command does not know whether the windows share bits and listed documents."""
+    paths = [str(folder / "public") for folder in chain.windows]
+
+    def run(*given: str) -> tuple[Result, dict[str, Any]]:
+        arguments = ["verifier", "cumulative", *given]
+        result = CliRunner().invoke(main, [*arguments, "--json"])
+        told = CliRunner().invoke(main, arguments)
+        assert result.exit_code == told.exit_code
+        return told, json.loads(result.stdout)
+
+    whole, figures = run(*paths)
+    assert whole.exit_code == 0 and "total: eps" in whole.stdout and "INCOMPLETE" not in whole.stdout
+    assert figures["complete"] and figures["missing"] == [] and figures["given_windows"] is None
+    for given, before in (((0, 2, 3), "w-3"), ((1, 2, 3), "w-2"), ((3,), "w-4")):
+        part, figures = run(*(paths[number] for number in given))
+        assert part.exit_code == 3
+        first = part.stdout.splitlines()[0]
+        assert first.startswith(f"INCOMPLETE chain, no total: the window before {before} (header ")
+        assert "\ntotal:" not in part.stdout and "the given windows only, not a total: eps" in part.stdout
+        names = ("eps", "bound", "exclusion_factor", "exclusion_factor_all_accounts")
+        assert [figures[name] for name in names] == [None] * 4 and not figures["complete"]
+        header = load_window(chain.windows[int(before[2:]) - 1] / "public").previous
+        assert figures["missing"] == [{"before": before, "header": header}]
+        assert all(figures["given_windows"][name] for name in names)
 
 
 def test_the_number_of_queries_is_constant_in_a_chain(chain: Windows) -> None:

@@ -154,9 +154,8 @@ class PooledListingDescription(Description):
         add. A window that carries bits and listed documents from another one adds nothing to its epsilon
         (`Loss.continues`).
         """
-        table = mechanism.table
         eps = Decimal(repr(mechanism.epsilon(accounts, None)))
-        return Loss(epsilon=eps, continues=table is not None and table.persistent)
+        return Loss(epsilon=eps, continues=mechanism.carries_listed_rows)
 
     @classmethod
     def certified(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag_audit._internal.canonical import digest_hex
-from rag_audit.mechanisms.base import SAMPLE, TableShape
+from rag_audit.mechanisms.base import SAMPLE, TableShape, constants_text
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader, WindowTrailer
 from rag_audit.models.windowfile import WindowFile
@@ -207,15 +207,7 @@ def _constants(policy: Policy, tenant: str) -> str:
     part = policy.tenant(tenant)
     if part is None or part.documents is None:
         return "no document table"
-    table = part.documents
-    mechanism = policy.mechanism(part)
-    # Listed documents are carried, so their figures count the random bits of all queries of the chain.
-    form = "pooled-listing, flip_probability {}, m {}, "
-    pooled = form.format(*mechanism.constant_in_a_chain) if mechanism.pools else ""
-    return (
-        f"{pooled}capacity {part.capacity}, keep {part.keep}, rows {table.rows}, positions_per_document"
-        f" {table.positions_per_document}, fresh_rows {table.fresh_rows}"
-    )
+    return constants_text(policy.mechanism(part).chain_constants)
 
 
 def _named(reference: PreviousTable | None) -> str:
