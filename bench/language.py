@@ -4,8 +4,8 @@
 The collections come from RAG_AUDIT_DATA; only their short texts are attacked. The model answers document by document,
 a member and a document outside the index by turns, and every answer is stored in FOLDER. The script stops after M
 minutes and writes the figures of the documents with all answers; the same command continues. With M = 0 it only
-writes. After the plain attacks the model answers under noise, sampling and pooled listing, mechanism by mechanism, with
-T worlds of each kind for a lower bound on epsilon (`--trials T`).
+writes. Between the first and the second half of the members the model answers under noise, sampling and pooled listing,
+mechanism by mechanism, with T worlds of each kind for a lower bound on epsilon (`--trials T`).
 `python docs/attacks/generate.py --language-model FOLDER/attacks-*.json` makes the tables of docs/attacks.md.
 """
 
@@ -207,7 +207,7 @@ def measure(
             plan = runner.Plan(names, (cell,), 0, bench.seed, POLICY, runner.digest_of(part))
             results += runner.run(plan, chosen(list(names)), bench, part)
     if trials:
-        results += under_mechanisms(_first(split, round(UNDER_SHARE * len(split.members))), bench, trials)
+        results += under_mechanisms(_attacked(split), bench, trials)
     used = dict.fromkeys([PLAIN.mechanism, *(r.cell.mechanism for r in results)])
     return {
         "type": "attacks", "v": 1, "target": "engine", "data": corpus.name, "seed": bench.seed,
@@ -217,6 +217,11 @@ def measure(
         "mechanisms": {m: bench.attacked(m).parameters.model_dump(exclude_defaults=True) for m in used},
         "results": [r.as_json() for r in results],
     }  # fmt: skip
+
+
+def _attacked(split: Split) -> Split:
+    """The documents that are attacked under mechanisms."""
+    return _first(split, round(UNDER_SHARE * len(split.members)))
 
 
 def _first(split: Split, count: int) -> Split:
@@ -258,9 +263,17 @@ def write(corpora: Sequence[Corpus], members: int, out: Path, trials: int) -> li
     :returns: for each corpus a file of the model and a file of the baseline
     """
     complete: dict[tuple[str, Cell], int] = {}
-    for attacks, cell, share in PASSES:
-        count = ask(corpora, attacks, cell, round(share * members))
-        complete |= {(a, cell): max(count, complete.get((a, cell), 0)) for a in attacks}
+
+    def work(passes: Sequence[tuple[tuple[str, ...], Cell, float]]) -> None:
+        for attacks, cell, share in passes:
+            count = ask(corpora, attacks, cell, round(share * members))
+            complete.update({(a, cell): max(count, complete.get((a, cell), 0)) for a in attacks})
+
+    work([p for p in PASSES if p[2] < 1])
+    if trials:  # The model answers here, and `measure` reads the stored answers.
+        for c in corpora:
+            under_mechanisms(_attacked(c.split), c.bench, trials)
+    work([p for p in PASSES if p[2] == 1])
     paths = []
     for c in corpora:
         for name, model in (("model", True), ("baseline", False)):
