@@ -4,8 +4,8 @@
 The collections come from RAG_AUDIT_DATA; only their short texts are attacked. The model answers document by document,
 a member and a document outside the index by turns, and every answer is stored in FOLDER. The script stops after M
 minutes and writes the figures of the documents with all answers; the same command continues. With M = 0 it only
-writes. Between the first and the second half of the members the model answers under noise, sampling and pooled listing,
-mechanism by mechanism, with T worlds of each kind for a lower bound on epsilon (`--trials T`).
+writes. Before its longest answers, those to masks, the model answers under noise, sampling and pooled listing, with T
+worlds of each kind for a lower bound on epsilon (`--trials T`).
 `python docs/attacks/generate.py --language-model FOLDER/attacks-*.json` makes the tables of docs/attacks.md.
 """
 
@@ -58,6 +58,8 @@ PASSES: Sequence[tuple[tuple[str, ...], Cell, float]] = (
     (("mba",), PLAIN, 1),
 )
 """The attacks in the order in which the model answers them, and the share of the members."""
+BEFORE = 2
+"""The passes before the attacks on mechanisms."""
 UNDER = ("s2mia-s", "rag-mia")
 """The attacks on mechanisms: each asks one question about a document."""
 MECHANISMS = tuple(
@@ -269,11 +271,11 @@ def write(corpora: Sequence[Corpus], members: int, out: Path, trials: int) -> li
             count = ask(corpora, attacks, cell, round(share * members))
             complete.update({(a, cell): max(count, complete.get((a, cell), 0)) for a in attacks})
 
-    work([p for p in PASSES if p[2] < 1])
+    work(PASSES[:BEFORE])
     if trials:  # The model answers here, and `measure` reads the stored answers.
         for c in corpora:
             under_mechanisms(_attacked(c.split), c.bench, trials)
-    work([p for p in PASSES if p[2] == 1])
+    work(PASSES[BEFORE:])
     paths = []
     for c in corpora:
         for name, model in (("model", True), ("baseline", False)):
