@@ -123,13 +123,16 @@ class Campaign:
         self.inputs = b"".join(map(to_bytes, system.inputs()))
         scan = ROOT / "vectors" / f"v{VERSION}" / "scan"
         self.scan: dict[str, Any] = json.loads((scan / "proofs.json").read_text())
-        documents = json.loads((scan / "document-table.json").read_text())
-        self.documents: dict[str, Any] = documents["table"]
+        self.documents: dict[str, dict[str, Any]] = {
+            name: json.loads((scan / f"{name}.json").read_text())["table"]
+            for name in ("document-table", "pooled-listing")
+        }
         self.targets: dict[str, Callable[[random.Random], object]] = {
             name: getattr(self, f"_{name}")
             for name in ("r1cs_file", "wtns_file", "ptau_file", "zkey_file", "groth16_proof", "groth16_key",
                          "scan_proof", "scan_certificate", "scan_index", "scan_embed", "scan_coalition",
-                         "scan_coins", "scan_documents", "scan_pooled", "scan_together", "scan_table", "signatures")
+                         "scan_coins", "scan_documents", "scan_pooled_documents", "scan_pooled", "scan_together",
+                         "scan_table", "signatures")
         }  # fmt: skip
         self._made = {}  # type: ignore[var-annotated]
 
@@ -318,7 +321,14 @@ class Campaign:
             raise Broken("a changed proof holds")
 
     def _scan_documents(self, draw: random.Random) -> None:
-        stored = self.documents
+        self._document_table("document-table", draw)
+
+    def _scan_pooled_documents(self, draw: random.Random) -> None:
+        self._document_table("pooled-listing", draw)
+
+    def _document_table(self, name: str, draw: random.Random) -> None:
+        """A table of the vectors with this name; that of pooled listing carries listed rows."""
+        stored = self.documents[name]
         slot = b"".join(bytes.fromhex(stored[name]) for name in ("c_seed", "beacon", "slot"))
         points = [base64.b64decode(stored[f"{name}_points"]) for name in ("table", "previous")]
         honest = [slot, *points, base64.b64decode(stored["proof"])]
@@ -328,7 +338,8 @@ class Campaign:
         numbers = tuple(stored[name] for name in ("capacity", "rows", "positions_per_row", "fresh", "bound"))
         slot, table, previous, proof = values
         context = bytes.fromhex(stored["context"])
-        _native.scan_documents_verify(context, slot, numbers, table, previous, False, proof)
+        listed = name == "pooled-listing"
+        _native.scan_documents_verify(context, slot, numbers, table, previous, listed, proof)
         if values != honest:
             raise Broken("a changed proof holds")
 

@@ -132,7 +132,7 @@ def test_some_files_through_the_native_core() -> None:
     done = subprocess.run([sys.executable, "-m", "tests.campaign.native", "--cases", "4"], cwd=ROOT,
                           capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("refused") == 17
+    assert done.stdout.count("refused") == 18
 
 
 @pytest.mark.full
@@ -161,6 +161,7 @@ def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest
             lambda *_: generated.coin(44, generated.KEEP)[2],
         ),
         ("scan_documents", "rag_audit._native.scan_documents_verify", lambda *_: []),
+        ("scan_pooled_documents", "rag_audit._native.scan_documents_verify", lambda *_: []),
         ("scan_pooled", "rag_audit._native.ScanPooledBatch", lambda *_: Gullible()),
         ("scan_together", "rag_audit._native.ScanBatch", lambda *_: Gullible()),
         (
