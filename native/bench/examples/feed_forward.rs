@@ -108,7 +108,7 @@ fn main() {
             memory()
         );
     }
-    let slot = bernoulli_statement(POSITIONS).slots[0].clone();
+    let slot = bernoulli_statement(POSITIONS).slots[0];
     let noise = Noise {
         gains: GAINS.to_vec(),
     };
