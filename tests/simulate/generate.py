@@ -54,6 +54,16 @@ def write(names: Sequence[str], *, progress: Callable[[str], None] = lambda name
     stored_proofs.save()
 
 
+def prune(folder: Path) -> int:
+    """Make all cases again in a folder, and forget the stored proofs and keys that no case uses.
+
+    :return: how many proofs and keys it forgot
+    """
+    stored_proofs = StoredProofs(FOLDER / MADE, prove=False)
+    _each(FAULTS, Bases(folder, stored_proofs), folder / "windows", lambda name: None)
+    return stored_proofs.drop_unused()
+
+
 def compare(folder: Path, names: Sequence[str] = ()) -> list[str]:
     """Make cases again in a folder, and name the files that differ from the stored ones."""
     stored_proofs = StoredProofs(FOLDER / MADE, prove=False)

@@ -65,8 +65,13 @@ class StoredProofs:
             parts.append(f"{json.dumps(name)}: {{\n{lines}\n}}")
         self.path.write_text("{" + ",\n".join(parts) + "}\n")
 
-    def drop_unused(self) -> None:
-        """Forget what no case of a whole run used."""
+    def drop_unused(self) -> int:
+        """Forget the proofs and keys that no case of a whole run used.
+
+        :return: how many proofs and keys the file no longer has
+        """
+        before = len(self._proofs) + len(self._keys)
         self._proofs = {k: v for k, v in self._proofs.items() if k in self.used}
         self._keys = {k: v for k, v in self._keys.items() if k in self.used}
         self.save()
+        return before - len(self._proofs) - len(self._keys)
