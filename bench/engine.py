@@ -4,8 +4,8 @@ Targets on two cores:
 
 - a query under 5 ms with the slot's noise already drawn, and drawing the noise under 0.4 s at three gains;
 - a sampled tenant's exact top K under 1 ms;
-- an answer by pooled listing, with its draws, in at most 1.3 times the time of a list for each account with its draws,
-  which this script measured before (docs/performance.md).
+- an answer by pooled listing, with its draws, in at most 1.3 times the time of the mechanism that pooled listing
+  replaced (docs/performance.md).
 
 For comparison the script times faiss, which has neither noise nor the lattice, on the same vectors: scores of one
 query, and of a batch.

@@ -179,7 +179,7 @@ class Builder:
         message = request_message(ORIGIN, self.header_digest, name, account, i, opened["hq"])
         record = QueryRecord(
             type="query", v=1, window=self.header.window, seq=len(self.entries), account=account, tenant=name, i=i,
-            ts=ts, sig=self.keys[account].sign(message).hex(), proof=None, disclosed_set=None, **opened,
+            ts=ts, sig=self.keys[account].sign(message).hex(), proof=None, listed_rows=None, **opened,
         )  # fmt: skip
         self._append(record)
         if keep:

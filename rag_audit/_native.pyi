@@ -19,11 +19,9 @@ __all__ = [
     "ScanCoalition",
     "ScanEmbedBatch",
     "ScanIndex",
-    "ScanListBatch",
     "ScanParameters",
     "ScanPooledBatch",
     "ScanPooledListing",
-    "ScanRandomizedResponse",
     "ScanTable",
     "bls_signed_in_g1",
     "bls_signed_in_g2",
@@ -57,8 +55,6 @@ __all__ = [
     "r1cs_unsatisfied",
     "scan_bits_prove",
     "scan_bits_verify",
-    "scan_disclosed_empty",
-    "scan_disclosed_rows",
     "scan_documents_commit",
     "scan_documents_prove",
     "scan_documents_verify",
@@ -66,8 +62,6 @@ __all__ = [
     "scan_embed_verify",
     "scan_generators",
     "scan_limits",
-    "scan_list_prove",
-    "scan_list_verify",
     "scan_listed_empty",
     "scan_listed_rows",
     "scan_max_batch",
@@ -457,82 +451,6 @@ class ScanBatch:
 
     def search(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
         """The indices of those that do not verify, with the reason, whatever was added before."""
-
-    def retained(self) -> int:
-        """Points and scalars that stay in memory between chunks."""
-
-@final
-class ScanRandomizedResponse:
-    """What policy and window of a tenant with randomized response fix; immutable."""
-
-    def __new__(
-        cls,
-        window: bytes,
-        sample: bytes,
-        threshold: int,
-        maximum: int,
-        flip_probability: tuple[bytes, int] | None = None,
-    ) -> Self:
-        """Digest of the window, commitments to the sampled positions, minimum relevant score, maximum positions of a
-        list. `flip_probability`: context and bound of the slots' Bernoulli bits, where records come with their proofs.
-        """
-
-def scan_list_prove(
-    index: ScanIndex,
-    randomized_response: ScanRandomizedResponse,
-    record_elements: bytes,
-    flips: tuple[bytes, bytes, bytes],
-    sample: tuple[bytes, bytes],
-    disclosed: tuple[bytes, bytes, bytes],
-    after: bytes,
-    scores: bytes,
-    query: tuple[bytes, bytes],
-    salt_k: bytes,
-    key: bytes,
-    low_memory: bool,
-) -> tuple[bytes, bytes]:
-    """Proof of a record's list and the commitments to the account's disclosed set after it, under the blindings
-    `after`, which must be used for nothing else. flips and disclosed: commitments, one byte a position, blindings;
-    sample without the commitments; scores int32; query int8 and its salt; salt_k of htopk."""
-
-def scan_list_verify(
-    index: ScanIndex,
-    randomized_response: ScanRandomizedResponse,
-    record_elements: bytes,
-    flip_rows: bytes,
-    disclosed_rows: bytes,
-    after_rows: bytes,
-    proof: bytes,
-) -> None:
-    """ValueError with the reason unless the proof holds for the record and these commitments; for those to the slot's
-    Bernoulli bits their proof stands where `randomized_response` has `flip_probability`.
-    """
-
-def scan_disclosed_rows(capacity: int, values: bytes, blindings: bytes) -> bytes:
-    """Commitments to an account's disclosed set, one byte a position, under one blinding a row."""
-
-def scan_disclosed_empty(capacity: int) -> bytes:
-    """The commitments that an account's first record starts from: an empty disclosed set, under the blinding 1 in
-    every row."""
-
-@final
-class ScanListBatch:
-    """Records of one tenant with randomized response; as `ScanBatch`."""
-
-    CHUNK: ClassVar[int]
-    def __new__(cls, index: ScanIndex, randomized_response: ScanRandomizedResponse) -> Self:
-        """An empty batch."""
-
-    def add(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
-        """Add (record, flips, disclosed before, disclosed after, proof), as for `scan_list_verify`; the indices of
-        those that are no proof at all.
-        """
-
-    def holds(self) -> bool:
-        """Whether everything that was added and not refused is proved."""
-
-    def search(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
-        """The indices of the records that do not verify, with the reason, whatever was added before."""
 
     def retained(self) -> int:
         """Points and scalars that stay in memory between chunks."""

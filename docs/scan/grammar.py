@@ -25,7 +25,6 @@ from rag_audit.proofs.backends.reference import (
     embed,
     pooled_listing,
     query,
-    randomized_response,
 )
 from rag_audit.proofs.backends.reference.digits import Digit
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
@@ -341,14 +340,6 @@ def _pooled(sizes: tuple[int, int, int, int, int], count: int = 1) -> Read:
     return lambda reader: pooled_listing.read(pooled, reader)
 
 
-def _list(capacity: int, dimension: int, maximum: int) -> Read:
-    rows = _rows(capacity)
-    listed = randomized_response.Listed(
-        bytes(32), _index(capacity, dimension), 1, maximum, rows, rows, rows, rows, 0, 0
-    )
-    return lambda reader: randomized_response.read(listed, reader)
-
-
 def _embedded(tokens: int, vocabulary: int, dimension: int, norm_factor: int) -> Read:
     embedded = embed.Embedded(0, _index(vocabulary + 1, dimension), tokens, norm_factor, 0, 0)
     return lambda reader: embed.read(embedded, reader)
@@ -424,11 +415,6 @@ RUNS = [
         "300,000 positions, 40,000 rows of at most 50, 2,000 fresh":
             _table((300_000, 40_000, 50, 2_000), before=document_table.POOLED_BEFORE),
     }, file="pooled-listing"),
-    Run("listing", "randomized-response", {
-        "3 positions of 2, at most 2 listed": _list(3, 2, 2),
-        "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),
-        "300,000 positions of 70, at most 10 listed": _list(300_000, 70, 10),
-    }, called="list"),
     Run("embed", "embed", {
         "2 tokens of 8, 3 components, A 8,145": _embedded(2, 8, 3, 8_145),
         "64 tokens of 32,000, 256 components, A 8,145": _embedded(64, 32_000, 256, 8_145),

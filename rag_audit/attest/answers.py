@@ -267,7 +267,7 @@ class Answers:
         after = None if query.chain is None else query.chain[1]
         query.record = steps.query_record(
             query.request, query.question, query.documents, window=self._context.header.window,
-            htopk=query.htopk, disclosed_set=after,
+            htopk=query.htopk, listed_rows=after,
         )  # fmt: skip
 
     def _prove(self, query: Query) -> None:

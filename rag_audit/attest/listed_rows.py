@@ -51,7 +51,7 @@ class ListedRowSets:
         The caller has the tenant's turn.
         """
         records = self._context.state.of_tenant[tenant]
-        return records[-1].disclosed_set if records else None, self.before(tenant, len(records))
+        return records[-1].listed_rows if records else None, self.before(tenant, len(records))
 
     def before(self, tenant: str, place: int) -> Int8Array:
         """The listed rows before a record of the tenant, shape (rows,), 0 or 1.
@@ -130,6 +130,6 @@ class ListedRowSets:
     def _secret(self, record: QueryRecord) -> bytes:
         """The secret of the commitment after a record."""
         preceding = self._context.state.preceding(record)
-        before = None if preceding is None else preceding.disclosed_set
+        before = None if preceding is None else preceding.listed_rows
         slot = SlotKey(record.tenant, record.account, record.i)
         return self._context.secrets.listed_rows_secret(slot, record.hq, before)

@@ -235,12 +235,12 @@ def query_record(
     *,
     window: str,
     htopk: int,
-    disclosed_set: str | None,
+    listed_rows: str | None,
 ) -> QueryRecord:
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
     :param htopk: the commitment to the listed positions (`Mechanism.list_elements`)
-    :param disclosed_set: with pooled listing, the commitment to the tenant's listed rows after the record; else None
+    :param listed_rows: with pooled listing, the commitment to the tenant's listed rows after the record; else None
     """
     return QueryRecord(
         type="query",
@@ -255,7 +255,7 @@ def query_record(
         cq=query.cq,
         htopk=to_hex(htopk),
         hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
-        disclosed_set=disclosed_set,
+        listed_rows=listed_rows,
         sig=request.sig,
         proof=None,
     )

@@ -358,15 +358,15 @@ class LedgerState:
         """
         pooled = self._pooled.setdefault(record.tenant, [])
         if not pooled:
-            pooled += [(r.seq, r.disclosed_set) for r in self.of_tenant[record.tenant][-1:]]
+            pooled += [(r.seq, r.listed_rows) for r in self.of_tenant[record.tenant][-1:]]
         if preceding != (pooled[-1][1] if pooled else None):
             raise RequestRefused(
                 "unavailable",
                 "an earlier request of the tenant failed; repeat the request",
-                field="disclosed_set",
+                field="listed_rows",
             )
         del pooled[:-1]
-        pooled.append((record.seq, record.disclosed_set))
+        pooled.append((record.seq, record.listed_rows))
 
     def timestamp(self) -> int:
         """The time of a new entry, never before the last entry; the store calls this in ledger order."""

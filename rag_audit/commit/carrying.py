@@ -293,7 +293,7 @@ def _listed_at_the_end(folder: Path, tenant: str, table: WindowTable, last: Quer
     :param last: the tenant's last record of the window
     :raises StoreError: the stored rows are missing, or are not those of the last record
     """
-    expected = None if last is None else last.disclosed_set
+    expected = None if last is None else last.listed_rows
     if table.ended is None or table.ended.digest != expected:
         raise StoreError(
             "the stored listed rows are not those of the tenant's last record in the window",

@@ -285,7 +285,6 @@ class Mechanism(ABC):
             "scores": None if own is None else {"lo": own.lo, "hi": own.hi, "lattice": own.lattice},
             "keep": self.keep,
             "flip_probability": self.flip_probability,
-            "listed_max": None,
             "threshold": self.threshold,
             "documents": None if self.table is None else asdict(self.table),
         }

@@ -97,7 +97,7 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
         return [wrong_list]
     htopk = hash_elements_list(*mechanism.list_elements(salt, body.positions))
     wrong = []
-    if (record.disclosed_set is not None) != mechanism.pools:
+    if (record.listed_rows is not None) != mechanism.pools:
         wrong.append("the record belongs to another mechanism than the tenant's mechanism")
     if to_hex(htopk) != record.htopk:
         wrong.append("the positions do not open htopk")

@@ -100,7 +100,7 @@ class PreviousTable(Model):
     carried: Hex32
     """the digest in the field `carried` of that window's `sample` entry"""
     listed: Hex32 | None
-    """for a tenant with pooled listing, `disclosed_set` of its last record in that window; null if that window has no
+    """for a tenant with pooled listing, `listed_rows` of its last record in that window; null if that window has no
     record of the tenant, and for other tenants"""
 
 
@@ -228,7 +228,7 @@ class QueryRecord(Model):
     cq: FieldHex
     htopk: FieldHex
     hans: Hex32
-    disclosed_set: Hex32 | None
+    listed_rows: Hex32 | None
     """with pooled listing, the commitment to the tenant's listed rows after the record; null for other mechanisms"""
     sig: Hex64
     proof: Hex32 | None

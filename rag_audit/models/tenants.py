@@ -81,7 +81,6 @@ class TenantPolicy(Model):
     positions"""
     flip_probability: Positive | None
     """Q: pooled listing only, the probability over 2^40 that a query lists a document whatever its content"""
-    listed_max: None
     threshold: Positive | None
     """pooled listing only: the minimum raw score of a relevant position"""
     documents: DocumentsPolicy | None

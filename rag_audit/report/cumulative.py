@@ -218,7 +218,7 @@ def load_window(path: Path) -> WindowPart:
         digest = digest_hex(file.entries[0])
         before = None if header.previous is None else header.previous.header
         samples = {e.tenant: e.carried for e in entries if isinstance(e, ColumnEntry) and e.type == SAMPLE}
-        last = {e.tenant: e.disclosed_set for e in entries if isinstance(e, QueryRecord)}
+        last = {e.tenant: e.listed_rows for e in entries if isinstance(e, QueryRecord)}
         for tenant in tenants:
             column, part = samples.get(tenant.tenant), policy.tenant(tenant.tenant)
             if tenant.table is not None and column is not None and part is not None:

@@ -23,7 +23,7 @@ VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "v1"
 
 def record(seq: int, account: str, tenant: str) -> QueryRecord:
     return QueryRecord(type="query", v=1, window="w", seq=seq, account=account, tenant=tenant, i=1, ts=seq, hq="0" * 64,
-                       cq="0" * 64, htopk="0" * 64, hans="0" * 64, disclosed_set=None, sig="0" * 128, proof=None)  # fmt: skip
+                       cq="0" * 64, htopk="0" * 64, hans="0" * 64, listed_rows=None, sig="0" * 128, proof=None)  # fmt: skip
 
 
 def test_c_idx_of_a_scan_tenant() -> None:

@@ -305,7 +305,7 @@ def test_limits_and_protocol_are_the_native_ones() -> None:
     for sizes in ((1, 0), (100_000, 3), (1 << 20, 3), (1 << 24, 0), (1 << 24, 1), (1 << 24, 6)):
         assert native.scan_max_batch(*sizes) == _native.scan_max_batch(*sizes)
     for capacity in (1, 12, 1000):
-        assert native.scan_disclosed_empty(capacity) == _native.scan_disclosed_empty(capacity)
+        assert native.scan_listed_empty(capacity, 1) == _native.scan_listed_empty(capacity, 1)
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def test_who_vouches_how_much_and_when(reports: dict[str, Report]) -> None:
         ("w1", True, True, True),
         ("w2", True, True, True),
     ]
-    assert vouching.provider.key_id == "9b6134a3" and vouching.beacon.source == "witnesses"
+    assert vouching.provider.key_id == "c2435078" and vouching.beacon.source == "witnesses"
     assert (counts.records, counts.requested, counts.proved, counts.receipts_handed_in) == (7, 7, 7, 7)
     assert (counts.receipts_accepted, counts.receipts_agreeing, counts.receipts_independent) == (7, 7, 4)
     assert sum(q.queries * q.accounts for q in counts.queries_by_account) == 7

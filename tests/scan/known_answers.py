@@ -18,7 +18,6 @@ from rag_audit.proofs.backends.reference import (
     embed,
     pooled_listing,
     query,
-    randomized_response,
 )
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.group import G, Point, decode, encode, total
@@ -130,20 +129,6 @@ def _pooled_listing() -> KnownAnswers:
     return KnownAnswers(pooled_listing.RUN, requested, pooled_listing.read, doc)
 
 
-def _listing() -> KnownAnswers:
-    doc = published("proofs")["listing"]
-    named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
-    index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
-    bits = [rows(doc[name]["commitments"]) for name in ("chance", "kept", "held")]
-    cq, htopk = numbers(doc, "cq", "htopk")
-    context, after = _digest(b"rag-audit/scan/v1/list", *named), rows(doc["held_after"])
-    chance, kept, held = bits
-    requested = randomized_response.Listed(
-        context, index, doc["threshold"], doc["most"], chance, kept, held, after, cq, htopk
-    )
-    return KnownAnswers(randomized_response.RUN, requested, randomized_response.read, doc)
-
-
 def _coalition() -> coalition.Coalition:
     doc = published("proofs")["coalition"]
     lists = (doc[name] for name in ("accounts", "tenants", "first"))
@@ -175,7 +160,6 @@ KNOWN_ANSWERS = {
     "document table": _document_table,
     "pooled document table": partial(_document_table, "pooled-listing"),
     "pooled listing": _pooled_listing,
-    "listing": _listing,
     "coalition records": _records,
     "coalition pairs": _pairs,
 }

@@ -142,8 +142,8 @@ def test_the_argument_is_the_published_one() -> None:
     trace = hashlib.sha256((FOLDER / "trace.json").read_bytes()).hexdigest()
     assert (VERSION, trace, ARGUMENT) == (
         1,
-        "1c0b1dacd5e54dc798e94c8f6a5e31d7fa234bb5e5cd8648e162e6ba9da11287",
-        "6cc23b432dae309351ca1e2e816ba2af44034569f93088c5302e18da1246bbf5",
+        "2e004863aaf02b57d7f82afc4d075feb02aeb979fd841f635b7e4525dd09b0a2",
+        "5f5d56957c43ddd62994658f152aa66ffe754b101dfe4274816f28d2f4c78aec",
     )
 
 

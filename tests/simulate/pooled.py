@@ -54,7 +54,7 @@ def started_from(base: dict[int, int]) -> Callable[[PublishedChain], object]:
         def start(self: ListedRowSets, tenant: str) -> tuple[str | None, Any]:
             records = self._context.state.of_tenant[tenant]
             count = base.get(len(records), len(records)) if tenant == "law" else len(records)
-            return None if count == 0 else records[count - 1].disclosed_set, self.before(tenant, count)
+            return None if count == 0 else records[count - 1].listed_rows, self.before(tenant, count)
 
         def moved(self: LedgerState, record: QueryRecord) -> int:
             actual = place(self, record)
@@ -144,20 +144,20 @@ def base(name: str, chains: Chains) -> Recorded:
 
 
 def no_commitment(forge: Forge) -> None:
-    forge.record("law-2", 2)["disclosed_set"] = None
+    forge.record("law-2", 2)["listed_rows"] = None
 
 
 def commitment_of_another_mechanism(forge: Forge) -> None:
-    forge.record("medicine-1", 1)["disclosed_set"] = forge.record("law-1", 1)["disclosed_set"]
+    forge.record("medicine-1", 1)["listed_rows"] = forge.record("law-1", 1)["listed_rows"]
 
 
 def commitments_exchanged(forge: Forge) -> None:
     first, second = forge.record("law-1", 1), forge.record("law-2", 1)
-    first["disclosed_set"], second["disclosed_set"] = second["disclosed_set"], first["disclosed_set"]
+    first["listed_rows"], second["listed_rows"] = second["listed_rows"], first["listed_rows"]
 
 
 def one_set_twice(forge: Forge) -> None:
-    forge.record("law-2", 1)["disclosed_set"] = forge.record("law-1", 1)["disclosed_set"]
+    forge.record("law-2", 1)["listed_rows"] = forge.record("law-1", 1)["listed_rows"]
 
 
 def reordered(forge: Forge) -> None:
@@ -206,7 +206,7 @@ def relevant_row_omitted(forge: Forge) -> None:
         context = window.context
         salts = context.retained(window.state.by_slot["law-1", 1]).opened(context.embedder).salts
         sets = ListedRowSets(context, window.samples)
-        value["disclosed_set"] = sets.commit(slot, value["hq"], None, sets.before("law", 0))
+        value["listed_rows"] = sets.commit(slot, value["hq"], None, sets.before("law", 0))
         places = [EMPTY] * context.mechanism("law").longest
     value["htopk"] = to_hex(topk_commitment(salts.top_k, places))
     forge.receipts = [r for r in forge.receipts if (r.account, r.i) != ("law-1", 1)]

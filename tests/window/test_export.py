@@ -219,7 +219,7 @@ def receipt_line(top_k: int, capacity: int) -> int:
     name = "a" * 128
     record = QueryRecord(
         type="query", v=1, window=name, seq=10**9, account=name, tenant=name, i=10**6, ts=10**13, hq="0" * 64,
-        cq="0" * 64, htopk="0" * 64, hans=hashes, disclosed_set=hashes, sig=hashes * 2, proof=hashes,
+        cq="0" * 64, htopk="0" * 64, hans=hashes, listed_rows=hashes, sig=hashes * 2, proof=hashes,
     )  # fmt: skip
     body = ReceiptBody(v=1, record=record, salt_k="0" * 64, salt_a=hashes, positions=[capacity - 1] * top_k,
                        documents=[document] * top_k)  # fmt: skip

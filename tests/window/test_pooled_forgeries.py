@@ -78,15 +78,15 @@ def test_a_verifier_that_leaves_a_check_out_gives_no_pass(
 
 
 def no_commitment(forge: Forge) -> None:
-    forge.record("law-1", 1)["disclosed_set"] = None
+    forge.record("law-1", 1)["listed_rows"] = None
 
 
 def commitment_of_another_mechanism(forge: Forge) -> None:
-    forge.record("medicine-1", 1)["disclosed_set"] = "11" * 32
+    forge.record("medicine-1", 1)["listed_rows"] = "11" * 32
 
 
 def nothing_after_the_first(forge: Forge) -> None:
-    forge.record("law-1", 1)["disclosed_set"] = listed_digest(16, 10, no_rows(16, 10))
+    forge.record("law-1", 1)["listed_rows"] = listed_digest(16, 10, no_rows(16, 10))
 
 
 def left_out(forge: Forge) -> None:
@@ -167,13 +167,13 @@ def test_a_record_that_names_another_set_than_its_proof_fails(
     could start from nothing. The record is the last one: no later record shows the difference."""
     forge = Forge(answered)
     forged = forge.record("law-2", 2)
-    forged["disclosed_set"] = listed_digest(16, 10, no_rows(16, 10))
+    forged["listed_rows"] = listed_digest(16, 10, no_rows(16, 10))
     record = QueryRecord.parse(forged, field="record")
     with Window.resume(answered.window, key=answered.service.key, clock=answered.service.clock) as window:
         private = window.prover.private(window.state.by_slot["law-2", 2])
         public = window.prover._public(window.state.by_slot["law-2", 2])
         assert public.listed_rows is not None
-        rows = replace(public.listed_rows, after=forged["disclosed_set"])
+        rows = replace(public.listed_rows, after=forged["listed_rows"])
         public = replace(public, ctx=digest_to_field(record.context(window.header_digest)), listed_rows=rows)
         jobs = {
             circuit: window.prover.proofs("law", circuit, 1).prove({"record": public}, [private])

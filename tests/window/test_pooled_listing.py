@@ -155,10 +155,10 @@ def recompute(window: Window) -> list[set[int]]:
         assert [p for p in places if p is not None] == list(retained.positions)
         secret = context.secrets.listed_rows_secret(slot, record.hq, before)
         constants = context.public("law").constants
-        assert context.system("law").commit_listed(constants, bytes(listed), secret) == record.disclosed_set
+        assert context.system("law").commit_listed(constants, bytes(listed), secret) == record.listed_rows
         shown = [index.capacity if p is None else p for p in places]
         assert to_hex(hash_elements_list(*topk_elements(query.salts.top_k, shown))) == record.htopk
-        before = record.disclosed_set
+        before = record.listed_rows
         result.append({row for row, bit in enumerate(listed) if bit})
     return result
 
@@ -204,7 +204,7 @@ def test_answers_follow_one_growing_set(pooled: PooledChain) -> None:
             ("law-1", 3),
         ]
         assert all(earlier <= later for earlier, later in itertools.pairwise(sets))
-        assert len({r.disclosed_set for r in records}) == len(records)
+        assert len({r.listed_rows for r in records}) == len(records)
 
 
 def test_windows_add_up(pooled: PooledChain) -> None:
@@ -250,9 +250,9 @@ def test_a_record_that_was_not_inserted_stops_no_later_request(fresh: PooledChai
     with fresh.open(FIRST) as window:
         fresh.service.ask(window, "law-1", QUESTIONS["law"][0])
         (first,) = law_records(window)
-        draft = first.model_copy(update={"disclosed_set": "11" * 32})
+        draft = first.model_copy(update={"listed_rows": "11" * 32})
         with pytest.raises(RequestRefused) as caught:
-            window.state.begin(draft, slot=("law-1", 1), private=b"", preceding=first.disclosed_set)()
+            window.state.begin(draft, slot=("law-1", 1), private=b"", preceding=first.listed_rows)()
         assert caught.value.reason == "slot-used"
         fresh.service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
         fresh.service.ask(window, "law-2", QUESTIONS["law"][1])
@@ -320,7 +320,7 @@ def start_from(monkeypatch: pytest.MonkeyPatch, base: dict[int, int]) -> None:
     def start(self: ListedRowSets, tenant: str) -> tuple[str | None, Any]:
         records = self._context.state.of_tenant[tenant]
         count = base.get(len(records), len(records)) if tenant == "law" else len(records)
-        before = None if count == 0 else records[count - 1].disclosed_set
+        before = None if count == 0 else records[count - 1].listed_rows
         return before, self.before(tenant, count)
 
     def moved(self: LedgerState, record: QueryRecord) -> int:
@@ -369,8 +369,8 @@ def test_two_requests_of_a_batch_take_effect_one_by_one(fresh: PooledChain) -> N
         outcomes = window.answers.answer(queries)
         assert all(getattr(outcome, "type", None) == "answer" for outcome in outcomes), outcomes
         first, second = law_records(window)
-        assert queries[0].chain == (None, first.disclosed_set)
-        assert queries[1].chain == (first.disclosed_set, second.disclosed_set)
+        assert queries[0].chain == (None, first.listed_rows)
+        assert queries[1].chain == (first.listed_rows, second.listed_rows)
         recompute(window)
 
 
@@ -478,7 +478,7 @@ def test_a_receipt_with_a_text_in_an_empty_place_contradicts_the_record(
             assert "are not different positions of the index" in faults(wrong, [openings[0]] * len(wrong))
         hidden = openings[0].model_copy(update={"salt": None})
         assert "null salt" in faults(shown, [hidden, *openings[1:]])
-        bare = replace(receipt, record=receipt.record.model_copy(update={"disclosed_set": None}))
+        bare = replace(receipt, record=receipt.record.model_copy(update={"listed_rows": None}))
         assert "the record belongs to another mechanism than the tenant's mechanism" in contradictions(
             bare, tenant, policy
         )

@@ -119,7 +119,7 @@ class Windows(PooledChain):
     def last_commitment(self, number: int) -> str | None:
         file = WindowFile.load(self.windows[number - 1] / "public")
         records: list[Any] = [e for e in file.entries if isinstance(e, dict) and e["type"] == "query"]
-        of_law = [r["disclosed_set"] for r in records if r["tenant"] == "law"]
+        of_law = [r["listed_rows"] for r in records if r["tenant"] == "law"]
         return of_law[-1] if of_law else None
 
 
@@ -389,7 +389,7 @@ def before_the_last_record(chain: Windows, carried: CarriedTable) -> ListedRows:
         constants = window.context.public("law").constants
         system = window.context.system("law")
         commitment, opening = system.open_listed(constants, bits, sets._secret(records[-2]))
-        assert commitment.digest == records[-2].disclosed_set
+        assert commitment.digest == records[-2].listed_rows
     return ListedRows(bits, opening, commitment)
 
 

@@ -126,7 +126,7 @@ def kept(tenant: str, window: str = "w1") -> dict[str, Any]:
 def query(window: str = "w1", **changes: Any) -> dict[str, Any]:
     """A query record, without its place."""
     return {"type": "query", "v": 1, "window": window, "account": "a", "tenant": "t", "i": 1, "ts": OPENS,
-            **dict.fromkeys(("hq", "cq", "htopk", "hans"), "00" * 32), "disclosed_set": None, "sig": "00" * 64, "proof": None,
+            **dict.fromkeys(("hq", "cq", "htopk", "hans"), "00" * 32), "listed_rows": None, "sig": "00" * 64, "proof": None,
             **changes}  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
-use ragaudit_bench::{bernoulli_statement, coalition, Case, EmbedCase, ListCase};
+use ragaudit_bench::{bernoulli_statement, coalition, Case, EmbedCase};
 use ragaudit_field_simd::poseidon::{permute, WIDTH};
 use ragaudit_scan_prover::answer::{prove, prove_noise, verify, Item};
 use ragaudit_scan_prover::batch::verify_all;
@@ -23,7 +23,6 @@ use ragaudit_scan_prover::numbers::from_small;
 use ragaudit_scan_prover::poseidon::hashes;
 use ragaudit_scan_prover::prover::Prover;
 use ragaudit_scan_prover::query::ProvenColumns;
-use ragaudit_scan_prover::randomized_response_records::{self, Rows};
 use ragaudit_scan_prover::session::{Column, ColumnId, Opening, Session};
 use ragaudit_scan_prover::sumcheck::{sumcheck, Gate};
 use ragaudit_scan_prover::transcript::Transcript;
@@ -312,36 +311,6 @@ fn sampled(c: &mut Criterion) {
     group.finish();
 }
 
-fn record_lists(c: &mut Criterion) {
-    let mut group = c.benchmark_group("list");
-    group.sample_size(10);
-    for capacity in [256, 10_000, 100_000] {
-        let case = ListCase::new(capacity, 256);
-        let name = |what| BenchmarkId::new(what, format!("{capacity} positions"));
-        group.bench_function(name("prove"), |b| b.iter(|| case.prove()));
-        let (proof, after) = case.prove().expect("a true statement");
-        let [flips, disclosed] =
-            [&case.flips, &case.disclosed].map(|column| encode_points(&column.rows));
-        let rows = Rows {
-            flips: &flips,
-            disclosed: &disclosed,
-            after: &after,
-        };
-        let (index, item) = (&case.case.index, (case.record, rows, &proof[..]));
-        group.bench_function(name("verify"), |b| {
-            b.iter(|| {
-                randomized_response_records::verify(index, &case.constants, &item)
-                    .expect("it holds")
-            })
-        });
-        let batch = vec![item; 10];
-        group.bench_function(name("verify ten"), |b| {
-            b.iter(|| verify_all(index, &case.constants, &batch))
-        });
-    }
-    group.finish();
-}
-
 fn embeddings(c: &mut Criterion) {
     let mut group = c.benchmark_group("embed");
     group.sample_size(10);
@@ -387,7 +356,6 @@ criterion_group!(
     matrix_vector,
     records,
     sampled,
-    record_lists,
     embeddings,
     coalitions
 );

@@ -17,10 +17,6 @@ use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, I
 use ragaudit_scan_prover::noise::{noise_key, Seed};
 use ragaudit_scan_prover::query::Answer;
 
-mod randomized_response;
-
-pub use randomized_response::ListCase;
-
 /// Seconds of all threads of this process.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");

@@ -26,7 +26,6 @@ use ragaudit_scan_protocol::embed::{check_embed, EmbedStatement};
 use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
-use ragaudit_scan_protocol::randomized_response::{check_randomized_response, RandomizedResponseStatement};
 use ragaudit_scan_protocol::noise::{Noise, NoiseStatement};
 use ragaudit_scan_protocol::query::{check_query, QueryStatement};
 use ragaudit_scan_protocol::verifier::Verifier;
@@ -89,7 +88,7 @@ fn proof(data: &[u8]) {
     let Some((run, data)) = data.split_first() else {
         return;
     };
-    match run % 4 {
+    match run % 3 {
         0 => {
             let (index, rows) = (index(3, 12), points(1));
             let statement = QueryStatement {
@@ -117,22 +116,6 @@ fn proof(data: &[u8]) {
                 cq: element(2),
             };
             let _ = check_embed::<Verifier>(&statement, data);
-        }
-        2 => {
-            let (index, rows) = (index(3, 14), points(1));
-            let statement = RandomizedResponseStatement {
-                context: CONTEXT,
-                index: &index,
-                flips: &rows,
-                sample: &rows,
-                disclosed: &rows,
-                after: &rows,
-                cq: element(1),
-                htopk: element(2),
-                threshold: 20,
-                maximum: 3,
-            };
-            let _ = check_randomized_response::<Verifier>(&statement, data);
         }
         _ => {
             let statement = CoalitionStatement {

@@ -7,19 +7,14 @@ use ragaudit_scan_prover::answer::{self, Item};
 use ragaudit_scan_prover::batch::{Failures, CHUNK};
 use ragaudit_scan_prover::index::IndexCommitment;
 use ragaudit_scan_prover::pooled_listing_records;
-use ragaudit_scan_prover::randomized_response_records::{self, Rows};
 use ragaudit_scan_prover::{embed, Error, Result};
 
 use crate::guard;
 use crate::pooled_listing_py::{pooled_records, PooledRecord, ScanPooledListing};
-use crate::randomized_response_py::ScanRandomizedResponse;
-use crate::scan_py::{
-    answered, embed_statement, record, Answered, ScanIndex, ScanParameters, ScanTable,
-};
+use crate::scan_py::{answered, embed_statement, Answered, ScanIndex, ScanParameters, ScanTable};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanBatch>()?;
-    m.add_class::<ScanListBatch>()?;
     m.add_class::<ScanPooledBatch>()?;
     m.add_class::<ScanEmbedBatch>()
 }
@@ -96,48 +91,6 @@ batch!(
     Self {
         of: (),
         batch: answer::Batch::new(Arc::clone(&index.0), parameters.0.clone()),
-    }
-);
-
-/// The same for records of one tenant with randomized response.
-#[pyclass]
-struct ScanListBatch {
-    of: (),
-    batch: randomized_response_records::Batch,
-}
-
-/// A record with its slot's Bernoulli bits (their proof, or of a `ScanRandomizedResponse` without `flip_probability` verified
-/// commitments), the commitments to the disclosed set before and after it, and its proof.
-type Listed = (
-    PyBackedBytes,
-    PyBackedBytes,
-    PyBackedBytes,
-    PyBackedBytes,
-    PyBackedBytes,
-);
-
-fn listed<'a>(_: &(), records: &'a [Listed]) -> Result<Vec<randomized_response_records::Item<'a>>> {
-    records
-        .iter()
-        .map(|(of, flips, disclosed, after, proof)| {
-            let rows = Rows {
-                flips,
-                disclosed,
-                after,
-            };
-            Ok((record(of)?, rows, &proof[..]))
-        })
-        .collect()
-}
-
-batch!(
-    ScanListBatch,
-    Listed,
-    listed,
-    (index: &ScanIndex, randomized_response: &ScanRandomizedResponse),
-    Self {
-        of: (),
-        batch: randomized_response_records::Batch::new(Arc::clone(&index.0), randomized_response.0.clone()),
     }
 );
 

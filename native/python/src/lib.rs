@@ -18,7 +18,6 @@ mod groth16;
 mod json;
 mod ledger;
 mod pooled_listing_py;
-mod randomized_response_py;
 mod scan_py;
 mod transformer_py;
 
@@ -59,7 +58,6 @@ mod _native {
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         scan_py::register(m)?;
         document_table_py::register(m)?;
-        randomized_response_py::register(m)?;
         pooled_listing_py::register(m)?;
         batch_py::register(m)
     }

@@ -3,7 +3,7 @@
 //!
 //! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
 //! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
-//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`randomized_response`], [`pooled_listing`], [`embed`],
+//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`pooled_listing`], [`embed`],
 //! [`feed_forward`], [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
 //! a prover; this crate implements none of them. One more trait, [`engine`], has the arithmetic that a verifier may compute
 //! faster.
@@ -39,8 +39,6 @@ pub mod poseidon;
 pub mod prepared;
 pub mod protocol;
 pub mod prover;
-pub mod randomized_response;
-pub mod randomized_response_records;
 
 pub mod batch_size;
 pub mod query;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     batch_size, bernoulli, coalition, document_table, drawn, embed, group, index, lookup,
-    pooled_listing, poseidon, query, randomized_response,
+    pooled_listing, poseidon, query,
 };
 
 /// The version in the path of the vectors with this protocol's trace and proofs.
@@ -15,7 +15,7 @@ pub const VERSION: u64 = 1;
 
 /// SHA-256 of `vectors/v1/scan/trace.json`: the labels and lengths of every kind of run, at several sizes. A test reproduces
 /// that file.
-pub const TRACE: &str = "1c0b1dacd5e54dc798e94c8f6a5e31d7fa234bb5e5cd8648e162e6ba9da11287";
+pub const TRACE: &str = "2e004863aaf02b57d7f82afc4d075feb02aeb979fd841f635b7e4525dd09b0a2";
 
 /// SHA-256 of `vectors/v1/scan/pooled-listing.json`: the labels and lengths of the runs of pooled listing, and a proof. A test
 /// reproduces that file.
@@ -60,13 +60,11 @@ fn rules() -> Rules {
         ("drawn", drawn::RULES.to_vec()),
         ("document table", document_table::RULES.to_vec()),
         ("query", query::RULES.to_vec()),
-        ("listing", randomized_response::RULES.to_vec()),
         ("together", batch_size::rules()),
         ("embed", embed::RULES.to_vec()),
         ("coalition", coalition::RULES.to_vec()),
         ("limits", limits().map(|(_, maximum)| maximum).to_vec()),
         ("coin limits", bernoulli::LIMITS.to_vec()),
-        ("listing limits", randomized_response::LIMITS.to_vec()),
     ]
 }
 

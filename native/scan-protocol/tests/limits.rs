@@ -9,7 +9,6 @@ use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{bases, encode_points, Fr, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use ragaudit_scan_protocol::query::QueryStatement;
-use ragaudit_scan_protocol::randomized_response::RandomizedResponseStatement;
 use ragaudit_scan_protocol::Result;
 
 const CONTEXT: [u8; 32] = [7; 32];
@@ -187,39 +186,6 @@ fn batches_of_answers_are_of_a_policy_within_its_limits() {
             ("noise", &|s| s.noise[1] = &[]),
             ("noise", &|s| s.records.truncate(1)),
             ("noise", &|s| s.gains.clear()),
-        ],
-    );
-}
-
-#[test]
-fn lists_are_of_a_policy_within_its_limits() {
-    let (own, flat) = (index(3, 12), index(0, 12));
-    let (one, two) = (rows(1), rows(2));
-    let good = RandomizedResponseStatement {
-        context: CONTEXT,
-        index: &own,
-        flips: &one,
-        sample: &one,
-        disclosed: &one,
-        after: &one,
-        cq: Fr::ONE,
-        htopk: Fr::ONE,
-        threshold: 49 * 3,
-        maximum: 12,
-    };
-    each_refused(
-        &good,
-        |s: &RandomizedResponseStatement| s.check(),
-        &[
-            ("dimension", &|s| s.index = &flat),
-            ("threshold", &|s| s.threshold = 0),
-            ("threshold", &|s| s.threshold = 49 * 3 + 1),
-            ("listed positions", &|s| s.maximum = 0),
-            ("listed positions", &|s| s.maximum = 13),
-            ("chance", &|s| s.flips = &[]),
-            ("kept", &|s| s.sample = &two),
-            ("held before", &|s| s.disclosed = &[]),
-            ("held after", &|s| s.after = &two),
         ],
     );
 }

@@ -14,7 +14,6 @@ use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{decode_points, decode_scalar, Fr};
 use ragaudit_scan_protocol::index::IndexCommitment;
 use ragaudit_scan_protocol::pooled_listing::{self, PooledListingStatement};
-use ragaudit_scan_protocol::randomized_response_records::{self, Constants, Rows};
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::Error;
 
@@ -166,40 +165,6 @@ fn a_published_proof_of_tokens_verifies() {
     let items = [(other, &proof[..]), (statement, &proof[..])];
     let named = verify_all::<_, Plain>(&table, &OfTable, &items);
     assert_eq!(named, [(0, Error::Rejected)]);
-}
-
-#[test]
-fn a_published_list_verifies() {
-    let part = Part::file("proofs.json").object("listing");
-    let index = part.index("index", part.number("capacity"));
-    let rows = |name: &str| part.object(name).bytes("commitments");
-    let constants = Constants {
-        window: part.hex("window"),
-        sample: decode_points::<Plain>(&rows("kept")).unwrap(),
-        threshold: part.number("threshold"),
-        maximum: part.number("most"),
-        flip_probability: None,
-    };
-    let (flips, disclosed, after) = (rows("chance"), rows("held"), part.bytes("held_after"));
-    let of = Rows {
-        flips: &flips,
-        disclosed: &disclosed,
-        after: &after,
-    };
-    let proof = part.bytes("proof");
-    randomized_response_records::verify::<Plain>(&index, &constants, &(part.record(), of, &proof))
-        .unwrap();
-    // The disclosed set after the record in place of the one before it.
-    let swapped = Rows {
-        disclosed: &after,
-        ..of
-    };
-    let refused = randomized_response_records::verify::<Plain>(
-        &index,
-        &constants,
-        &(part.record(), swapped, &proof),
-    );
-    assert_eq!(refused, Err(Error::Rejected));
 }
 
 #[test]

@@ -25,8 +25,6 @@ pub mod pooled_listing_records;
 pub mod poseidon;
 pub mod prover;
 pub mod query;
-pub mod randomized_response;
-pub mod randomized_response_records;
 mod secrets;
 pub(crate) mod small;
 pub mod verifier;

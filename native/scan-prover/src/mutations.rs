@@ -16,10 +16,7 @@ use crate::noise::{Noise, NoiseStatement};
 use crate::prover::Prover;
 use crate::query::{prove_as, Answer, ProvenColumns, QueryStatement};
 use crate::words::{seed_commitment, Seed};
-use crate::{
-    answer, bernoulli, coalition, document_table, embed, pooled_listing,
-    randomized_response_records,
-};
+use crate::{answer, bernoulli, coalition, document_table, embed, pooled_listing};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -185,7 +182,6 @@ fn mutations(count: usize) {
     embed::tests::mutations(count);
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);
-    randomized_response_records::tests::mutations(count);
     answer::tests::batches::mutations(count / 10);
 }
 

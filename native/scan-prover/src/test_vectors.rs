@@ -20,7 +20,7 @@ use crate::protocol::{POOLED_TRACE, TRACE, VERSION};
 use crate::session::Column;
 use crate::{
     answer, bernoulli, coalition, document_table, drawn, embed, noise, pooled_listing,
-    pooled_listing_records, query, randomized_response, randomized_response_records,
+    pooled_listing_records, query,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -157,24 +157,11 @@ fn batch_of_embeddings() {
     assert_eq!(batch.add(&records).len(), 2);
 }
 
-fn batch_of_lists() {
-    let case = randomized_response_records::tests::known_answer();
-    let mut batch: randomized_response_records::Batch<Told> =
-        randomized_response_records::Batch::new(Arc::clone(&case.index), case.constants.clone());
-    let rows = randomized_response_records::Rows {
-        flips: &[1; 32],
-        disclosed: &[2; 64],
-        after: &[3; 32],
-    };
-    let records = [(case.record, rows, &[4u8; 90][..]); 2];
-    assert_eq!(batch.add(&records).len(), 2);
-}
-
 /// A kind of run, its sizes, and the run.
 type Run = (&'static str, &'static str, fn());
 
 /// Every kind of run, small and large.
-const RUNS: [Run; 37] = [
+const RUNS: [Run; 33] = [
     ("noise proof", "3 positions, gains 1", || {
         noise::tests::simulate(3, &[1])
     }),
@@ -266,20 +253,6 @@ const RUNS: [Run; 37] = [
         "batch",
         "2 records of a sampled tenant without noise, proofs of 90 bytes",
         batch_of_sampled_answers,
-    ),
-    ("list", "3 positions of 2, at most 2 listed", || {
-        randomized_response::tests::simulate(3, 2, 2)
-    }),
-    ("list", "1,000 positions of 256, at most 5 listed", || {
-        randomized_response::tests::simulate(1000, 256, 5)
-    }),
-    ("list", "300,000 positions of 70, at most 10 listed", || {
-        randomized_response::tests::simulate(300_000, 70, 10)
-    }),
-    (
-        "list batch",
-        "2 records, parts of 32, 64, 32 and 90 bytes",
-        batch_of_lists,
     ),
     (
         "noise proof",
@@ -748,56 +721,6 @@ fn sampling_proof(low_memory: bool) -> String {
     object(&[&of_policy[..], &slot, &of_proof, &states].concat(), " ")
 }
 
-fn list_of_a_record(low_memory: bool) -> String {
-    let case = randomized_response_records::tests::known_answer();
-    let ((proof, after), states) = fixed(|| case.prove::<MaliciousProver>(low_memory));
-    let rows = case.rows(&after);
-    randomized_response_records::verify(&case.index, &case.constants, &(case.record, rows, &proof))
-        .unwrap();
-    let of = |column: &Column| {
-        let opening = column.opening.as_ref().unwrap();
-        object(
-            &[
-                ("bits", small(&opening.values)),
-                ("blindings", list(&opening.blindings, element)),
-                ("commitments", base64_text(&encode_points(&column.rows))),
-            ],
-            "  ",
-        )
-    };
-    let (c, l) = (&case.constants, &case.witness);
-    let of_policy = [
-        ("dimension", case.index.dimension.to_string()),
-        ("capacity", case.index.layout.capacity.to_string()),
-        ("window", hex_text(&c.window)),
-        ("threshold", c.threshold.to_string()),
-        ("most", c.maximum.to_string()),
-        (
-            "rows",
-            small(&randomized_response_records::tests::rows_of_index()),
-        ),
-        (
-            "index_key",
-            hex_text(&randomized_response_records::tests::key().0),
-        ),
-        ("index", base64_text(&case.index.encode())),
-        ("index_digest", hex_text(&case.index.digest())),
-    ];
-    let of_list = [
-        ("query", small(&l.query)),
-        ("query_salt", element(&l.query_salt)),
-        ("list_salt", element(&l.list_salt)),
-        ("chance", of(&case.flips)),
-        ("kept", of(&case.sample)),
-        ("held", of(&case.disclosed)),
-        ("held_after_blindings", list(&case.blindings, element)),
-        ("held_after", base64_text(&after)),
-        ("proof", base64_text(&proof)),
-    ];
-    let record = record_fields(&case.record);
-    object(&[&of_policy[..], &record, &of_list, &states].concat(), " ")
-}
-
 /// A tenant with noise and one without: three records each, with digests of the proofs.
 fn batch_answers(low_memory: bool) -> String {
     list([batches::small(), batches::exact()], |case| {
@@ -847,7 +770,6 @@ fn proofs_are_the_published_ones() {
             ("coalition", coalitions()),
             ("coins", of(sampling_proof)),
             ("sampled", of(sampled_answers)),
-            ("listing", of(list_of_a_record)),
             ("together", of(batch_answers)),
         ],
     );

@@ -20,8 +20,6 @@ use ragaudit_scan_protocol::group::{decode_points, encode_points, vector_generat
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
 use ragaudit_scan_protocol::pooled_listing::nothing_listed;
 use ragaudit_scan_protocol::pooled_listing_records;
-use ragaudit_scan_protocol::randomized_response::nothing_disclosed;
-use ragaudit_scan_protocol::randomized_response_records::{self, Constants, FlipProbability, Rows};
 use ragaudit_scan_protocol::transcript::Hash;
 use ragaudit_scan_protocol::{prepared, protocol, verifier};
 
@@ -38,7 +36,6 @@ type Embedded = (Arc<IndexCommitment>, (usize, u64));
 
 enum Batch {
     Answers(answer::Batch<Hash, Web>),
-    Lists(randomized_response_records::Batch<Hash, Web>),
     Pooled(pooled_listing_records::Batch<Hash, Web>),
     Embeddings(Embedded, embed::Batch<Hash, Web>),
 }
@@ -46,7 +43,6 @@ enum Batch {
 thread_local! {
     static INDICES: Shelf<Arc<IndexCommitment>> = shelf();
     static PARAMETERS: Shelf<Parameters> = shelf();
-    static RANDOMIZED_RESPONSES: Shelf<Constants> = shelf();
     static POOLED_LISTINGS: Shelf<pooled_listing_records::Constants> = shelf();
     static COALITIONS: Shelf<CoalitionStatement> = shelf();
     static BATCHES: Shelf<Batch> = shelf();
@@ -61,8 +57,6 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "index_drop" => INDICES.with(|shelf| forget(shelf, a)),
         "parameters" => parameters(a, out),
         "parameters_drop" => PARAMETERS.with(|shelf| forget(shelf, a)),
-        "randomized_response" => randomized_response(a, out),
-        "randomized_response_drop" => RANDOMIZED_RESPONSES.with(|shelf| forget(shelf, a)),
         "pooled_listing" => pooled_listing(a, out),
         "pooled_listing_drop" => POOLED_LISTINGS.with(|shelf| forget(shelf, a)),
         "coalition" => coalition(a, out),
@@ -71,7 +65,6 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "coalition_drop" => COALITIONS.with(|shelf| forget(shelf, a)),
         "answers" => answers(a, out),
         "max_batch" => max_batch(a, out),
-        "lists" => listed(a, out),
         "pooled" => pooled(a, out),
         "embeddings" => embeddings(a, out),
         "batch_add" => batch(a, out, Step::Add),
@@ -86,10 +79,8 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "scan_verify" => scan_verify(a),
         "scan_bits_verify" => bits_verify(a, out),
         "scan_documents_verify" => documents_verify(a, out),
-        "scan_list_verify" => list_verify(a),
         "scan_embed_verify" => embed_verify(a),
         "scan_listed_empty" => listed_empty(a, out),
-        "scan_disclosed_empty" => disclosed_empty(a, out),
         "scan_protocol" => {
             out.bytes(&protocol::name());
             Ok(())
@@ -154,10 +145,6 @@ fn of_parameters(a: &mut Arguments) -> Outcome<Parameters> {
     PARAMETERS.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
 }
 
-fn of_randomized_response(a: &mut Arguments) -> Outcome<Constants> {
-    RANDOMIZED_RESPONSES.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
-}
-
 fn of_pooled_listing(a: &mut Arguments) -> Outcome<pooled_listing_records::Constants> {
     POOLED_LISTINGS.with(|shelf| Ok(find(shelf, a)?.borrow().clone()))
 }
@@ -173,21 +160,6 @@ fn parameters(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
         sample: a.optional(Arguments::bytes)?.map(points).transpose()?,
     };
     PARAMETERS.with(|shelf| keep(shelf, result, out));
-    Ok(())
-}
-
-fn randomized_response(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let result = Constants {
-        window: a.array("window")?,
-        sample: points(a.bytes()?)?,
-        threshold: a.integer()?,
-        maximum: a.number()?,
-        flip_probability: a.optional(|a| {
-            let (context, bound) = (a.array("context")?, a.number()?);
-            Ok(FlipProbability { context, bound })
-        })?,
-    };
-    RANDOMIZED_RESPONSES.with(|shelf| keep(shelf, result, out));
     Ok(())
 }
 
@@ -293,23 +265,6 @@ fn documents_verify(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     Ok(())
 }
 
-fn list_verify(a: &mut Arguments) -> Outcome<()> {
-    let (index, randomized_response) = (of_index(a)?, of_randomized_response(a)?);
-    randomized_response_records::verify::<Web>(&index, &randomized_response, &list(a)?)
-        .map_err(text)
-}
-
-/// A record of a tenant with randomized response with its commitments and its proof.
-fn list<'a>(a: &mut Arguments<'a>) -> Outcome<randomized_response_records::Item<'a>> {
-    let of = record(a.bytes()?)?;
-    let rows = Rows {
-        flips: a.bytes()?,
-        disclosed: a.bytes()?,
-        after: a.bytes()?,
-    };
-    Ok((of, rows, a.bytes()?))
-}
-
 /// A record of a tenant with pooled listing with its commitments and its proof.
 fn pooled_record<'a>(a: &mut Arguments<'a>) -> Outcome<pooled_listing_records::Item<'a>> {
     let of = record(a.bytes()?)?;
@@ -324,12 +279,6 @@ fn embed_verify(a: &mut Arguments) -> Outcome<()> {
     let of: Embedded = (of_index(a)?, (a.number()?, a.number()?));
     let statement = embed_statement(&of, a.bytes()?)?;
     verify_embed::<Verifier>(&statement, a.bytes()?).map_err(text)
-}
-
-fn disclosed_empty(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let layout = Layout::new(a.number()?).map_err(text)?;
-    out.bytes(&encode_points(&nothing_disclosed::<Web>(layout).rows));
-    Ok(())
 }
 
 fn listed_empty(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
@@ -382,12 +331,6 @@ fn max_batch(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     Ok(())
 }
 
-fn listed(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
-    let result = randomized_response_records::Batch::new(of_index(a)?, of_randomized_response(a)?);
-    BATCHES.with(|shelf| keep(shelf, Batch::Lists(result), out));
-    Ok(())
-}
-
 fn pooled(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let index = of_index(a)?;
     let constants = of_pooled_listing(a)?;
@@ -427,7 +370,6 @@ fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
     let batch = BATCHES.with(|shelf| find(shelf, a))?;
     match &mut *batch.borrow_mut() {
         Batch::Answers(batch) => step!(batch, step, out, a.list(answered)),
-        Batch::Lists(batch) => step!(batch, step, out, a.list(list)),
         Batch::Pooled(batch) => step!(batch, step, out, a.list(pooled_record)),
         Batch::Embeddings(of, batch) => step!(
             batch,

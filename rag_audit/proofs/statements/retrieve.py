@@ -136,7 +136,7 @@ def record_public(
     """
     listed = None
     if tenant.constants.pools:
-        listed = ListedRows(None if before is None else _disclosed_set(before), _disclosed_set(record))
+        listed = ListedRows(None if before is None else _listed_rows(before), _listed_rows(record))
     return RecordPublic(
         tenant=tenant,
         ctx=digest_to_field(record.context(tenant.header)),
@@ -150,9 +150,10 @@ def record_public(
     )
 
 
-def _disclosed_set(record: QueryRecord) -> str:
-    if record.disclosed_set is None:
+def _listed_rows(record: QueryRecord) -> str:
+    if record.listed_rows is None:
         raise SchemaError(
-            "the record has no commitment to a set of documents", field=f"record {record.seq}.disclosed_set"
+            "the record has no commitment to the tenant's listed rows",
+            field=f"record {record.seq}.listed_rows",
         )
-    return record.disclosed_set
+    return record.listed_rows

@@ -326,14 +326,14 @@ def _listed_rows(case: Case) -> None:
     """Check that exactly the records of tenants with pooled listing commit to listed rows, and that a tenant has at
     most m such records: f, the probability that chance lists a document in the window, counts m queries."""
     pooling = _pooling(case)
-    if not pooling and not any(q.disclosed_set is not None for q in case.queries):
+    if not pooling and not any(q.listed_rows is not None for q in case.queries):
         return
     counts = Counter(q.tenant for q in case.queries if q.tenant in pooling)
 
     def wrong() -> Iterator[str]:
         for q in case.queries:
-            if (q.disclosed_set is not None) != (q.tenant in pooling):
-                states = "no" if q.disclosed_set is None else "a"
+            if (q.listed_rows is not None) != (q.tenant in pooling):
+                states = "no" if q.listed_rows is None else "a"
                 yield f"record {q.seq} of tenant {q.tenant} has {states} commitment to listed rows"
         for tenant, count in counts.items():
             if count > pooling[tenant]:

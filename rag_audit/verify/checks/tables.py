@@ -252,7 +252,7 @@ class _Earlier:
         """The reference that the next table has to this window's table; None if the window has no table."""
         if entry.carried is None:
             return None
-        records = [q.disclosed_set for q in self.case.queries if q.tenant == tenant]
+        records = [q.listed_rows for q in self.case.queries if q.tenant == tenant]
         return PreviousTable(
             window=self.case.header.window,
             header=self.case.header_digest,

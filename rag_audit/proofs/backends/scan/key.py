@@ -43,7 +43,6 @@ POOLED_LISTING_PROTOCOL = _protocol("A2", "A3", "A4", "pooled listing", argument
 POOLED_TABLE_PROTOCOL = _protocol("kept", "document table", "listed", argument=POOLED_ARGUMENT)
 """The digest of the argument that the sampled positions follow documents, and that listed documents stay listed from
 window to window."""
-RANDOMIZED_RESPONSE_PROTOCOL = _protocol("A2", "A3", "A4", "randomized response")
 COALITION_PROTOCOL = _protocol("coalition")
 """The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
 SLOT = ("c_seed", "beacon", "slot")

@@ -11,23 +11,21 @@ from rag_audit.proofs.backends.scan.key import (
     POOLED_LISTING_PROTOCOL,
     POOLED_TABLE_PROTOCOL,
     PROTOCOL,
-    RANDOMIZED_RESPONSE_PROTOCOL,
     EmbedArgument,
 )
 from rag_audit.proofs.interface import Pins
 
 
 def protocols_digest() -> str:
-    """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve`, with and without randomized
-    response and with pooled listing, `embed` (by the protocol for one token), `kept`, by position, by document and with
-    pooled listing, and the coalition proof. It changes with any of them.
+    """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve`, without and with pooled
+    listing, `embed` (by the protocol for one token), `kept`, by position, by document and with pooled listing, and the
+    coalition proof. It changes with any of them.
     """
     named: dict[str, Json] = {
         "coalition": COALITION_PROTOCOL,
         "documents": DOCUMENT_TABLE_PROTOCOL,
         "embed": EmbedArgument(1).digest(),
         "kept": BERNOULLI_PROTOCOL,
-        "listing": RANDOMIZED_RESPONSE_PROTOCOL,
         "pooled": POOLED_LISTING_PROTOCOL,
         "pooled-documents": POOLED_TABLE_PROTOCOL,
         "retrieve": PROTOCOL,

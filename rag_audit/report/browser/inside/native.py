@@ -136,22 +136,6 @@ class ScanParameters(StoredValue):
         self._keep("parameters", window, list(gains), listed, lo, hi, lattice, optional(sample))
 
 
-class ScanRandomizedResponse(StoredValue):
-    """The parameters that a policy and a window fix for the lists of a tenant with randomized response."""
-
-    kind = "randomized_response"
-
-    def __init__(
-        self,
-        window: bytes,
-        sample: bytes,
-        threshold: int,
-        maximum: int,
-        flip_probability: tuple[bytes, int] | None = None,
-    ) -> None:
-        self._keep("randomized_response", window, sample, threshold, maximum, optional(flip_probability))
-
-
 class ScanPooledListing(StoredValue):
     """The parameters that a policy and a window fix for a tenant with pooled listing."""
 
@@ -225,19 +209,9 @@ def scan_documents_verify(
     return list(result.list(result.bytes))
 
 
-def scan_list_verify(index: ScanIndex, randomized_response: ScanRandomizedResponse, *rest: bytes) -> None:
-    """Raises ValueError unless the proof of a list is valid."""
-    _proved("scan_list_verify", index, randomized_response, *rest)
-
-
 def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], *rest: bytes) -> None:
     """Raises ValueError unless the proof of A1 is valid."""
     _proved("scan_embed_verify", table, tuple(parameters), *rest)
-
-
-def scan_disclosed_empty(capacity: int) -> bytes:
-    """The commitments to an empty disclosed set, for an account's first record."""
-    return call("scan_disclosed_empty", capacity).bytes()
 
 
 def scan_listed_empty(capacity: int, rows: int) -> bytes:
@@ -301,12 +275,6 @@ class ScanBatch(_Batch):
     """Proofs of one tenant's records, each of one record or several."""
 
     records = "answers"
-
-
-class ScanListBatch(_Batch):
-    """Records of one tenant with randomized response."""
-
-    records = "lists"
 
 
 class ScanPooledBatch(_Batch):
