@@ -11,13 +11,14 @@ import click
 
 from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.errors import SetupError
+from rag_audit._internal.words import counted
 from rag_audit.attest.reading import WindowReader
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.commit.stored import lock_folder, unfinished
 from rag_audit.models.layout import Layout
 from rag_audit.models.window_writer import stray_siblings
 from rag_audit.service.running.config import RunConfig
-from rag_audit.service.running.directory import Failure, in_order, is_running, load_state, standing_of
+from rag_audit.service.running.directory import Failure, is_running, load_state, standings
 
 
 @click.command()
@@ -35,20 +36,25 @@ def status(directory: Path, as_json: bool) -> None:
     state = load_state(directory)
     if state is not None or configured:
         running = is_running(directory)
-        rows = [] if state is None else [standing_of(p, state, now_ms()) for p in in_order(directory, state)]
+        rows = [] if state is None else standings(directory, state, now_ms())
         status, head = _run_status(directory, running=running, begun=state is not None, windows=bool(rows))
         failures = [] if state is None else state.failures
         progress = [] if state is None or not running else state.progress
+        unresponsive = [] if state is None or not running else state.unresponsive
         free = free_bytes(directory)
         value = {
             "status": status,
             "running": running,
             "windows": rows,
             "failures": [failure.dump() for failure in failures],
-            "progress": [{**each.dump(), "seconds_left": each.seconds_left} for each in progress],
+            "progress": [
+                {**each.dump(), "rate": each.rate, "seconds_left": each.seconds_left} for each in progress
+            ],
+            "unresponsive": [each.dump() for each in unresponsive],
             "free_bytes": free,
         }
-        emit(value, as_json, [head, *(_row(row) for row in rows), *map(str, progress), *map(_failure, failures),
+        emit(value, as_json, [head, *(_row(row) for row in rows), *map(str, progress), *map(str, unresponsive),
+                              *map(_failure, failures),
                               f"free disk space: {free / 1e9:.1f} GB"])  # fmt: skip
         return
     if unfinished(directory) and Layout(directory).prepared.exists():
@@ -61,10 +67,10 @@ def status(directory: Path, as_json: bool) -> None:
     state_of = WindowReader(directory).standing(now_ms())
     by = "open in a process" if state_of.is_open else "open in no process"
     lines = [
-        f"{state_of.status}, {by}",
+        f"{state_of.status} since {local_time(state_of.since)}, {by}",
         f"waits for {state_of.waits_for}",
-        f"{state_of.records} records of {state_of.requested} accounts, of {state_of.accounts}; {state_of.proved} with"
-        " proofs",
+        f"{counted(state_of.records, 'record')} of {state_of.requested} of {counted(state_of.accounts, 'account')};"
+        f" {state_of.proved} proved, {state_of.records - state_of.proved} not proved",
     ]
     emit(asdict(state_of), as_json, lines)
 
@@ -89,8 +95,14 @@ def _run_status(directory: Path, *, running: bool, begun: bool, windows: bool) -
 
 
 def _row(row: dict[str, object]) -> str:
-    records = f", {row['records']} records" if "records" in row else ""
-    return f"{row['window']}: {row['status']}{records}; waits for {row['waits_for']}"
+    """A window of a run: its status and the start of the status, its records and proofs, and its next event."""
+    since = f" since {local_time(row['since'])}" if isinstance(row["since"], int) and row["since"] else ""
+    records = ""
+    if isinstance(row.get("records"), int):
+        records = f", {counted(row['records'], 'record')}"  # type: ignore[arg-type]
+        if row["status"] in ("closed", "final"):
+            records += f" ({row['proved']} proved)"
+    return f"{row['window']}: {row['status']}{since}{records}; waits for {row['waits_for']}"
 
 
 def _failure(failure: Failure) -> str:

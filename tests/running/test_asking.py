@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from rag_audit.cli import main
 from rag_audit.errors import SchemaError
 from rag_audit.models.publication import Publication
 from rag_audit.service.limits import Limits
@@ -24,6 +27,12 @@ def server_of(play: Play, name: str, port: int = 0) -> Server:
     provider = Provider(ORIGIN, play.service.key.verifier, known, len(known))
     service = WitnessService(witness, Offers(play.root / name, witness), [provider])
     return Server(WitnessApplication(service, limits, print), listen("127.0.0.1", port), limits)
+
+
+def status(play: Play) -> dict[str, Any]:
+    return dict(
+        json.loads(CliRunner().invoke(main, ["provider", "status", str(play.folder), "--json"]).stdout)
+    )
 
 
 def test_windows_follow_each_other_with_witnesses_that_are_asked(tmp_path: Path) -> None:
@@ -44,11 +53,20 @@ def test_windows_follow_each_other_with_witnesses_that_are_asked(tmp_path: Path)
         play.clock.advance(3_600_000)
         play.settle(run)
         assert sum("the witness cannot be reached" in line for line in play.said) == 1
+        silent = status(play)
+        assert [each["witness"] for each in silent["unresponsive"]] == ["w2"]
+        assert silent["unresponsive"][0]["next_at"] > play.clock.now > silent["unresponsive"][0]["since"]
+        assert silent["windows"][0]["waits_for"] == "the witnesses' nonces"  # and no end of another window
+        text = CliRunner().invoke(main, ["provider", "status", str(play.folder)]).stdout
+        assert "witness w2 does not answer since" in text and "the witness cannot be reached" in text
+        assert any("w-1 waits for nonces of w2 (the run asks over HTTP)" in line for line in play.said)
+        assert not any("rag-audit witness" in line for line in play.said)  # no witness has to act by itself
         with server_of(play, "w2", port) as second:
             second.start()
             play.clock.advance(60_001)
             acts = play.settle(run)
             assert "open w-1" in acts and any("witness w2 answers again" in line for line in play.said)
+            assert status(play)["unresponsive"] == []
             assert [a for a in acts if a.startswith("notes")] == [
                 "notes w-1: cosign-1-w1.txt",
                 "notes w-1: cosign-1-w2.txt",

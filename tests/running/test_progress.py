@@ -33,11 +33,13 @@ def test_a_job_that_takes_long_is_reported_every_ten_seconds(
         run.step()
     lines = [line for line in play.said if line.startswith("prepare w-1:")]
     assert lines == [
-        "prepare w-1: documents of law 10/40, about 30 s left",
-        "prepare w-1: documents of law 10/40, about 60 s left",
+        "prepare w-1: documents of law 10 of 40, 1 per second, about 30 s left",
+        "prepare w-1: documents of law 10 of 40, 0.5 per second, about 60 s left",
     ]
     words = ["provider", "status", str(play.root / "provider.toml")]
-    assert "documents of law 10/40, about 60 s left" in CliRunner().invoke(main, words).stdout
+    assert (
+        "documents of law 10 of 40, 0.5 per second, about 60 s left" in CliRunner().invoke(main, words).stdout
+    )
     (progress,) = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)["progress"]
     assert (progress["done"], progress["total"], progress["seconds_left"]) == (10, 40, 60.0)
     ended.set()

@@ -273,7 +273,9 @@ def test_without_nonce_lines_a_run_waits_and_says_of_whom(play: Play) -> None:
     (play.root / "nonces" / "noise").write_text("{}")
     run = play.supervisor()
     assert play.settle(run) == ["prepare w-1", "ended prepare w-1"]
-    assert any("w-1 waits for nonce lines of w2" in line for line in play.said)
+    assert any(
+        "w-1 waits for nonces of w2: each runs `rag-audit witness nonce`" in line for line in play.said
+    )
     run.step()
     assert sum("noise is not a nonce line" in line for line in play.said) == 1
     play.nonces(1, "w2")

@@ -13,6 +13,7 @@ from rag_audit.attest.reading import WindowReader
 from rag_audit.commit.stored import load_stored
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.log.store import LedgerStore, read_ledger
+from rag_audit.models.layout import Layout
 from rag_audit.service.running.directory import without_commands
 from tests.window.simulator import QUESTIONS, Service
 
@@ -42,7 +43,7 @@ def test_an_altered_ledger_is_not_read(tmp_path: Path) -> None:
         read_ledger(tmp_path / "none")
 
 
-def test_a_window_says_what_it_waits_for(service: Service) -> None:
+def test_a_window_says_what_it_waits_for(service: Service, tmp_path: Path) -> None:
     window = service.commit()
     folder, now = window.directory, service.clock
     first, second = service.witnesses.values()
@@ -64,6 +65,7 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
         assert waits() == f"its time: it opens at {local_time(window.header.opens_at)}"
         now.now = window.header.opens_at
         assert "`rag-audit provider serve`" in waits()
+        assert WindowReader(folder).standing(now()).since == window.header.opens_at
         service.ask(window, "law-1", QUESTIONS["law"][0])
         result = WindowReader(folder).standing(now())
         assert (result.records, result.requested, result.proved) == (1, 1, 0)
@@ -72,10 +74,18 @@ def test_a_window_says_what_it_waits_for(service: Service) -> None:
             f"cosignatures of {first.vkey.name}, {second.vkey.name} on the final checkpoint"
         )
         service.finish(window)
-        assert "`rag-audit provider prove --challenge NOTE`): 1 of 1 record have no proofs" in waits()
-        assert without_commands(waits()) == "a verifier's challenge: 1 of 1 record have no proofs"
+        left = "0 of 1 record proved, 1 remains"
+        assert f"`rag-audit provider prove --challenge NOTE`): {left}" in waits()
+        assert without_commands(waits()) == f"a verifier's challenge: {left}"
+        result = WindowReader(folder).standing(now(), proves_all=True)
+        assert result.waits_for == f"the run's proofs: {left}"
         window.prove()
-        assert waits() == "nothing: every record has its proofs"
+        assert waits() == "nothing: its record is proved"
+        written = sorted(Layout(folder).proofs.glob(f"{window.records[0].seq}-*.json"))
+        assert len(written) == len(window.context.statements("law")) > 1
+        written[0].rename(tmp_path / "moved")  # a record with a part of its proofs is not proved
+        assert left in waits()
+        (tmp_path / "moved").rename(written[0])
     result = WindowReader(folder).standing(now())
     assert (result.status, result.is_open, result.proved) == ("final", False, 1)
 

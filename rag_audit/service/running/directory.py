@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import Annotated
 from pydantic import Field
 
 from rag_audit._internal.canonical import read_json
+from rag_audit._internal.clock import local_time
 from rag_audit._internal.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit._internal.errors import SetupError, StoreError, WindowStateError
 from rag_audit._internal.lock import is_locked, lock_file
-from rag_audit.attest.reading import WindowReader
+from rag_audit.attest.reading import WindowReader, written_at
 from rag_audit.commit.stored import load_stored, unfinished
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.place import begun
@@ -62,16 +63,41 @@ class Progress(Model):
     at: Millis
 
     @property
-    def seconds_left(self) -> float | None:
-        """The remaining seconds at the rate so far; None if nothing is done yet."""
+    def rate(self) -> float | None:
+        """Units of the step per second so far; None if nothing is done yet."""
         if not self.done or self.at <= self.began:
             return None
-        return (self.at - self.began) / 1000 * (self.total - self.done) / self.done
+        return self.done / ((self.at - self.began) / 1000)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The remaining seconds at the rate so far; None if nothing is done yet."""
+        return None if self.rate is None else (self.total - self.done) / self.rate
 
     def __str__(self) -> str:
-        left = self.seconds_left
-        about = "" if left is None else f", about {left:.0f} s left"
-        return f"{self.action}: {self.step} {self.done}/{self.total}{about}"
+        rate, left = self.rate, self.seconds_left
+        about = "" if rate is None or left is None else f", {rate:.3g} per second, about {left:.0f} s left"
+        return f"{self.action}: {self.step} {self.done:,} of {self.total:,}{about}"
+
+
+class Unresponsive(Model):
+    """A witness that does not answer the run's requests.
+
+    :param since: the time of the first failed request, and `next_at` of the next request, in milliseconds since the
+        epoch
+    :param message: the error of the last request
+    """
+
+    witness: str
+    since: Millis
+    message: str
+    next_at: Millis
+
+    def __str__(self) -> str:
+        return (
+            f"witness {self.witness} does not answer since {local_time(self.since)}: {self.message}; the next request"
+            f" follows at {local_time(self.next_at)}"
+        )
 
 
 class RunState(Model):
@@ -85,6 +111,8 @@ class RunState(Model):
     :param seen: approximately the last time that the run has observed
     :param failures: the acts that failed at their last attempt
     :param progress: the jobs that take longer than a look
+    :param asked: the witnesses that the run asks over HTTP, and `unresponsive` those that do not answer
+    :param proves_all: whether the run proves every record without a challenge
     """
 
     v: One = 1
@@ -95,6 +123,9 @@ class RunState(Model):
     seen: Millis = 0
     failures: Annotated[list[Failure], Field(default_factory=list)]
     progress: Annotated[list[Progress], Field(default_factory=list)]
+    asked: Annotated[list[str], Field(default_factory=list)]
+    unresponsive: Annotated[list[Unresponsive], Field(default_factory=list)]
+    proves_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,9 +201,12 @@ class RunDirectory:
         self._lock = lock
         try:
             self.state = load_state(folder) or RunState(
-                prefix=prefix, published=[], abandoned=[], answered=[], failures=[], progress=[]
-            )
-            self.state = self.state.model_copy(update={"progress": []})  # of a process that ended
+                prefix=prefix, published=[], abandoned=[], answered=[], failures=[], progress=[], asked=[],
+                unresponsive=[],
+            )  # fmt: skip
+            self.state = self.state.model_copy(
+                update={"progress": [], "unresponsive": []}
+            )  # of a process that ended
             if self.state.prefix != prefix:
                 raise SetupError("the folder's windows have another prefix", field="schedule.prefix",
                                  expected=self.state.prefix, actual=prefix)  # fmt: skip
@@ -268,6 +302,19 @@ class RunDirectory:
         if progress != self.state.progress:
             self._update(progress=progress)
 
+    def configured(self, asked: Sequence[str], *, proves_all: bool) -> None:
+        """Note the facts of the configuration that `provider status` shows.
+
+        :param asked: the witnesses that the run asks over HTTP
+        """
+        if (list(asked), proves_all) != (self.state.asked, self.state.proves_all):
+            self._update(asked=list(asked), proves_all=proves_all)
+
+    def unresponsive(self, witnesses: list[Unresponsive]) -> None:
+        """Note the witnesses that do not answer."""
+        if witnesses != self.state.unresponsive:
+            self._update(unresponsive=witnesses)
+
     def _without(self, action: str) -> list[Failure]:
         return [failure for failure in self.state.failures if failure.action != action]
 
@@ -329,17 +376,29 @@ def without_commands(text: str) -> str:
         (r" \(`rag-audit provider prove[^`]*`\)", ""),
         (r"; `rag-audit provider prove`.*", ""),
         (r": `rag-audit provider (serve|prove|open)[^`]*`.*", ""),
-        (r"^`rag-audit provider close`: ", "its closing record: "),
+        (r"^`rag-audit provider close`: ", "its window trailer: "),
         (r"^`rag-audit provider open` on the window's folder, which reads ", ""),
     ):
         text = re.sub(pattern, instead, text)
     return text
 
 
-def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
-    """The state of one window: `Standing` with the window's id, or the progress of its preparation.
+def standings(folder: Path, state: RunState, now: int) -> list[dict[str, object]]:
+    """The state of each window of a run by number: `Standing` with the window's id, or the progress of its preparation.
 
     :param now: milliseconds since the epoch
+    """
+    result: list[dict[str, object]] = []
+    for place in in_order(folder, state):
+        before = result[-1]["status"] if result else None
+        result.append({"window": place.window, **_standing(place, state, now, before)})
+    return result
+
+
+def _standing(place: Place, state: RunState, now: int, before: object) -> dict[str, object]:
+    """The state of one window.
+
+    :param before: the status of the window before it; None for the first window
     """
     layout = place.layout
     if (
@@ -348,13 +407,15 @@ def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
         or not begun(layout.ledger, layout.ledger_place)
     ):
         if layout.prepared.exists():
-            return {
-                "window": place.window,
-                "status": "prepared",
-                "waits_for": "the end of the previous window",
-            }
-        return {"window": place.window, "status": "being prepared", "waits_for": "its documents' index"}
-    result = asdict(WindowReader(place.folder).standing(now))
+            waits = (
+                "the end of the previous window"
+                if before in ("committed", "active")
+                else "the witnesses' nonces"
+            )
+            return {"status": "prepared", "since": written_at(layout.prepared), "waits_for": waits}
+        since = written_at(layout.settings) or written_at(place.folder)
+        return {"status": "being prepared", "since": since, "waits_for": "its documents' index"}
+    result = asdict(WindowReader(place.folder).standing(now, state.asked, proves_all=state.proves_all))
     if place.window in state.abandoned:
         result |= {"status": "abandoned", "waits_for": "nothing"}
     elif place.window in state.published and not layout.secrets.exists():
@@ -363,4 +424,4 @@ def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
             "waits_for": "no event: its secrets are deleted, and its published files remain",
         }
     result["waits_for"] = without_commands(str(result["waits_for"]))
-    return {"window": place.window, **result}
+    return result

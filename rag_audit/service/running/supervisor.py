@@ -16,7 +16,7 @@ from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.attest.reading import number_proved
-from rag_audit.attest.waiting import missing_cosignatures, waited_for
+from rag_audit.attest.waiting import from_witnesses, missing_cosignatures, waited_for
 from rag_audit.attest.window import Window
 from rag_audit.commit.document_table import DocumentSizeError, TableCapacityError
 from rag_audit.log.note import MAX_NOTE_BYTES
@@ -81,6 +81,9 @@ class Supervisor:
         self.remotes = config.remotes
         self._joining = Joining(config, directory, self.served, self._asking, say, self._acts.once)
         self.intake = self._joining.intake(key, self._acts.origin, clock)
+        directory.configured(
+            [remote.key.name for remote in self.remotes], proves_all=config.told.proving.records == "all"
+        )
         self._beside: dict[str, ExitStack] = {}
         self._later: dict[str, int] = {}
         self._waits: dict[str, tuple[str, int]] = {}
@@ -113,7 +116,9 @@ class Supervisor:
         if self._told.proving.records != "all":
             return 0
         ended = [w for w in list(self.windows.values()) if w.state.ended]
-        return sum(len(w.records) - number_proved(w.context.layout, w.records) for w in ended)
+        return sum(
+            len(w.records) - number_proved(w.context.layout, w.records, w.context.policy) for w in ended
+        )
 
     def challenges_waiting(self) -> int:
         """The number of challenges whose proofs the run makes now, or could not make at its last attempt."""
@@ -147,6 +152,7 @@ class Supervisor:
         """
         now = self._look_at_the_clock()
         self._look_at_the_jobs(now)
+        self.directory.unresponsive(self._asking.unresponsive())
         if (done := self._ended_jobs(now)) is not None:
             return done
         for place in self._unfinished():
@@ -256,7 +262,10 @@ class Supervisor:
         )
         self._wait(
             name,
-            without_commands(waited_for(header, window.context.layout.public, window.witnesses)) + late,
+            without_commands(
+                waited_for(header, window.context.layout.public, window.witnesses, self.directory.state.asked)
+            )
+            + late,
             now,
         )
         return None
@@ -328,8 +337,11 @@ class Supervisor:
         if not isinstance(opened, WindowHeader):
             if (requested := self._asking.nonces(opened, place.window)) is not None:
                 return requested
-            self._wait(place.window, f"nonce lines of {', '.join(opened)} in {self._told.nonces};"
-                       " print one with `rag-audit witness nonce`", now)  # fmt: skip
+            told = from_witnesses("nonces", opened, "nonce", self.directory.state.asked)
+            by_file = any(not self._asking.has_address(name) for name in opened)
+            self._wait(
+                place.window, f"{told} and puts the line into {self._told.nonces}" if by_file else told, now
+            )
             return None
         self._say(f"{place.window} is published in {place.layout.public.folder}, and opens at "
                   f"{local_time(opened.opens_at)} if its witnesses cosign it by then")  # fmt: skip

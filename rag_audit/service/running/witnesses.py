@@ -23,6 +23,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.models.records import Enrolment, WindowHeader, WitnessBeacon
 from rag_audit.service.process import Say
 from rag_audit.service.running.config import RunConfig
+from rag_audit.service.running.directory import Unresponsive
 from rag_audit.service.running.jobs import Jobs
 from rag_audit.service.running.observed import Observed
 
@@ -232,6 +233,15 @@ class Submissions:
             if remote.key.name in missing and self._free(remote):
                 return self._begin(remote, window, lambda r=remote: self._nonce(r, window, folder))  # type: ignore[misc]
         return None
+
+    def unresponsive(self) -> list[Unresponsive]:
+        """The witnesses whose last request failed."""
+        result = []
+        for name, message in sorted(self._said.copy().items()):
+            since, (due, _) = self._observed.down_since.get(name), self._later.get(name, (0, 0))
+            if since is not None:
+                result.append(Unresponsive(witness=name, since=since, message=message, next_at=due))
+        return result
 
     def has_address(self, name: str) -> bool:
         """Whether a witness is asked over HTTP."""
