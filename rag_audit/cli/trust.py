@@ -27,7 +27,7 @@ from rag_audit.mechanisms import ALL, defaults
 from rag_audit.models.manifest import manifest_digest, re_executable
 from rag_audit.models.models import check_line
 from rag_audit.models.records import RosterEntry
-from rag_audit.models.trust import MAX_EMPTY, NOISE, WHOLE_WINDOW, CircuitPin, Pins, Require, Trust
+from rag_audit.models.trust import MAX_EMPTY, WHOLE_WINDOW, CircuitPin, Pins, Require, Trust
 from rag_audit.models.trust_template import trust_template
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends import protocols_digest
@@ -60,6 +60,8 @@ REMARKS = {
     "min_receipts": "receipts of the accounts above",
 }
 """Comments in the file that explain the defaults."""
+PROTECTING = [kind.name for kind in ALL if kind.protects]
+"""The mechanisms with a figure of privacy: `init` and `provider policy new` choose among them."""
 
 
 @click.group(cls=Group)
@@ -231,7 +233,8 @@ class _Keys:
         "--policy",
         help="a policy with the mechanisms that you accept and the circuits of --zkey; its own figures set"
         f" no limit, but max_epsilon is {defaults.EPS_POOLED_LISTING} instead of {defaults.EPS_JOINT} if it has"
-        " pooled listing and no noise",
+        f" pooled listing and no noise  [default: accept {', '.join(PROTECTING)}, with"
+        f" max_epsilon {defaults.EPS_POOLED_LISTING}]",
     ),
     path_option("--ptau", help="the powers of tau of the --zkey"),
     circuits_options(
@@ -344,11 +347,10 @@ def _pins(path: Path) -> list[CircuitPin]:
     return [pin.model_copy(update={"setup": "unsafe"}) for pin in pins]
 
 
-def _mechanisms(policy: Path | None) -> list[str]:
-    """The mechanisms in the policy that the verifier names, which the trust file then accepts; only noise without a
-    policy."""
+def _mechanisms(policy: Path | None) -> list[str] | None:
+    """The mechanisms in the policy that the verifier names; None if the verifier names no policy."""
     if policy is None:
-        return [NOISE]
+        return None
     read = read_policy(policy)
     names = sorted({read.mechanism(tenant).name for tenant in read.tenants})
     say(f"accepted mechanisms: {', '.join(names)}; docs/accounting.md describes their guarantees")
@@ -359,19 +361,27 @@ def requirements(
     settings: tuple[str, ...],
     embedder: str,
     model: Path | None,
-    mechanisms: Sequence[str],
+    mechanisms: Sequence[str] | None,
 ) -> Require:
     """The requirements: the defaults, replaced by the given settings. A window with a default policy meets the
     defaults.
 
-    :param mechanisms: the accepted mechanisms if no setting names them
+    :param mechanisms: the accepted mechanisms if no setting names them; None accepts `PROTECTING`, with the limit of
+        epsilon that the default policies of all of them meet
     """
     for setting in settings:
         if setting.startswith("mechanisms="):
             mechanisms = setting.partition("=")[2].split(",")
-    with_epsilon = [m for m in ALL if m.name in mechanisms and m.limit == "max_epsilon"]
-    pools = bool(with_epsilon) and all(m.pools for m in with_epsilon)
+    with_epsilon = [m for m in ALL if m.name in (mechanisms or ()) and m.limit == "max_epsilon"]
+    pools = mechanisms is None or (bool(with_epsilon) and all(m.pools for m in with_epsilon))
     limit = defaults.EPS_POOLED_LISTING if pools else defaults.EPS_JOINT
+    if mechanisms is None:
+        mechanisms = PROTECTING
+        say(
+            f"accepted mechanisms: {', '.join(mechanisms)}, with an epsilon of at most {limit}, because no --policy"
+            " names the mechanisms; --policy FILE accepts the mechanisms of a policy only, and --require"
+            f" mechanisms=noise accepts noise only, with an epsilon of at most {defaults.EPS_JOINT}"
+        )
     published = published_constants(embedder, model)
     lo, hi = published.score_window
     unproved = "re-executed" if re_executable(embedder) else "declared"

@@ -103,7 +103,7 @@ def test_what_a_policy_lacks_is_named(given: Path, tmp_path: Path, requirement: 
 def drafted(folder: Path, *options: object) -> Path:
     """A policy of `policy new` with the options, noise where they name no mechanism, and defaults for all else."""
     path = folder / "chosen.json"
-    noise = [] if "--mechanism" in options else ["--mechanism", "noise"]
+    noise = [] if {"--mechanism", "--rights", "--no-rights"} & {*options} else ["--mechanism", "noise"]
     result = run("provider", "policy", "new", path, "--window", "w", *SIZES, *noise, *options)
     assert result.exit_code == 0, result.output
     return path
@@ -131,9 +131,26 @@ def test_the_defaults_of_every_mechanism_agree(given: Path, tmp_path: Path, kind
         assert checked(given, folder, *accepted, policy=str(policy)) == (0, {}), accepted
 
 
-@pytest.mark.parametrize("kind", ["sampling", POOLED, "none"])
-def test_a_mechanism_without_noise_is_accepted_by_name_alone(given: Path, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["noise", "sampling", POOLED])
+def test_each_mechanism_that_protects_is_accepted_without_a_policy(
+    given: Path, tmp_path: Path, kind: str
+) -> None:
     policy = drafted(tmp_path, "--tenant", "law=320", *named_by(kind))
+    assert checked(given, tmp_path, policy=str(policy)) == (0, {})
+
+
+def test_the_mechanisms_that_policy_new_chooses_are_accepted_without_a_policy(
+    given: Path, tmp_path: Path
+) -> None:
+    for number, rights in enumerate(("--no-rights", "--rights")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        policy = drafted(folder, "--tenant", "law=320", rights)
+        assert checked(given, folder, policy=str(policy)) == (0, {}), rights
+
+
+def test_no_mechanism_is_accepted_by_name_alone(given: Path, tmp_path: Path) -> None:
+    policy = drafted(tmp_path, "--tenant", "law=320", *named_by("none"))
     code, result = checked(given, tmp_path, policy=str(policy))
     assert code == 3 and "trust.mechanisms" in result
 
@@ -199,7 +216,8 @@ def test_a_mechanism_is_named_before_its_figures_count(given: Path, tmp_path: Pa
         mechanisms={"law": mechanism}, theta=(19, 20), coalition_proof=("scan", 100),
     )  # fmt: skip
     (given / "sampled.json").write_bytes(sampled.canonical())
-    assert checked(given, tmp_path, policy="sampled.json") == (3, {"trust.mechanisms": "unmet"})
+    refused = checked(given, tmp_path, "--require", "mechanisms=noise", policy="sampled.json")
+    assert refused == (3, {"trust.mechanisms": "unmet"})
     (tmp_path / "trust.toml").unlink()
     assert checked(given, tmp_path, "--require", "mechanisms=noise,sampling", policy="sampled.json") == (
         0,
