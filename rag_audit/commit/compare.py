@@ -18,16 +18,19 @@ SEVERAL = 4
 
 
 def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
-    """The mechanisms at this policy's n and k_max, a line each with the option that asks for it, and warnings.
+    """The mechanisms at this policy's n, k_max and m, a line each with the option that asks for it, and warnings.
+
+    m is the number of questions of all accounts of the largest tenant: accounts_max times n.
 
     :param gains: the noise that was chosen, or would be
     """
     mechanism = accounting.Mechanism(tuple(gains), lattice)
     eps = accounting.eps_at(mechanism, policy.n * policy.k_max, policy.delta_policy)
-    sizes = Sizes(mechanism, eps, policy.n, policy.k_max, max(t.capacity for t in policy.tenants))
+    every = policy.n * max(t.accounts_max for t in policy.tenants)
+    sizes = Sizes(mechanism, eps, policy.n, policy.k_max, every, max(t.capacity for t in policy.tenants))
     return [
-        f"mechanisms at n = {policy.n}, k_max = {policy.k_max}; of 100 public questions (SQuAD) that many find their"
-        f" passage among five, {WITHOUT_NOISE} without noise:",
+        f"mechanisms at n = {policy.n}, k_max = {policy.k_max}, m = {every}; of 100 public questions (SQuAD) that many"
+        f" find their passage among five, {WITHOUT_NOISE} without noise:",
         *(line for kind in ALL for line in kind.compared(sizes)),
         *_warnings(policy, sizes),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -240,16 +241,28 @@ def _noise_lines(figures: PolicyFigures) -> list[str]:
     return lines
 
 
-def explain(policy: Policy, figures: PolicyFigures, reason: str) -> str:
+@dataclass(frozen=True)
+class Schedule:
+    """The times of the windows of `rag-audit run`, which dates each window itself, as provider.toml states them."""
+
+    lead: str
+    lasts: str
+
+
+def explain(policy: Policy, figures: PolicyFigures, reason: str, schedule: Schedule | None = None) -> str:
     """The explanation of a policy, number by number.
 
     :param figures: the result of `accounting.policy_figures` for this policy
     :param reason: the reason for the noise, or for the mechanisms if no tenant has noise, in one line
+    :param schedule: the schedule of the windows, if the id and the times in the policy are a draft
     """
-    lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
+    if schedule is None:
+        lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
+    else:
+        lines = ["Policy of all windows of `rag-audit run`, explained.", ""]
     if policy.noise is None:
         lines += [*textwrap.wrap(reason, _WIDTH), ""]
-    for entry in (*_entries(policy, reason), _own_documents(policy)):
+    for entry in (*_times(policy, schedule), *_entries(policy, reason), _own_documents(policy)):
         lines += _entry_lines(*entry)
     return "\n".join(
         [
@@ -288,26 +301,37 @@ def _own_documents(p: Policy) -> tuple[str, str, str]:
     return "own_documents", "true" if p.own_documents else "absent", meaning
 
 
-def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
-    mechanisms = [p.mechanism(t) for t in p.tenants]
+def _times(p: Policy, schedule: Schedule | None) -> Iterator[tuple[str, str, str]]:
+    """The id of the window and its times."""
     yield "v", str(p.v), "Version of this format."
+    named = "The unique id of the window. The chain of windows and every receipt contain it."
+    answers = (
+        "The provider answers from this time on; the witnesses must have cosigned the window header before."
+    )
+    ends = "The provider answers no query after this time."
+    deletes = (
+        "The time when the provider deletes the seed and the records' private inputs; until then a verifier may"
+        " challenge records."
+    )
+    if schedule is None:
+        yield "window", p.window, named
+        yield "opens_at", _date(p.opens_at), answers
+        yield "closes_at", _date(p.closes_at), ends
+        yield "delete_after", _date(p.delete_after), deletes
+        return
+    days = (p.delete_after - p.closes_at) / 86_400_000
     yield (
         "window",
-        p.window,
-        "The unique id of the window. The chain of windows and every receipt contain it.",
+        "set for each window",
+        f"{named} `rag-audit run` replaces the draft values of the id and of the three times in policy.json.",
     )
-    yield (
-        "opens_at",
-        _date(p.opens_at),
-        "The provider answers from this time on; the witnesses must have cosigned the window header before.",
-    )
-    yield "closes_at", _date(p.closes_at), "The provider answers no query after this time."
-    yield (
-        "delete_after",
-        _date(p.delete_after),
-        "The time when the provider deletes the seed and the records' private inputs; until then a verifier may"
-        " challenge records.",
-    )
+    yield "opens_at", f"{schedule.lead} after the publication of the window header", answers
+    yield "closes_at", f"{schedule.lasts} after opens_at", ends
+    yield "delete_after", f"{days:g} days after closes_at", deletes
+
+
+def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
+    mechanisms = [p.mechanism(t) for t in p.tenants]
     yield (
         "n",
         f"{p.n:,}",

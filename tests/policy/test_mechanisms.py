@@ -260,8 +260,11 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
 
 def test_who_chooses_is_warned() -> None:
     lines = "\n".join(comparison(MIXED, (1, 4), 64))
+    m = MIXED.n * MIXED.tenants[0].accounts_max
+    assert MIXED.k_max < MIXED.tenants[0].accounts_max and f", m = {m};" in lines
     assert re.search(
-        r"--mechanism pooled-listing:0\.9  79  eps [0-9.]+ for any number of accounts with", lines
+        rf"--mechanism pooled-listing:0\.9  79  eps [0-9.]+ for any number of accounts with {m} queries",
+        lines,
     )
     assert "sampling:0.9  79  exclusion_factor 10" in lines
     assert "exact: no mechanism hides the index; a verdict is PASS-INTEGRITY" in lines

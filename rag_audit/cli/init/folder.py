@@ -41,7 +41,7 @@ from rag_audit.models.trust_template import trust_template
 from rag_audit.proofs.description import default_system
 from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.statements.coalition import MAX_DIMENSION, MAX_RECORDS
-from rag_audit.report.policy_text import explain
+from rag_audit.report.policy_text import Schedule, explain
 from rag_audit.retrieval.embedders import published_constants
 from rag_audit.service.running.config import RunConfig
 from rag_audit.verify.case import Status
@@ -279,7 +279,8 @@ class Folder:
 
     def _explain(self, path: Path) -> None:
         policy = self._written_policy()
-        _write(path, explain(policy, policy.figures(), reason(self.answers.rights)))
+        schedule = Schedule(self.answers.lead, self.answers.lasts)
+        _write(path, explain(policy, policy.figures(), reason(self.answers.rights), schedule))
 
 
 def account_of(tenant: str) -> str:

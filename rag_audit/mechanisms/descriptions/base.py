@@ -232,6 +232,7 @@ class Sizes:
     :param eps: epsilon of this noise for the coalition of k_max accounts
     :param n: queries of an account
     :param k_max: accounts of the coalition
+    :param every: m, queries of all accounts of the largest tenant
     :param capacity: the largest tenant's positions
     """
 
@@ -239,6 +240,7 @@ class Sizes:
     eps: float
     n: int
     k_max: int
+    every: int
     capacity: int
 
 

@@ -115,7 +115,7 @@ class PooledListingDescription(Description):
     def compared(cls, sizes: Sizes) -> list[str]:
         from rag_audit.mechanisms.accounting import curves, documents
 
-        queries, lines = sizes.n * sizes.k_max, []
+        queries, lines = sizes.every, []
         q = documents.flip_probability_for(UNREQUESTED, queries=queries)
         for share, found in FOUND.items():
             keep = curves.probability_over_range(share, "keep")
