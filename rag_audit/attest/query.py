@@ -14,6 +14,7 @@ from typing import NotRequired, Self, TypedDict, cast
 from rag_audit._internal.canonical import Json, jcs, parse_json, sha256
 from rag_audit._internal.errors import RequestRefused, StoreError
 from rag_audit._internal.sealed import seal, unseal
+from rag_audit._internal.words import some
 from rag_audit.attest.state import Appending
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.models.manifest import re_executable
@@ -124,12 +125,23 @@ def check_signed(
             actual=request.header,
         )
     if policy.tenant(request.tenant) is None:
+        names = some([tenant.tenant for tenant in policy.tenants], 12)
         raise RequestRefused(
-            "unknown-tenant", "no tenant has this name", field="request.tenant", actual=request.tenant
+            "unknown-tenant",
+            f"the policy has no tenant of this name; its tenants are {names}",
+            field="request.tenant",
+            expected=names,
+            actual=request.tenant,
+            hint="make the account for one of these tenants (`rag-audit account new --tenant`)",
         )
     if account is None:
         raise RequestRefused(
-            "unknown-account", "no account has this id", field="request.account", actual=request.account
+            "unknown-account",
+            "the window has no account of this id",
+            field="request.account",
+            expected="an account on the roster of the window",
+            actual=request.account,
+            hint="ask the provider for a place on the roster (`rag-audit account request`)",
         )
     if account.tenant != request.tenant:
         raise RequestRefused(

@@ -63,9 +63,14 @@ class WindowReader:
     def __init__(self, directory: Path) -> None:
         self._layout = Layout(directory)
         if not self._layout.commitment.exists() or not begun(self._layout.ledger, self._layout.ledger_place):
-            raise WindowStateError("the folder contains no window", field=str(directory),
-                                   hint="open a window with `rag-audit provider open`, which also continues an"
-                                        " interrupted run")  # fmt: skip
+            own = Layout(directory.absolute().parent)
+            raise WindowStateError(
+                "the folder contains no window", field=str(directory),
+                expected="the provider's own folder of a window",
+                hint=f"this is the public folder of a window; name the folder that contains it, {directory.parent}"
+                if own.public.folder.name == directory.name and own.commitment.exists()
+                else "open a window with `rag-audit provider open`, which also continues an interrupted run",
+            )  # fmt: skip
         self._stored: StoredCommitment = load_stored(directory)
         self.policy = Policy.parse(self._stored.policy, field="commitment.json.policy")
         rows = ledger_rows(self._layout.ledger, self._layout.ledger_place)

@@ -94,8 +94,14 @@ class _Service:
 
         :raises click.UsageError: the options name no key, or no address, or several
         """
-        if [self.address, self.provider_dir, self.url].count(None) != 2 or self.provider is None:
-            raise click.UsageError("give --provider, and one of --socket, --url and --provider-dir")
+        if self.provider is None:
+            raise click.UsageError(
+                "give --provider: the provider's public key, or the file provider.skey.pub with it"
+            )
+        if [self.address, self.provider_dir, self.url].count(None) != 2:
+            raise click.UsageError(
+                "give one of --socket, --url and --provider-dir: the address of the service"
+            )
         return verifier_key(self.provider, field="--provider")
 
     def local(self) -> Callable[[SignedRequest], Json]:

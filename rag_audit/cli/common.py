@@ -310,14 +310,44 @@ def verifier_key(text: str, *, field: str) -> VerifierKey:
     from rag_audit._internal.canonical import read_text
     from rag_audit.log.keys import MAX_KEY_BYTES, VerifierKey
 
-    path = Path(text)
+    path, place = Path(text), field
+    hint = _maker(field)
     if "+" not in text or path.exists():
+        place = f"{field} {path}"
         try:
             text = read_text(path, max_bytes=MAX_KEY_BYTES).strip()
         except RagAuditError as exc:
-            raise SetupError("there is no such key file", field=field, expected="a vkey or a file that holds it",
-                             actual=str(path)) from exc  # fmt: skip
-    return VerifierKey.parse(text, field=field)
+            raise SetupError(
+                "there is no file with a public key",
+                field=field,
+                expected="a vkey, or a file that contains one",
+                actual=str(path),
+                hint=hint,
+            ) from exc
+    if text.startswith("PRIVATE+KEY+"):
+        raise EncodingError("the option has a secret key, and needs the public key", field=place,
+                            hint="name the file with the ending .pub beside the secret key")  # fmt: skip
+    try:
+        return VerifierKey.parse(text, field=place)
+    except EncodingError as exc:
+        exc.hint = exc.hint or hint
+        raise
+
+
+_MAKERS = {
+    "--provider": "the provider's `rag-audit provider keygen OUT` writes its public key into OUT.pub",
+    "--log": "the provider's `rag-audit provider keygen OUT` writes its public key into OUT.pub",
+    "--witness": "each witness's `rag-audit witness init FOLDER` prints its public key",
+    "--verifier": "the verifier's `rag-audit verifier keygen OUT` writes its public key into OUT.pub",
+    "--signer": "the verifier's `rag-audit verifier keygen OUT` writes its public key into OUT.pub",
+}
+"""The command that makes the public key of an option."""
+
+
+def _maker(option: str) -> str:
+    """The hint of an option with a public key: the owner and the command that makes it."""
+    made = _MAKERS.get(option, "`rag-audit provider keygen`, `verifier keygen` and `witness init` make keys")
+    return f"ask the owner for the key; {made}"
 
 
 def signing_key(path: Path) -> SigningKey:

@@ -15,6 +15,7 @@ from rag_audit.mechanisms.descriptions import description
 from rag_audit.models.policy import OWN_DOCUMENTS, Policy
 from rag_audit.models.trust import Trust
 from rag_audit.verify.case import Check, Status, worst
+from rag_audit.verify.inputs import reading_trust
 from rag_audit.verify.policy_check import Parties, policy_checks
 
 CHANGES = {
@@ -77,7 +78,9 @@ def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
     from rag_audit.report.policy_text import exposure_of
 
     policy = read_policy(file)
-    checks = policy_checks(policy, Trust.load(trust))
+    with reading_trust(trust):
+        trusted = Trust.load(trust)
+    checks = policy_checks(policy, trusted)
     wanting = _wanting(checks)
     exposures = {name: tenant["exposure"] for name, tenant in policy.figures()["tenants"].items()}
     value = {

@@ -30,6 +30,15 @@ def status(directory: Path, as_json: bool) -> None:
     DIRECTORY may also be the folder of `rag-audit run`, or its configuration file. The command then shows each window
     of the run. A run without a stored state is starting.
     """
+    if not directory.exists():
+        raise SetupError(
+            "there is no such file or folder",
+            field=str(directory),
+            expected="provider.toml, the folder of `rag-audit run`, or the folder of a window",
+            hint="name the configuration file that `rag-audit run` has; `rag-audit init` writes one",
+        )
+    if (directory / "provider.toml").is_file() and not Layout(directory).commitment.exists():
+        directory = directory / "provider.toml"  # the folder that `rag-audit init` made
     configured = directory.is_file()
     if configured:
         directory = RunConfig.load(directory).folder

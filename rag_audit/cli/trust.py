@@ -13,7 +13,7 @@ import click
 from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.durable import create_file
 from rag_audit._internal.errors import SchemaError, SetupError, StoreError, brief
-from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
+from rag_audit.cli.common import PATH, Group, emit, lines, on_terminal, say, verifier_key
 from rag_audit.cli.options import choice_option, gathered, line, path_option, read_policy
 from rag_audit.cli.setup import (
     Circuits,
@@ -83,8 +83,14 @@ class _Parties:
     def read(self) -> dict[str, object]:
         """The parties, as the trust file lists them. Missing names and keys are asked for.
 
-        :raises RagAuditError: a key or a roster line cannot be read
+        :raises RagAuditError: a key or a roster line cannot be read, or a key is missing and no person can answer
         """
+        given = {"--origin": self.origin, "--provider": self.provider, "--witness": self.witnesses}
+        if (absent := [option for option, value in given.items() if not value]) and not on_terminal():
+            raise SetupError("a trust file needs the provider's name, its key and the keys of witnesses",
+                             field=", ".join(absent), expected="a value of each of these options", actual="none",
+                             hint="ask each party for its own key; on a terminal, the command asks for them"
+                                  " (`rag-audit verifier trust new --help`)")  # fmt: skip
         origin = self.origin or check_line(
             str(click.prompt("the provider's origin", err=True)), field="origin"
         )

@@ -253,9 +253,14 @@ def verify(
         raise click.UsageError("--signer checks the report of a bundle, and WINDOW is no bundle")
     trust = files.trust
     if window is None or (trust is None and bundle is None):
-        absent, hint = ("window", "'WINDOW'") if window is None else ("trust", "'--trust'")
+        absent, hint, remedy = (
+            ("window", "'WINDOW'", "Name window.json or the public folder of a window, or give --example.")
+            if window is None
+            else ("trust", "'--trust'", "A verdict needs the verifier's own trust file: write one with `rag-audit"
+                  " verifier trust new`, or name the trust.toml of a pilot (`rag-audit init`).")
+        )  # fmt: skip
         option = next(p for p in ctx.command.params if p.name == absent)
-        raise click.MissingParameter(ctx=ctx, param=option, param_hint=hint)
+        raise click.MissingParameter(remedy, ctx=ctx, param=option, param_hint=hint)
     given = [window, *(path for _, path in files.options()), *([] if attacks is None else [attacks])]
     plan = output.planned(given, {"window": window} | ({} if trust is None else {"trust": trust}))
     command = command_line(ctx, window, files.options())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from rag_audit._internal.canonical import Json, digest_hex, read_json
-from rag_audit._internal.errors import InvalidProof, VersionError
+from rag_audit._internal.errors import InvalidProof, RagAuditError, VersionError
 from rag_audit.models.header import compared
 from rag_audit.models.models import Model
 from rag_audit.models.policy import Policy
@@ -16,6 +16,19 @@ from rag_audit.models.records import RosterEntry, TenantEntry, WindowHeader
 
 PUBLICATION = "application/vnd.rag-audit.header+json;version=1"
 MAX_PUBLICATION_BYTES = 64 << 20
+
+
+def hint_of_public(file: Path) -> str | None:
+    """The hint for a file that is missing in a provider's own folder of a window and exists in its public folder.
+
+    :returns: None if there is no such public folder
+    """
+    public = file.parent / "public"
+    if file.exists() or not (public / file.name).exists():
+        return None
+    return (
+        f"this is the provider's own folder of the window; name its public folder, {file.parent.name}/public"
+    )
 
 
 class Publication(Model):
@@ -32,7 +45,12 @@ class Publication(Model):
     def load(cls, path: Path) -> Publication:
         """Read and check a publication from its file, or from the header.json of a folder."""
         path = path / "header.json" if path.is_dir() else path
-        return cls.of(read_json(path, max_bytes=MAX_PUBLICATION_BYTES), field=path.name)
+        try:
+            value = read_json(path, max_bytes=MAX_PUBLICATION_BYTES)
+        except RagAuditError as exc:
+            exc.hint = exc.hint or hint_of_public(path)
+            raise
+        return cls.of(value, field=path.name)
 
     @classmethod
     def of(cls, value: Json, *, field: str) -> Publication:

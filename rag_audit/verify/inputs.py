@@ -127,9 +127,10 @@ def reading_trust(path: Path) -> AbstractContextManager[None]:
 def reading_window(path: Path) -> Iterator[None]:
     """`reading` of a window file."""
     fetch = "fetch window.json and its sibling files from the provider's public folder"
+    absent = f"name the folder `public` of the window, or {fetch}"
     if path.is_dir() and not (path / "window.json").exists():
-        raise _missing("window file", in_folder(path), EARLY if (path / "header.json").exists() else fetch)
-    with reading("window file", window_file(path), missing=fetch,
+        raise _missing("window file", in_folder(path), EARLY if (path / "header.json").exists() else absent)
+    with reading("window file", window_file(path), missing=absent,
                    remedy=f"{fetch} a second time; if the files are the same, ask the provider"):  # fmt: skip
         yield
 
@@ -300,7 +301,7 @@ def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
     """
     if not os.path.lexists(window_file(path)):
         raise _missing("previous window", in_folder(path),
-                       "give --previous the window.json, or the folder, of an earlier window")  # fmt: skip
+                       "give --previous the window.json, or the folder `public`, of an earlier window")  # fmt: skip
     try:
         file, digests = WindowFile.load_with_digests(path)
         inputs.add("previous", *next(iter(digests.items())))

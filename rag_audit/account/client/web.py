@@ -72,9 +72,11 @@ def not_fetched(address: str, actual: str, status: int = 0) -> SetupError:
 
     :param status: of the response, if there was one
     """
-    hint = "the service cannot answer at the moment: repeat the request later" if (
-        status in AGAIN
-    ) else None  # fmt: skip
+    hint = None
+    if status in AGAIN:
+        hint = "the service cannot answer at the moment: repeat the request later"
+    elif not status:
+        hint = "check the address, and ask the provider whether the service runs"
     return SetupError(
         "a published file cannot be fetched", field=without_userinfo(address), actual=actual, hint=hint
     )

@@ -485,7 +485,7 @@ def _ask(given: Given) -> Given:
     rights = given.rights if given.rights is not None else click.confirm(
         RIGHTS, default=None, err=True)  # fmt: skip
     verifiers = given.verifiers or [
-        str(verifier_key(word, field="verifier"))
+        str(verifier_key(word, field="--verifier"))
         for word in text("vkeys of verifiers, separated by spaces (empty: none)", "").split()
     ]
     witnesses = given.witnesses or _witnesses(

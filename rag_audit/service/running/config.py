@@ -283,7 +283,12 @@ class RunConfig:
             data = read_bytes(path, max_bytes=MAX_CONFIG_BYTES)
             value = parse_toml(data, source=str(path), max_bytes=MAX_CONFIG_BYTES)
         except RagAuditError as exc:
-            exc.hint = exc.hint or "write the file as docs/deploy/README.md shows, or name another one"
+            inside = path / "provider.toml"
+            exc.hint = exc.hint or (
+                f"name the file {inside}"
+                if inside.is_file()
+                else "write the file as docs/deploy/README.md shows (`rag-audit init` writes one), or name another one"
+            )
             raise
         try:
             return cls(path.absolute().parent, Config.parse(value, field=path.name))
