@@ -17,6 +17,7 @@ from rag_audit.models.records import PreviousWindow
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report import as_json, render
 from rag_audit.report.verification import ReportedVerdict
+from rag_audit.verify.checks import header
 from rag_audit.witness import witness as witness_module
 from rag_audit.witness.witness import WitnessRefused
 from tests.window.simulator import QUESTIONS, Service
@@ -210,6 +211,34 @@ def test_a_second_window_after_the_same_predecessor_is_evidence_against_the_prov
     result = verify(chain, "w-4", monkeypatch, other.file(fork))
     assert result.exit_code is ExitCode.FAIL
     assert faults(result) - {"trust.max_abandoned"} == {"header.chain"}
+
+
+def test_a_fork_next_to_the_window_before_is_evidence_against_the_provider(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The fork is found if the other supplied windows are those of the chain, too."""
+    chain = Chain(service)
+    first = chain.run("w-1", None)
+    shutil.copytree(service.root, tmp_path / "fork")
+    other = Chain(service.copied(tmp_path / "fork", service.clock()))
+    chain.run("w-3", chain.run("w-2", first))
+    other.run("w-9", first)
+    result = verify(chain, "w-3", monkeypatch, "w-2", other.file("w-9"))
+    assert result.exit_code is ExitCode.FAIL and faults(result) == {"header.chain"}
+    digests = [
+        ClosedWindow.of(WindowFile.load(f), field="window").digest
+        for f in (chain.file("w-2"), other.file("w-9"))
+    ]
+    assert all(digest in line(result, "header.chain") for digest in digests)
+    file = WindowFile.load(other.file("w-9"))
+    note = parse_note(file.final_checkpoint)
+    alone = str(Note(note.text, note.signatures[:-1]))
+    (tmp_path / "alone.json").write_bytes(jcs({**file.dump(), "final_checkpoint": alone}))
+    result = verify(chain, "w-3", monkeypatch, "w-2", tmp_path / "alone.json")
+    assert result.exit_code is ExitCode.MALFORMED and faults(result) == {"header.chain"}
+    monkeypatch.setattr(header, "_no_fork", lambda *given: True)
+    result = verify(chain, "w-3", monkeypatch, "w-2", other.file("w-9"))
+    assert result.exit_code is ExitCode.MALFORMED, "without the check the second window is only one too many"
 
 
 def test_a_damaged_predecessor_is_no_evidence_against_this_window(

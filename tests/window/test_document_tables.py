@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.canonical import digest_hex
 from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import drawn_bits
 from rag_audit.attest.window import Window
@@ -22,6 +23,7 @@ from rag_audit.commit.document_table import DocumentSizeError, TableCapacityErro
 from rag_audit.commit.stored import delete_secrets
 from rag_audit.commit.tables import CarriedTable, load_table
 from rag_audit.errors import ExitCode, PolicyError, SchemaError, StoreError, WitnessError
+from rag_audit.log.note import Note, parse_note
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
@@ -31,9 +33,10 @@ from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
-from rag_audit.report import render
+from rag_audit.report import as_json, render
 from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.verification import ReportedVerdict, verify_window
+from rag_audit.verify.checks import tables
 from tests.window.outcomes import exit_codes
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
@@ -222,9 +225,18 @@ def test_every_window_of_the_chain_passes_and_its_figure_is_for_documents(chain:
 
 
 def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:
+    assert chain.verify(1).passed, "no table before the first one"
     verdict = chain.verify(3)
-    assert verdict.passed
+    assert verdict.line == "UNPROVEN header.tables" and verdict.exit_code is ExitCode.UNMET
+    assert failing(chain, 3) == {"header.tables": ExitCode.UNMET}
     assert "law: Bits carried from window w-2: not checked here" in " ".join(verdict.notes)
+    report: Any = as_json(verdict)
+    told = {claim["id"] for claim in report["claims"]}
+    assert told.isdisjoint({"privacy", "answers", "randomness"}) and "ledger" in told
+    law = next(line for line in report["protections"] if line["tenant"] == "law")
+    assert [law[name]["strength"] for name in ("lists", "presence", "absence")] == ["not-established"] * 3
+    assert "exclusion_factor" not in report["figures"] or report["figures"]["exclusion_factor"] is None
+    assert "supply the windows before this one with --previous" in " ".join(render(verdict).split())
     verdict = chain.verify(3, 2)
     assert verdict.passed and verdict.figures["documents"]["law"]["checked"]
     assert verdict.figures["documents"]["law"]["first"] is None
@@ -232,8 +244,8 @@ def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:
         "law: the windows before w-2 were not supplied and not checked here, window w-1 with the table before among"
         " them"
     ) in " ".join(verdict.notes)
-    tables = next(check for check in verdict.checks if check.id == "header.tables")
-    assert "as far back as windows were supplied, not to the first table" in tables.actual
+    outcome = next(check for check in verdict.checks if check.id == "header.tables")
+    assert "as far back as windows were supplied, not to the first table" in outcome.actual
     assert "the windows before the oldest supplied one are not checked here" in " ".join(
         render(verdict).split()
     )
@@ -539,7 +551,7 @@ def test_the_table_of_an_abandoned_window_is_skipped(chain: Chain, tmp_path: Pat
     forged.run(SECOND, continuing=[1])
     assert failing(forged, 3, 1, 2) == {"header.tables": FAIL}
     verdict = forged.verify(3)
-    assert verdict.passed, "the earlier windows are the only evidence"
+    assert verdict.line == "UNPROVEN header.tables", "the earlier windows are the only evidence"
     assert "law: Bits carried from window w-1: not checked here" in " ".join(verdict.notes)
 
 
@@ -554,7 +566,42 @@ def test_a_first_table_is_claimed_twice(chain: Chain, tmp_path: Path, unchecked:
     forged.run(SECOND, continuing=[])
     assert failing(forged, 2, 1) == {"header.tables": FAIL}
     verdict = forged.verify(2)
-    assert verdict.passed and "no earlier window has a document table" in " ".join(verdict.notes)
+    assert verdict.line == "UNPROVEN header.tables"
+    assert "no earlier window has a document table" in " ".join(verdict.notes)
+
+
+def test_two_windows_that_continue_one_table_are_a_fork(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider and witnesses that went on from a copy: the second continuation of the first window's table is a
+    window that follows another one than this window does."""
+    forged = copy_of(chain, tmp_path / "copy", 1)
+    forged.run(FIRST, abandoned=True, sampled=False)
+    forged.run(SECOND)
+    second = forged.windows[2] / "public"
+    digests = {
+        digest_hex(WindowFile.load(folder / "public").entries[0])
+        for folder in (forged.windows[2], chain.windows[1])
+    }
+    verdict = chain.verify(2, 1, second)
+    assert exit_codes(verdict) == {"header.chain": ExitCode.MALFORMED, "header.tables": FAIL}
+    outcome = next(check for check in verdict.checks if check.id == "header.tables")
+    assert all(digest in outcome.actual for digest in digests)
+    # Without a table of its own an abandoned window before the beacon is no continuation.
+    verdict = chain.verify(2, 1, forged.windows[1] / "public")
+    assert exit_codes(verdict) == {"header.chain": FAIL}
+    # No quorum cosigned the end of the second continuation.
+    file = WindowFile.load(second)
+    note = parse_note(file.final_checkpoint)
+    alone = tmp_path / "alone.json"
+    save_window(
+        file.model_copy(update={"final_checkpoint": str(Note(note.text, note.signatures[:-1]))}), alone
+    )
+    verdict = chain.verify(2, 1, alone)
+    assert exit_codes(verdict) == {"header.chain": ExitCode.MALFORMED}
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "_continued_once", lambda *given: True)
+        assert exit_codes(chain.verify(2, 1, second)) == {"header.chain": ExitCode.MALFORMED}
 
 
 def test_the_table_of_another_tenant_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,7 +206,9 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
     files = [(file, f"previous[{number}]") for number, file in enumerate(case.previous)]
     if unread := next((file for file, _ in files if isinstance(file, RagAuditError)), None):
         raise unread
-    given = [_given(case, file, field) for file, field in files if isinstance(file, WindowFile)]
+    given = [cosigned(case, file, field) for file, field in files if isinstance(file, WindowFile)]
+    if not _no_fork(case, given):
+        return
     if named is None and not given:
         # Only the witnesses know whether a first window is really the first: they refuse to cosign a second one.
         case.report(
@@ -232,13 +234,7 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
         reached.append(window)
         later = window.header
     if not reached:
-        # Two cosigned windows after one predecessor are a fork. Any other window may just be the wrong file.
-        fork = any(
-            window.header.previous is not None and window.header.previous.header == named.header
-            and window.digest != case.header_digest
-            for window in given
-        )  # fmt: skip
-        case.record("header.chain", Status.FAIL if fork else Status.UNDECIDED, f"header {named.header}",
+        case.record("header.chain", Status.UNDECIDED, f"header {named.header}",
                     ", ".join(f"{window.digest} of window {window.header.window}" for window in given))  # fmt: skip
     elif links:
         case.record("header.chain", Status.UNDECIDED, "consecutive windows up to this one",
@@ -253,21 +249,45 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
                     f"{counted(len(reached), 'earlier window')}, {end}")  # fmt: skip
 
 
+def _no_fork(case: Case, given: Sequence[ClosedWindow]) -> bool:
+    """Check that no two cosigned windows continue the same window, or are both the first of the origin.
+
+    :param given: the supplied windows, which the provider signed and the witnesses' quorum cosigned
+    :returns: whether all is well
+    """
+    passed = {check.id for check in case.checks if check.status is Status.PASS}
+    own = {"header.signature", "header.quorum", "header.root"} <= passed
+    windows = [(case.header, case.header_digest)] if own else []
+    continued: dict[str | None, tuple[str, str]] = {}
+    for header, digest in [*windows, *((window.header, window.digest) for window in given)]:
+        before = None if header.previous is None else header.previous.header
+        name, first = continued.setdefault(before, (header.window, digest))
+        if first != digest:
+            place = "without a window before" if before is None else f"after header {before}"
+            return case.report("header.chain", False, f"one window {place}",
+                               f"two cosigned windows: {first} of window {name} and {digest} of window"
+                               f" {header.window}")  # fmt: skip
+    return True
+
+
 def _first(case: Case, given: Sequence[ClosedWindow]) -> None:
-    """Judge supplied windows before a window header without a predecessor: an earlier window, or another one without a
-    predecessor, shows two first windows, which the quorum cosigned. Any other one is the verifier's mistake."""
+    """Judge supplied windows before a window header without a predecessor: an earlier window shows that this one is not
+    the first. Any other one is the verifier's mistake."""
     for window in given:
-        second = window.header.previous is None and window.digest != case.header_digest
-        if second or window.ended_at <= case.header.opens_at:
-            reason = "names no predecessor either" if second else "ended before this window"
+        if window.digest != case.header_digest and window.ended_at <= case.header.opens_at:
             case.report("header.chain", False, "the origin's first window, or a named predecessor",
-                        f"no predecessor is named, and window {window.header.window} {reason}")  # fmt: skip
+                        f"no predecessor is named, and window {window.header.window} ended before this"
+                        " window")  # fmt: skip
             return
     case.record("header.chain", Status.UNDECIDED, "no earlier window: the window header names no predecessor",
                 f"{counted(len(given), 'supplied window')} that did not end before this window")  # fmt: skip
 
 
-def _given(case: Case, file: WindowFile, field: str) -> ClosedWindow:
+def cosigned(case: Case, file: WindowFile, field: str) -> ClosedWindow:
+    """A supplied window that the provider signed and the witnesses' quorum cosigned.
+
+    :raises RagAuditError: the file is no closed window, or a signature is missing or wrong
+    """
     window = ClosedWindow.of(file, field=field)
     signed = open_trusted(case, file.final_checkpoint, field=field, window=window.header.window)
     signed.quorum_time(case.trust.quorum)

@@ -13,10 +13,12 @@ without a proof could end the window with any set, and no verdict of an abandone
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from rag_audit._internal.canonical import digest_hex
+from rag_audit._internal.errors import RagAuditError
 from rag_audit.mechanisms.base import SAMPLE, TableShape, constants_text
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader, WindowTrailer
@@ -56,7 +58,7 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
                 return
             if table is not None and not _listed_fits(case, name, table):
                 return
-        earlier = _Earlier.all(case, open_earlier)
+        earlier, others = _Earlier.all(case, open_earlier)
         for name in sampled:
             shape = shapes[name]
             if (shape is None or not shape.persistent) and not _no_table_before(case, name, earlier):
@@ -70,11 +72,13 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
             figures[name] = _figures(shape, table, case.header)
             if not _follow(case, name, shape, table, earlier, figures[name]):
                 return
+            if shape.persistent and not _continued_once(case, name, earlier, others):
+                return
         case.figures["documents"] = figures
         words = [f"{name}: {_words(figure)}" for name, figure in figures.items()]
-        case.report(
-            CHECK, True, "each table continues the latest table of its tenant in the chain", "; ".join(words)
-        )
+        # The exclusion factor counts one bit of a document, which only the tables before this one can show.
+        case.require(CHECK, all(figure["checked"] for figure in figures.values()),
+                     "each table continues the latest table of its tenant in the chain", "; ".join(words))  # fmt: skip
 
 
 def _listed_fits(case: Case, tenant: str, table: TableEntry) -> bool:
@@ -180,6 +184,28 @@ def _follow(
     return True
 
 
+def _continued_once(case: Case, tenant: str, earlier: Sequence[_Earlier], others: Sequence[_Earlier]) -> bool:
+    """Check that no supplied window outside of the chain continues a table that the chain continues. A window without a
+    sample entry drew no bits, so the next window continues the same table.
+
+    :returns: whether all is well
+    """
+    continued: dict[str | None, tuple[str, str]] = {}
+    for number, window in enumerate((_Earlier(case), *earlier, *others)):
+        entry, table = window.sample_of(tenant), window.case.tenants.get(tenant)
+        if entry is None or table is None or table.table is None or not window.persists(tenant):
+            continue
+        named = table.table.previous
+        own = (window.case.header.window, window.case.header_digest)
+        name, first = continued.setdefault(None if named is None else named.carried, own)
+        # In the chain, `_follow` compares each table with the latest one before it.
+        if first != own[1] and number > len(earlier):
+            return case.report(CHECK, False, f"{tenant}: one window that continues {_named(named)}",
+                               f"two cosigned windows: {first} of window {name} and {own[1]} of window"
+                               f" {own[0]}", f"tenants.{tenant}.table")  # fmt: skip
+    return True
+
+
 def _no_table_before(case: Case, tenant: str, earlier: Sequence[_Earlier]) -> bool:
     """Check that no supplied window has a table with persistent bits, for a tenant that draws all bits anew.
 
@@ -191,9 +217,7 @@ def _no_table_before(case: Case, tenant: str, earlier: Sequence[_Earlier]) -> bo
             return case.record(
                 CHECK, status, f"{tenant}: a policy that the header of the window before commits to", words
             )
-        part = window.case.policy.tenant(tenant)
-        before = None if part is None else window.case.policy.mechanism(part).table
-        if before is not None and before.persistent and window.drew:
+        if window.persists(tenant) and window.drew:
             return case.report(
                 CHECK, False,
                 f"{tenant}: {_constants(window.case.policy, tenant)}, as in window {window.case.header.window}",
@@ -227,8 +251,9 @@ class _Earlier:
     case: Case
 
     @classmethod
-    def all(cls, case: Case, open_earlier: OpenEarlier) -> list[_Earlier]:
-        """The supplied windows, the nearest first, as far back as each names the next."""
+    def all(cls, case: Case, open_earlier: OpenEarlier) -> tuple[list[_Earlier], list[_Earlier]]:
+        """The supplied windows, the nearest first, as far back as each names the next; and the others, if they are
+        cosigned and their headers commit to their tenants."""
         files = {
             digest_hex(f.entries[0]): f for f in case.previous if isinstance(f, WindowFile) and f.entries
         }
@@ -237,7 +262,14 @@ class _Earlier:
         while before is not None and (file := files.pop(before.header, None)) is not None:
             result.append(cls(open_earlier(file)))
             before = result[-1].case.header.previous
-        return result
+        others = []
+        for file in files.values():
+            with suppress(RagAuditError):
+                window = cls(open_earlier(file))
+                header.cosigned(case, file, "previous")
+                if window.incomplete is None and window.case.header_digest != case.header_digest:
+                    others.append(window)
+        return result, others
 
     def sample_of(self, tenant: str) -> ColumnEntry | None:
         """The window's `sample` entry of a tenant."""
@@ -247,6 +279,12 @@ class _Earlier:
         """Whether the window's policy has pooled listing for the tenant."""
         part = self.case.policy.tenant(tenant)
         return part is not None and self.case.policy.mechanism(part).pools
+
+    def persists(self, tenant: str) -> bool:
+        """Whether documents of the tenant keep their bits in later windows."""
+        part = self.case.policy.tenant(tenant)
+        table = None if part is None else self.case.policy.mechanism(part).table
+        return table is not None and table.persistent
 
     def reference(self, tenant: str, entry: ColumnEntry) -> PreviousTable | None:
         """The reference that the next table has to this window's table; None if the window has no table."""
