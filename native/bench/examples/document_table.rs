@@ -7,6 +7,7 @@ use ragaudit_scan_prover::document_table::{
 use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::Layout;
+use ragaudit_scan_prover::pooled_listing::listed_column;
 use ragaudit_scan_prover::session::Column;
 use ragaudit_scan_prover::words::Seed;
 
@@ -82,18 +83,29 @@ fn main() {
             &first,
             None,
         );
-        let previous = Previous {
+        let mut previous = Previous {
             names: first.names.clone(),
             kept: made.columns.kept,
             count: made.columns.count,
             listed: None,
         };
-        let s = statement(&first, fresh, Some(&previous));
-        let carried: Vec<usize> = (fresh..rows).collect();
-        let carried = Carried {
-            previous: &previous,
-            rows: &carried,
-        };
-        measured(&format!("{fresh} fresh"), &s, &seed, &first, Some(carried));
+        let rows_before: Vec<usize> = (fresh..rows).collect();
+        // Without the listed rows of the window before, and with a tenth of all rows listed.
+        for listed in ["", ", listed rows carried"] {
+            if !listed.is_empty() {
+                let layout = Layout::new(capacity).expect("a capacity");
+                let points = rows.div_ceil(1 << layout.row_variables) as u64;
+                let blindings = (1..=points).map(Fr::from).collect();
+                let bits = (0..rows).map(|r| i64::from(r % 10 == 0)).collect();
+                previous.listed = Some(listed_column(layout, bits, blindings).expect("a column"));
+            }
+            let s = statement(&first, fresh, Some(&previous));
+            let carried = Carried {
+                previous: &previous,
+                rows: &rows_before,
+            };
+            let name = format!("{fresh} fresh{listed}");
+            measured(&name, &s, &seed, &first, Some(carried));
+        }
     }
 }

@@ -805,7 +805,7 @@ fn claims_and_openings_are_all_needed() {
 }
 
 #[test]
-#[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
+#[ignore = "a prover skips each single claim in turn (minutes): make test-full"]
 fn every_single_claim_is_needed() {
     for base in [Case::second(), Case::pooled_second()] {
         all_are_needed(&base.statement, || base.proved(false).proof, true);
