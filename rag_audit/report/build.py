@@ -20,7 +20,7 @@ from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.report import model
 from rag_audit.report.claims import INSTANTS, SENTENCES, WITNESSED, Passed, Window, claims_of, condition
 from rag_audit.report.cumulative import WindowPart, compose
-from rag_audit.report.explanations import Cause, cause_of, explanations
+from rag_audit.report.explanations import OWN_SENTENCES, Cause, cause_of, explanations, own_input
 from rag_audit.report.facts import input_files, receipt_files
 from rag_audit.report.model import Chain, Event, Vouching
 from rag_audit.report.protection import pilot_warnings, protections_of, warnings_of
@@ -80,21 +80,21 @@ def report_of(
     events = [e for e in facts.events if e.kind not in INSTANTS or passed.holds(INSTANTS[e.kind])]
     activity = facts.activity if passed.holds(INSTANTS["first-query"]) else None
     lines = [_check(check, verdict) for check in verdict.checks]
-    cause = cause_of(lines)
     notes = list(verdict.notes)
     if late:
         said = f"{late[0].words} at {instant(late[0].at or 0)}, and this report was made at {instant(now)}"
         notes.insert(
             0, f"the window is dated after this report: {said}; a clock is wrong, or this is an example"
         )
-    protections = protections_of(figures, facts.counts, facts.tenants, passed, judged=judged)
+    pilot = vouching.pilot
+    protections = protections_of(figures, facts.counts, facts.tenants, passed, judged=judged, pilot=pilot)
     return model.Report(
         type="report",
         v=1,
         outcome=verdict.outcome,
         exit_code=int(verdict.exit_code),
         line=verdict.line,
-        sentence=_sentence(verdict, figures, deciding, cause),
+        sentence=_sentence(verdict, figures, deciding, lines, pilot=pilot),
         decided_by=deciding,
         protections=protections,
         warnings=[*pilot_warnings(vouching), *warnings_of(protections)],
@@ -111,13 +111,14 @@ def report_of(
         weaker=weaker,
         retrieval=retrieval_of(facts.tenants) if verdict.established else [],
         notes=notes,
-        does_not_prove=verdict.does_not_prove,
+        does_not_prove=[*([PILOT_LIMIT] if pilot else []), *verdict.does_not_prove],
         next_steps=next_steps_of(
             lines,
             verdict.outcome,
             deciding,
             [w.id for w in weaker],
             bare=any(not named(t.mechanism).protects for t in facts.tenants),
+            pilot=pilot,
         ),
         attacks=verdict.measured,
         filing=model.Filing(
@@ -130,6 +131,11 @@ def report_of(
     )
 
 
+PILOT_LIMIT = marked(
+    "in this pilot, that the provider did not choose the randomness, rewrite the ledger, date its commitments back,"
+    " leave out a window, or invent accounts"
+)
+"""The first limit of a pilot."""
 ABSENT_LIMIT = "trust.toml lacks the limit, and no window meets an absent limit"
 """The honest cause of an unmet limit that no check reports for a limit in trust.toml."""
 NOT_ESTABLISHED = "not established"
@@ -289,7 +295,15 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
     )
 
 
-def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[str], cause: Cause) -> str:
+def _sentence(
+    verdict: ReportedVerdict,
+    figures: model.Figures,
+    deciding: list[str],
+    lines: Sequence[model.CheckLine],
+    *,
+    pilot: bool,
+) -> str:
+    cause = cause_of(lines)
     counts, total = verdict.facts.counts, len(verdict.checks)
     window = f"window {verdict.facts.window.window} of {verdict.facts.window.origin}"
     if verdict.passed:
@@ -298,6 +312,11 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
         else:
             drawn = figures.sampled or 0
             what = "the only record drawn" if drawn == 1 else f"each of the {drawn:,} records drawn"
+        if pilot:
+            return (
+                f"All {total} checks of {window} passed, in a pilot: the provider operates witnesses that the quorum"
+                " needs. This shows that the steps work, and shows nothing to a party that does not trust the provider."
+            )
         return f"All {total} checks of {window} passed: {what} is proved to follow from the committed index."
     rest = [f"{len(deciding) - 3} more"] if len(deciding) > 3 else []
     named = listed([*deciding[:3], *rest])
@@ -314,6 +333,9 @@ def _sentence(verdict: ReportedVerdict, figures: model.Figures, deciding: list[s
                 " time first."
             )
         return f"At least one statement of {window} is false: {false}."
+    own = own_input(lines)
+    if own in OWN_SENTENCES:
+        return f"There is no verdict on {window} ({named}). {OWN_SENTENCES[own]}"
     if verdict.exit_code is ExitCode.MALFORMED:
         return (
             f"The {window} could not be judged: {counted(len(deciding), 'check')} of {total} could not be decided"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_audit._internal.words import PLAIN, Say, some_of
+from rag_audit._internal.words import PLAIN, Say, marked, some_of
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.report.model import Chain, ClaimLine, Counts, Figures, Report, TenantReport, Vouching
@@ -200,6 +200,12 @@ def sentences(say: Say, report: Report) -> list[str]:
     return [words.get(line.id) or say.quoted(line.words) for line in report.claims]
 
 
+_PILOT_FIGURES = marked(
+    "In this pilot, the provider could have chosen the randomness, so the figure is valid only if the provider followed"
+    " its own rules."
+)
+
+
 def _privacy(say: Say, w: Window) -> str | None:
     f = w.figures
     if f.standing == "not-established" or f.eps is None:
@@ -213,6 +219,7 @@ def _privacy(say: Say, w: Window) -> str | None:
             queries=say.plural("%(count)s query", "%(count)s queries", f.n),
         )
     )
+    condition = say.text(_PILOT_FIGURES) if w.vouching.pilot else ""
     conforming = f.standing == "if-conforming" and f.sampled != w.counts.records
     limits = {"who": who, "delta": say.number(f.delta)}
     if f.eps == "inf":
@@ -237,17 +244,25 @@ def _privacy(say: Say, w: Window) -> str | None:
             if f.standing == "if-conforming"
             else say.text("Epsilon is %(values)s, for %(who)s, at delta %(delta)s.", values=values, **limits)
         )
-        return say.joined([bounded, none])
+        return say.joined(filter(None, [bounded, condition, none]))
     figure = {"name": f.name, "eps": say.number(f.eps), **limits}
-    if conforming:
-        return say.text(
+    words = (
+        say.text(
             "The window's %(name)s is %(eps)s for %(who)s, at delta %(delta)s, for the answers that conform.",
             **figure,
         )
-    return say.text("The window's %(name)s is %(eps)s for %(who)s, at delta %(delta)s.", **figure)
+        if conforming
+        else say.text("The window's %(name)s is %(eps)s for %(who)s, at delta %(delta)s.", **figure)
+    )
+    return say.joined(filter(None, [words, condition]))
 
 
 def _made(say: Say, w: Window) -> str:
+    if w.vouching.pilot:
+        return say.text(
+            "follows the published rule, from the index (the documents in searchable form) in the provider's"
+            " commitment; no independent party confirms when the provider made this commitment"
+        )
     if any(named(t.mechanism).protects for t in w.tenants):
         return say.text(
             "follows the published rule, with the randomness that the policy promises, from the index (the documents in"
@@ -307,7 +322,8 @@ def _keys(say: Say, w: Window) -> str | None:
 
 def _randomness(say: Say, w: Window) -> str | None:
     beacon = w.vouching.beacon
-    if not any(named(t.mechanism).protects for t in w.tenants):
+    # The provider operates the witnesses of a pilot, so it chooses their values, or the date of its own commitment.
+    if w.vouching.pilot or not any(named(t.mechanism).protects for t in w.tenants):
         return None
     if beacon.source == "witnesses":
         if not beacon.witnesses:
@@ -336,7 +352,7 @@ def _provider(say: Say, w: Window) -> str | None:
 def _ledger(say: Say, w: Window) -> str | None:
     v = w.vouching
     start, end = ([k.name for k in v.witnesses if getattr(k, part)] for part in ("header", "end"))
-    if not start or not end:
+    if not start or not end or v.pilot:
         return None
     enough = say.plural(
         "%(quorum)s of %(count)s witness",
@@ -396,6 +412,12 @@ def _coalition(say: Say, w: Window) -> str | None:
     f = w.figures
     if f.coalition != "checked" or f.largest_cluster is None:
         return None
+    if f.largest_cluster <= 1:
+        return say.text(
+            "By the published measure of similarity, no account repeated another account's question almost word for"
+            " word; the policy covers %(covered)s cooperating accounts.",
+            covered=f.k_max,
+        )
     return say.plural(
         "By the published measure of similarity, at most %(count)s account repeated a question almost word for word;"
         " the policy covers %(covered)s cooperating accounts.",
@@ -427,6 +449,9 @@ def _questions_again(say: Say, w: Window) -> str | None:
 
 def _chain(say: Say, w: Window) -> str | None:
     before = w.chain.before
+    alone = [say.text("In this pilot, no independent party confirms that the provider made no other window.")]
+    if before is None and w.vouching.pilot:
+        return say.joined([say.text("The window header names no previous window."), *alone])
     if before is None:
         return say.text("The window header names no previous window: this window is the origin's first.")
     lost = say.plural("%(count)s window", "%(count)s windows", before.abandoned)
@@ -452,7 +477,7 @@ def _chain(say: Say, w: Window) -> str | None:
         parts.append(say.text("%(lost)s abandoned since the last complete one.", lost=lost))
     if before.empty:
         parts.append(say.text("%(idle)s without a query since the last complete one.", idle=idle))
-    return say.joined(parts)
+    return say.joined([*parts, *(alone if w.vouching.pilot else [])])
 
 
 def _next(say: Say, w: Window) -> str | None:

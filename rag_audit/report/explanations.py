@@ -15,6 +15,7 @@ from typing import Any
 from rag_audit._internal.errors import SetupError
 from rag_audit._internal.words import marked
 from rag_audit.report.model import CheckLine, Explanation
+from rag_audit.verify.checks.trust import ABSENT
 from rag_audit.verify.standing import base_id
 
 GROUPS = ("header", "ledger", "proof", "receipt", "coalition", "bound", "trust")
@@ -106,6 +107,47 @@ def cause_of(checks: Sequence[CheckLine]) -> Cause:
     pinned = {c.base for c in wrong if c.base in _BEACONS and (c.at or "").startswith("trust.toml")}
     pins = _PINS | pinned | (_FOLLOW if pinned else set())
     return Cause.PIN if false and false <= pins else Cause.WINDOW
+
+
+class Own(StrEnum):
+    """The verifier's own input that does not fit a window."""
+
+    RECEIPTS = "receipts"
+    PREVIOUS = "previous"
+    TRUST = "trust"
+
+
+def own_input(checks: Sequence[CheckLine]) -> Own | None:
+    """The verifier's own input that alone kept a window from a verdict, or None.
+
+    Such a result is no evidence about the provider: a receipt of another window, an earlier window of another service,
+    or a trust file with another key or without a limit gives it for each honest provider.
+    """
+    deciding = [check for check in checks if check.decides]
+    if not deciding:
+        return None
+    outcome, bases = deciding[0].outcome, {check.base for check in deciding}
+    if outcome == "fail":
+        return Own.TRUST if cause_of(checks) is Cause.PIN else None
+    if outcome == "undecided" and all(base.startswith("receipt.") for base in bases):
+        return Own.RECEIPTS
+    if outcome == "undecided" and bases == {"header.chain"}:
+        return Own.PREVIOUS
+    absent = all(c.expected.startswith(ABSENT) or c.actual.endswith(" absent") for c in deciding)
+    return Own.TRUST if outcome in ("unmet", "unproven") and absent else None
+
+
+OWN_SENTENCES = {
+    Own.RECEIPTS: marked(
+        "A receipt that the verifier supplied does not fit this window. Nothing is established, and this result says"
+        " nothing about the provider."
+    ),
+    Own.PREVIOUS: marked(
+        "An earlier window that the verifier supplied does not fit this window. Nothing is established, and this result"
+        " says nothing about the provider."
+    ),
+}
+"""The meaning of a window without a verdict, by the verifier's own input that does not fit."""
 
 
 def decisive(checks: Sequence[CheckLine]) -> CheckLine | None:

@@ -71,7 +71,12 @@ def privacy_words(report: Report) -> list[str]:
         )
     eps = float(f.eps)
     if math.isfinite(eps):
-        lines.append(f"{f.name} is {f.eps} for {who}; for lists this is {strength(eps)}")
+        condition = (
+            "; this holds only if the provider followed its own rules (pilot)"
+            if report.vouching.pilot
+            else ""
+        )
+        lines.append(f"{f.name} is {f.eps} for {who}; for lists this is {strength(eps)}{condition}")
     elif any(named(t.mechanism).limit == "max_exclusion_factor" for t in report.tenants):
         lines.append(
             f"{f.name} has no value for {who}: a mechanism of this window has no epsilon over all outcomes"
@@ -201,7 +206,10 @@ def vouched_words(report: Report) -> list[str]:
         if v.beacon.source == "drand"
         else f"the beacon consists of nonces of {listed(v.beacon.witnesses)}"
     )
-    if not report.shows("randomness") and not _bare(report):
+    if v.pilot:
+        words = f"PILOT: {listed(v.dependent)} depend on the provider; {words}"
+        beacon += ", so the provider could have chosen the randomness"
+    elif not report.shows("randomness") and not _bare(report):
         beacon = "the beacon is not established"
     key = f"{v.provider.name}+{v.provider.key_id or 'malformed'}"
     signed = f"the provider signed with key {key}"

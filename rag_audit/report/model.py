@@ -258,6 +258,17 @@ class Vouching(Model):
     accounts_dependent: Number
     """accounts that trust.toml calls dependent on the provider, as in a pilot"""
 
+    @property
+    def dependent(self) -> list[str]:
+        """The names of the witnesses that trust.toml calls dependent on the provider, or that sign with its key."""
+        own = {self.provider.fingerprint} - {None}
+        return [w.name for w in self.witnesses if not w.independent or w.fingerprint in own]
+
+    @property
+    def pilot(self) -> bool:
+        """Whether a quorum needs dependent witnesses, so that one party can forge each confirmation."""
+        return bool(self.witnesses) and len(self.witnesses) - len(self.dependent) < self.quorum
+
 
 class QueryCount(Model):
     """How many accounts of a tenant asked so often."""

@@ -48,7 +48,7 @@ ORDER_OF_ROWS: tuple[Level, ...] = ("not-established", *ORDER)
 """The order of lines in a text: the weakest first."""
 _MILLION = 1_000_000
 _LOG = "all questions in the log: "
-NOT_ESTABLISHED = "not established: a check that this line depends on did not pass"
+NOT_ESTABLISHED = "no figure, because a check of this verification did not pass"
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class _Window:
     :param figures: whether the window's privacy figures are established
     :param answers: the claim that each answer, or each drawn answer, is proved; None if it is not
     :param gap: why some answers have no proof; None if every answer has one
+    :param pilot: whether one party can forge each confirmation, so that every line depends on this party
     """
 
     k_max: int
@@ -66,13 +67,25 @@ class _Window:
     figures: bool
     answers: Claim | None
     gap: str | None
+    pilot: bool
+
+
+PILOT_GAP = marked("one party plays all roles and can forge each confirmation (a pilot)")
+_IF_PILOT = "only if the provider followed its own rules, which a pilot does not show: "
 
 
 def protections_of(
-    figures: Figures, counts: Counts, tenants: list[TenantReport], passed: Passed, *, judged: bool
+    figures: Figures,
+    counts: Counts,
+    tenants: list[TenantReport],
+    passed: Passed,
+    *,
+    judged: bool,
+    pilot: bool = False,
 ) -> list[TenantProtection]:
     """The four lines of each tenant, in the order of `tenants`.
 
+    :param pilot: whether a quorum needs witnesses of the provider (`Vouching.pilot`)
     :param judged: whether no check of the window is false or undecided, so that a report may show proved facts
     """
     sampled = figures.mode == "sampled"
@@ -88,6 +101,7 @@ def protections_of(
         figures.standing != "not-established",
         answers if judged and counts.records and passed.holds(answers) else None,
         gap,
+        pilot,
     )
     return [
         TenantProtection(
@@ -154,9 +168,15 @@ def line_words(name: str, line: ProtectionLine) -> str:
 
 def _capped(level: Level, reasons: list[str], window: _Window) -> tuple[Level, list[str]]:
     """The strength of a line whose figure is valid for proved answers only."""
-    if window.gap is None:
+    gaps = [*([] if window.gap is None else [window.gap]), *([PILOT_GAP] if window.pilot else [])]
+    if not gaps:
         return level, reasons
-    return min(level, "weak", key=ORDER.index), [*reasons, window.gap]
+    return min(level, "weak", key=ORDER.index), [*reasons, *gaps]
+
+
+def _if(window: _Window) -> str:
+    """The condition of every figure of a pilot."""
+    return _IF_PILOT if window.pilot else ""
 
 
 def _isolation(window: _Window) -> IsolationLine:
@@ -168,7 +188,8 @@ def _isolation(window: _Window) -> IsolationLine:
     level, reasons = _capped("strong", [], window)
     which = "each answer" if window.gap is None else "each drawn answer"
     figure = (
-        f"see no data of this index: {which} is proved to come from the index of its account's own tenant"
+        f"{_if(window)}see no data of this index: {which} in the ledger is proved to come from the index of its"
+        " account's own tenant, whatever vector stands for the question"
     )
     if not others:
         figure += "; the window has no other tenant"
@@ -208,7 +229,7 @@ def _lists(tenant: TenantReport, window: _Window) -> ListsLine:
     apart = f", except with probability {delta} (delta)" if delta != "0" else ""
     size = _size(tenant)
     figure = (
-        f"epsilon {tenant.eps} for {kind.observed.format(who)}: "
+        f"{_if(window)}epsilon {tenant.eps} for {kind.observed.format(who)}: "
         f"{odds_words(factor, f'a document of {_positions(size)} is present')}{apart}"
     )
     strength, reasons = _capped(level, where, window)
@@ -271,8 +292,8 @@ def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
     where = [] if level == "strong" else [f"the factor is {tenant.exclusion_factor}, above 3"]
     strength, reasons = _capped(level, where, window)
     figure = (
-        f"a missing result makes absence more likely, by a factor of at most {tenant.exclusion_factor} for {who}{more}:"
-        f" {odds_words(factor, f'a document of {_positions(size)} is absent')}{_uncounted(tenant)}"
+        f"{_if(window)}a missing result makes absence more likely, by a factor of at most {tenant.exclusion_factor} for"
+        f" {who}{more}: {odds_words(factor, f'a document of {_positions(size)} is absent')}{_uncounted(tenant)}"
     )
     return AbsenceLine(strength=strength, figure=figure, reasons=reasons, checks=checks,
                        exclusion_factor=tenant.exclusion_factor, exclusion_factor_all_accounts=every,
@@ -375,18 +396,13 @@ def weakest(protections: Sequence[TenantProtection]) -> dict[str, Level]:
     }
 
 
-def dependent_witnesses(vouching: Vouching) -> list[str]:
-    """The names of the witnesses that trust.toml calls dependent on the provider."""
-    return [w.name for w in vouching.witnesses if not w.independent]
-
-
 def pilot_warnings(vouching: Vouching, say: Say = PLAIN) -> list[str]:
     """The label of a pilot: a quorum needs witnesses that trust.toml calls dependent on the provider.
 
     :param say: the language of the label
     """
-    dependent = dependent_witnesses(vouching)
-    if len(vouching.witnesses) - len(dependent) >= vouching.quorum:
+    dependent = vouching.dependent
+    if not vouching.pilot:
         return []
     return [
         say.plural(

@@ -19,6 +19,7 @@ def next_steps_of(
     weaker: list[str],
     *,
     bare: bool,
+    pilot: bool = False,
     say: Say = PLAIN,
 ) -> list[str]:
     """The next steps, the most urgent one first.
@@ -27,6 +28,7 @@ def next_steps_of(
     :param deciding: the checks with the verdict's outcome
     :param weaker: ids of weaknesses
     :param bare: whether no mechanism protects the documents of a tenant
+    :param pilot: whether one party can forge each confirmation (`Vouching.pilot`)
     :param say: the language of the steps
     """
     keep = say.text(
@@ -128,12 +130,26 @@ def next_steps_of(
                 " trust.toml and tell the readers of your report"
             ),
         ]
+    trial = [
+        say.text(
+            "use this report only as a trial of the steps: before anybody relies on a figure, name witnesses and"
+            " accounts that do not depend on the provider"
+        )
+    ]
     steps = [
+        *(trial if pilot else []),
         keep,
         say.text("verify the next window with --previous, so that no window can be dropped in between"),
     ]
     if "setup" in weaker:
         steps.append(say.text("ask the provider for keys by several parties, or for scan proofs"))
+    if "receipts" in weaker:
+        steps.append(
+            say.text(
+                "ask accounts that you know to be independent of the provider for their receipts, and verify again with"
+                " --receipts: an answer without such a receipt could be missing or different in the ledger unnoticed"
+            )
+        )
     if "sampled" in weaker:
         steps.append(say.text("ask the provider for the proof of every record if no record may be false"))
     if bare:
@@ -154,6 +170,7 @@ def shown_steps(say: Say, report: Report) -> list[str]:
             report.decided_by,
             [weakness.id for weakness in report.weaker],
             bare=any(not named(tenant.mechanism).protects for tenant in report.tenants),
+            pilot=report.vouching.pilot,
             say=language,
         )
         for language in (PLAIN, say)

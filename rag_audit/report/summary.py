@@ -8,11 +8,11 @@ with a label or an indent, so no file can imitate a verdict.
 from __future__ import annotations
 
 from rag_audit._internal.words import counted, listed
-from rag_audit.report.explanations import NO_CAUSE, Cause, cause_of, decisive
+from rag_audit.report.explanations import NO_CAUSE, decisive
 from rag_audit.report.meaning import counted_words, vouched_words
 from rag_audit.report.model import CheckLine, Report, ShortReport
 from rag_audit.report.protection import ADVERSARIES, by_adversary
-from rag_audit.report.text import Paint, shortened
+from rag_audit.report.text import Paint, next_step, shortened
 
 MAX_LINES = 12
 _LABEL = 12
@@ -81,9 +81,8 @@ def _reasoned(report: Report) -> list[tuple[str, str]]:
     check = decisive(report.checks)
     unmet = report.outcome == "UNMET"
     rows = [*(_protection(report) if unmet else []), ("details", _details(report))]
-    first, *others = report.next_steps
     if check is None:
-        return [*rows, ("next step", first)]
+        return [*rows, ("next step", next_step(report))]
     more = sum(c.outcome != "pass" for c in report.checks) - 1
     if more and not unmet:
         rows.append(("also", f"{counted(more, 'other check')} did not pass"))
@@ -94,11 +93,7 @@ def _reasoned(report: Report) -> list[tuple[str, str]]:
         if not unmet:  # the requirement and the value say it, and the four lines need the place
             rows.append(("", check.explanation.failed))
         rows.append(("likely cause", _innocent(check, report)))
-    elsewhere = report.outcome == "FAIL" and cause_of(report.checks) is not Cause.WINDOW
-    ask = others[0] if (elsewhere or check.explanation is None) and others else ""
-    if not ask and check.explanation is not None:
-        ask = check.explanation.ask
-    return [*rows, ("next step", f"{first}; {ask}" if ask else first)]
+    return [*rows, ("next step", next_step(report))]
 
 
 def _innocent(check: CheckLine, report: Report) -> str:

@@ -18,7 +18,7 @@ from rag_audit._internal.canonical import Json
 from rag_audit.log.signing import SigningKey
 from rag_audit.report.intoto import EXTENSION, VERIFIER, extension, policies, rendered, statement_of
 from rag_audit.report.model import Report, ShortReport
-from rag_audit.report.protection import dependent_witnesses, weakest
+from rag_audit.report.protection import weakest
 from rag_audit.report.sarif import utc
 
 PREDICATE = "https://in-toto.io/attestation/svr/v0.2"
@@ -82,8 +82,7 @@ def _requirements(report: Report) -> list[str]:
     names = []
     if any(r.name == "quorum" and r.outcome == "pass" for r in report.requirements):
         vouching = report.vouching
-        independent = len(vouching.witnesses) - len(dependent_witnesses(vouching))
-        if independent < vouching.quorum:
+        if vouching.pilot:
             names.append("witnesses-pilot")
         elif 2 * vouching.quorum <= len(vouching.witnesses):
             names.append("witnesses-minority")

@@ -12,7 +12,7 @@ import textwrap
 
 from rag_audit._internal.words import counted, instant
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.report.explanations import CAVEAT, Cause, cause_of, causes
+from rag_audit.report.explanations import CAVEAT, Cause, cause_of, causes, decisive
 from rag_audit.report.meaning import (
     chain_words,
     counted_words,
@@ -26,7 +26,7 @@ from rag_audit.report.meaning import (
 )
 from rag_audit.report.model import AttackPoint, Attacks, CheckLine, Report, ShortReport
 from rag_audit.report.policy_text import by_exclusion_factor
-from rag_audit.report.protection import by_adversary, pilot_warnings
+from rag_audit.report.protection import by_adversary
 
 WIDTH = 100
 _SHORTENED = 140
@@ -88,7 +88,12 @@ def brief(report: Report | ShortReport) -> str:
             f"next: {command} --format text prints the full report, with the limits of a PASS",
         ]
     else:
-        lines = [f"{report.line}{report.remark}", report.sentence, f"next: {report.next_steps[0]}"]
+        lines = [
+            f"{report.line}{report.remark}",
+            report.sentence,
+            *([] if isinstance(report, ShortReport) else _reason(report)),
+            f"next: {next_step(report)}",
+        ]
     lines[-1] += report.remark
     return "\n".join(lines) + "\n"
 
@@ -97,14 +102,39 @@ def _summary(report: Report) -> list[str]:
     """Returns three lines about a window that passed: the last one is about lists, or without epsilon about absence."""
     counts = report.counts
     receipts = counted(counts.receipts_agreeing, "receipt agrees", "receipts agree")
-    pilot = pilot_warnings(report.vouching)
-    label = "PILOT, whose witnesses depend on the provider, so others learn nothing; " if pilot else ""
+    label = (
+        "PILOT, whose witnesses depend on the provider, so others learn nothing; "
+        if report.vouching.pilot
+        else ""
+    )
     return [
         f"{_machine(report)}{report.remark}",
         f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
         f" {counts.records} answers are proved; {receipts} with the log",
         f"meaning: {label}{_meaning(report)}",
     ]
+
+
+def _reason(report: Report) -> list[str]:
+    """The line about the check that decided a window that did not pass."""
+    check = decisive(report.checks)
+    if check is None:
+        return []
+    return [f"reason: {check.id}: read {shortened(check.actual)}; expected {shortened(check.expected)}"]
+
+
+def next_step(report: Report | ShortReport) -> str:
+    """The first steps of a reader in one line: for a window that did not pass, also the action about the deciding
+    check."""
+    first, *others = report.next_steps
+    check = None if isinstance(report, ShortReport) else decisive(report.checks)
+    if check is None:
+        return first
+    elsewhere = report.outcome == "FAIL" and cause_of(report.checks) is not Cause.WINDOW
+    ask = others[0] if (elsewhere or check.explanation is None) and others else ""
+    if not ask and check.explanation is not None:
+        ask = check.explanation.ask
+    return f"{first}; {ask}" if ask else first
 
 
 def _meaning(report: Report) -> str:
@@ -114,7 +144,8 @@ def _meaning(report: Report) -> str:
         protection, tenant = next((pair for pair in pairs if pair[1].tenant == figures.decisive), pairs[0])
         lists = protection.lists
         who = f"{'any number of' if lists.accounts is None else figures.k_max} colluding accounts"
-        words = description(tenant.mechanism).meaning.format(who, factor(float(figures.eps)))
+        pilot = "if the provider followed its own rules, " if report.vouching.pilot else ""
+        words = pilot + description(tenant.mechanism).meaning.format(who, factor(float(figures.eps)))
         return words + ("" if lists.delta == "0" else ", apart from delta")
     own = next((p for p in report.protections if p.lists.eps is None), report.protections[0])
     return f"tenant {own.tenant} has {own.lists.figure}; {own.absence.figure}"

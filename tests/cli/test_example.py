@@ -102,9 +102,10 @@ def test_brief_prints_reason_and_next_step_of_a_window_that_does_not_pass(tmp_pa
     (folder / "window.json").write_bytes(jcs(value))
     words = ["verify", folder / "window.json", "--trust", folder / "trust.toml", "--brief"]
     done = CliRunner().invoke(main, [str(word) for word in words])
-    line, sentence, following = done.stdout.splitlines()
+    line, sentence, reason, following = done.stdout.splitlines()
     assert done.exit_code == 2 and line.startswith("UNDECIDED proof.present")
     assert sentence.endswith(".") and following.startswith("next: ")
+    assert reason.startswith("reason: proof.present: read 0 of 3 records") and "; expected " in reason
 
 
 @pytest.mark.parametrize("other", ["--json", "--details"])

@@ -12,7 +12,8 @@ from rag_audit.report.build import report_of
 from rag_audit.report.html.page import render
 from rag_audit.report.model import Report
 from rag_audit.report.verification import ReportedVerdict
-from tests.report.conftest import NOW, OUTCOMES
+from tests.report.conftest import EXAMPLES, NOW, OUTCOMES
+from tests.report.test_mistakes import FOREIGN, POOLED, _pilot_of, report
 from tests.simulate.cases import FOLDER, run
 
 CASES = ("honest", "sampling", "documents", "sampled", "in-a-row", "embedded", "certified", "ceremony",
@@ -77,7 +78,7 @@ def english_in(report: Report) -> set[str]:
         text
         for text in english.found & german.found
         if WORD.search(re.sub(r"[0-9:.-]+ (UTC|ms|min)", "", text))
-        and text != report.window.origin
+        and text not in (report.window.origin, report.vouching.provider.name)
         and not any(re.fullmatch(pattern, text) for pattern in ALLOWED)
     }
 
@@ -97,9 +98,13 @@ def test_a_german_page_of_the_example_has_no_english_sentence(name: str, reports
 
 def test_a_german_page_of_pooled_listing_and_of_a_pilot_has_no_english_sentence(pooled: Report) -> None:
     assert english_in(pooled) == set()
-    witnesses = [w.model_copy(update={"independent": False}) for w in pooled.vouching.witnesses]
-    vouching = pooled.vouching.model_copy(update={"witnesses": witnesses})
-    assert english_in(pooled.model_copy(update={"vouching": vouching})) == set()
+    for folder in (EXAMPLES, POOLED):
+        assert english_in(report(_pilot_of(folder), folder, folder)) == set()
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_german_page_of_the_verifiers_own_mistake_has_no_english_sentence(name: str) -> None:
+    assert english_in(FOREIGN[name]()) == set()
 
 
 def test_an_english_sentence_would_be_found(reports: dict[str, Report]) -> None:

@@ -10,16 +10,19 @@ from typing import Any
 
 import pytest
 
+from rag_audit._internal.words import PLAIN
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.trust import Trust
 from rag_audit.report import render_report
 from rag_audit.report.build import report_of
-from rag_audit.report.html import overview
+from rag_audit.report.claims import Window, _coalition
+from rag_audit.report.html import decision, overview, regulation
 from rag_audit.report.html.page import render
 from rag_audit.report.language import language_of
 from rag_audit.report.model import Report
 from rag_audit.report.verification import verify_window
+from rag_audit.verify.checks.coalition import _repeated
 from tests.report.conftest import EXAMPLES, NOW
 
 EN = language_of("en")
@@ -131,7 +134,7 @@ def test_two_first_windows_of_one_origin_are_false() -> None:
     assert (result.outcome, check.outcome) == (
         "FAIL",
         "fail",
-    ) and "names no predecessor either" in check.actual
+    ) and check.actual.startswith("two cosigned windows: ")
 
 
 def _order(report: Report) -> tuple[str, str]:
@@ -177,6 +180,153 @@ def test_a_pilots_accounts_and_witnesses_are_not_called_independent() -> None:
     assert "from accounts that are not independent of the provider" in render_report(result, "text")
     (weakness,) = (w for w in result.weaker if w.id == "receipts")
     assert "no receipt of an independent account" in weakness.words
+
+
+def _fronts(result: Report) -> dict[str, str]:
+    """The report for people and for programs."""
+    kinds = ("brief", "summary", "text", "json")
+    return {**{kind: render_report(result, kind) for kind in kinds}, "html": page_text(result)}
+
+
+POOLED = VECTORS / "pooled-listing"
+"""A window with a chain of bits, keys that nobody made, and two mechanisms."""
+
+
+def _pilot_of(folder: Path) -> Trust:
+    trust = Trust.load(folder / "trust.toml")
+    accounts = [a.model_copy(update={"independent": False}) for a in trust.account]
+    witnesses = [w.model_copy(update={"independent": False}) for w in trust.witness]
+    return trust.model_copy(update={"account": accounts, "witness": witnesses})
+
+
+@pytest.mark.parametrize("folder", [EXAMPLES, POOLED])
+def test_a_pilot_claims_nothing_that_its_one_party_can_forge(folder: Path) -> None:
+    honest, pilot = (report(trust, folder, folder) for trust in (None, _pilot_of(folder)))
+    assert honest.outcome == pilot.outcome == "PASS"
+    claims = (
+        "could not choose the randomness",
+        "The ledger was not rewritten",
+        "this window is the origin's first",
+        "committed to before the window opened",
+    )
+    english = {
+        name: re.sub(r"not established +The [^.]*\.", "", text) for name, text in _fronts(pilot).items()
+    }
+    for words in claims:
+        assert any(words in text for text in _fronts(honest).values()), words
+        assert not [name for name, text in english.items() if words in text], words
+    rules = {rule.checks[-1]: rule.answer for rule in overview.rules(EN, pilot)}
+    assert overview.followed(pilot) == "open" and list(rules.values()).count("open") >= 3
+    assert {line.strength for p in pilot.protections for line in p.lines.values()} <= {"weak", "none"}
+    assert "Its use of the promised randomness is proved" in page_text(honest)
+    assert "it could have chosen the randomness" in page_text(pilot)
+    met = {c.place: c.met for c in regulation.clauses(EN, pilot)}
+    assert {met["12(1)"], met["12(3)(a)"], met["12(3)(b)"]} == {"no"}
+
+
+def test_a_pilot_is_signed_only_as_a_trial() -> None:
+    pilot = report(_pilot_of(POOLED), POOLED, POOLED)
+    assert decision.supported(pilot) == "trial"
+    text = page_text(pilot)
+    assert "This report supports: Sign only as a trial" in text and "Sign with conditions" not in text
+    assert pilot.next_steps[0].startswith("use this report only as a trial")
+    for kind, front in _fronts(pilot).items():
+        assert "trial" in front or (kind == "brief" and "others learn nothing" in front), kind
+    assert "the provider did not choose the randomness" in pilot.does_not_prove[0]
+
+
+def test_a_pilot_that_did_not_pass_shows_no_steps_that_work() -> None:
+    for change in ({"min_k_max": 9}, {}):
+        pilot = _pilot_of(EXAMPLES)
+        pilot = pilot.model_copy(update={"require": pilot.require.model_copy(update=change)})
+        folder = EXAMPLES if change else VECTORS / "proof-of-another-record"
+        result = report(pilot, folder, receipts=[])
+        assert result.outcome in ("UNMET", "FAIL") and "One party plays all roles" in page_text(result)
+        assert not [kind for kind, text in _fronts(result).items() if "steps work" in text]
+
+
+FOREIGN: dict[str, Callable[[], Report]] = {
+    "receipts of another window": lambda: report(receipts=[VECTORS / "in-a-row/receipts"]),
+    "a trust file of another service": lambda: report(_with_other_origin()),
+    "a trust file with another key": lambda: report(_with_other_provider_key()),
+    "an earlier window of another service": lambda: report(
+        folder=VECTORS / "honest", trusted=VECTORS / "honest", previous=[VECTORS / "in-a-row/window.json"]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_the_verifiers_own_input_is_named_and_the_provider_is_not_asked(name: str) -> None:
+    result = FOREIGN[name]()
+    assert decision.supported(result) == "repeat"
+    text = page_text(result)
+    assert "your own input does not fit this window" in text and "Before you ask the provider" in text
+    assert "How do you explain this" not in text and "does not support the provider" not in text
+    assert "not establishedThe window does not meet" not in text.replace(
+        "not established The", "not establishedThe"
+    )
+    assert "Ihre eigenen Eingaben" in render(result, "de")
+
+
+def test_a_false_statement_is_the_providers() -> None:
+    result = report(folder=VECTORS / "proof-of-another-record", trusted=VECTORS / "honest", receipts=[])
+    assert decision.supported(result) == "refuse" and "How do you explain this" in page_text(result)
+
+
+def test_no_account_repeated_a_question_where_the_largest_group_is_one_account() -> None:
+    result = report()
+    assert result.figures.largest_cluster == 2
+    for count, words in (
+        (1, "no account repeated another account's question"),
+        (2, "at most 2 accounts repeated"),
+    ):
+        parts = result.figures.model_copy(update={"largest_cluster": count})
+        said = _coalition(PLAIN, Window(parts, result.counts, result.vouching, result.tenants, result.chain))
+        assert said is not None and words in said
+    assert (
+        _repeated(1) == _repeated(0) == "no account but its author repeated a question almost word for word"
+    )
+
+
+def test_receipts_are_asked_of_accounts_and_not_of_the_provider() -> None:
+    result = report(folder=POOLED, trusted=POOLED)
+    assert [w for w in result.weaker if w.id == "receipts"]
+    assert not [q for q in decision.questions(EN, result) if "receipt" in q]
+    assert any("ask accounts that you know to be independent" in step for step in result.next_steps)
+
+
+def test_one_bit_decides_for_the_chain(pooled: Report) -> None:
+    text = page_text(pooled)
+    assert "one random bit for the whole chain of windows: asking again" in text
+    assert "in all windows of the chain together (epsilon" in text and "but rarely" not in text
+
+
+def test_isolation_is_stated_for_the_ledger_and_without_the_embedding() -> None:
+    for kind, text in _fronts(report()).items():
+        assert "cannot receive it" not in text and (
+            "whatever vector stands for" in text or kind == "brief"
+        ), kind
+
+
+def test_each_row_is_judged_in_its_own_sentence(pooled: Report) -> None:
+    text = page_text(pooled)
+    assert "strong or moderate against" not in text and "for lists only (epsilon" in text
+    good = text.partition("Is this good?")[2].partition("Who is")[0]
+    assert good.count("Accounts that ask for the document: no protection") == 1
+
+
+def test_noise_is_not_said_to_return_nothing_without_regard_to_the_question() -> None:
+    text = page_text(report())
+    assert "Chance alone returns none" not in text and "Noise also returns documents" in text
+
+
+def test_the_missing_points_are_named() -> None:
+    text = page_text(report())
+    assert (
+        "points are missing, to be written into the conditions: law and medicine: weak or no protection"
+        in text
+    )
+    assert "the vectors of documents are not proved" in text and "write the missing point" not in text
 
 
 def test_some_accounts_of_the_provider_are_counted_apart() -> None:

@@ -158,7 +158,12 @@ def nist_fields(say: Language, report: Report) -> Iterator[tuple[Markup, Markup]
     )
     yield (
         say.text("Trust model"),
-        {
+        say.text(
+            "central: the provider has the documents and the seed, and in this pilot it operates the witnesses, so it"
+            " could have chosen the randomness"
+        )
+        if report.vouching.pilot
+        else {
             "proved": say.text(
                 "central: the provider has the documents and the seed. Its use of the promised randomness is proved,"
                 " not trusted"

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from rag_audit._internal.canonical import sha256
 from rag_audit._internal.errors import RagAuditError
-from rag_audit._internal.words import instant
+from rag_audit._internal.words import instant, marked
 from rag_audit.log.keys import VerifierKey
 from rag_audit.mechanisms import named
 from rag_audit.report.claims import SENTENCES
@@ -36,6 +36,8 @@ from rag_audit.report.model import (
     TenantReport,
     WitnessReport,
 )
+from rag_audit.report.protection import exclusion_tier
+from rag_audit.report.strength import tier
 
 MAX_GROUPS, MAX_LISTED = 3, 40
 """Maximum groups of tenants with equal protection that the page describes in full, and that its table of further
@@ -52,6 +54,8 @@ class Group(NamedTuple):
     """the number of documents that the log returned at most, for each tenant with an established number"""
     first: TenantReport
     protection: TenantProtection
+    pilot: bool
+    """whether every figure depends on a provider that followed its own rules (`Vouching.pilot`)"""
 
 
 class Row(NamedTuple):
@@ -80,7 +84,7 @@ def groups(report: Report) -> list[Group]:
         figures = {name: line.model_dump(exclude={"figure": True, "exposure": {"realised"}})
                    for name, line in protection.lines.items()}  # fmt: skip
         key = (tenant.mechanism, tenant.longest, tenant.documents is None, repr(figures))
-        group = found.setdefault(key, Group([], [], tenant, protection))
+        group = found.setdefault(key, Group([], [], tenant, protection, report.vouching.pilot))
         group.tenants.append(words.clip(tenant.tenant, 60))
         if protection.presence.exposure is not None:
             group.realised.append(protection.presence.exposure.realised)
@@ -94,6 +98,12 @@ def names(say: Language, group: Group, maximum: int = 4) -> Markup:
         return say.listed(group.tenants)
     rest = say.plural("%(count)s more", "%(count)s more", more)
     return say.listed([*group.tenants[:maximum], rest])
+
+
+PILOT_CONDITION = marked(
+    "This is a pilot: the following statements hold only if the provider followed its own rules, which no other party"
+    " confirms."
+)
 
 
 def person(say: Language, group: Group) -> Markup:
@@ -137,12 +147,12 @@ def _receives(say: Language, group: Group) -> Markup:
             size=_longer(say) if tenant.documents is None else Markup(),
             best=best,
         )
-    size = _longer(say) if tenant.documents is None else Markup()
+    size = _longer(say) if tenant.documents is None else _bit(say, tenant)
     exposed = group.protection.presence.exposure
     flips = (
         Markup()
         if exposed is None or exposed.by_chance is None
-        else say.text("; by chance alone, a document that nobody asked for is returned too, but rarely")
+        else say.text("; by chance alone, documents that nobody asked for are returned too")
     )
     return say.text(
         "an account of the tenant whose question matches your record receives it with a probability of %(share)s in"
@@ -154,6 +164,26 @@ def _receives(say: Language, group: Group) -> Markup:
     )
 
 
+def _bit(say: Language, tenant: TenantReport) -> Markup:
+    """How often the random bit of a document is drawn, which decides whether another question can succeed."""
+    if tenant.documents is None:
+        return Markup()
+    if tenant.documents.fresh_rows is None:
+        return say.text(" (one random bit for the whole window: asking again changes nothing)")
+    return say.text(
+        " (one random bit for the whole chain of windows: asking again, now or in a later window, changes nothing)"
+    )
+
+
+def _once(say: Language, tenant: TenantReport) -> Markup:
+    """The same in few words."""
+    if tenant.documents is None:
+        return Markup()
+    if tenant.documents.fresh_rows is None:
+        return say.text(" (one random bit for the window)")
+    return say.text(" (one random bit for the whole chain of windows)")
+
+
 def _longer(say: Language) -> Markup:
     return say.text(" (for a record in one position of the index; more for a longer record)")
 
@@ -163,7 +193,10 @@ def _others(say: Language, line: IsolationLine) -> Markup:
     if line.strength == "not-established" or not line.other_tenants:
         return Markup()
     if line.proved:
-        return say.text("accounts of other tenants cannot receive it (proved)")
+        return say.text(
+            "no answer in the ledger gives this index's record to an account of another tenant (proved, whatever vector"
+            " stands for a question)"
+        )
     return say.text("accounts of other tenants did not receive it in the answers that were drawn and proved")
 
 
@@ -241,7 +274,7 @@ def rows(say: Language, group: Group) -> list[Row]:
             else say.text("which positions are selected, without texts"),
             p.lists, _lists(say, p.lists, group.first)),
         Row("presence", say.text("accounts that ask for the document"), say.text("its text, if it is returned"),
-            p.presence, _presence(say, p.presence)),
+            p.presence, _presence(say, p.presence, group.first)),
         Row("absence", say.text("accounts that never received the document"), say.text("that it is missing"), p.absence,
             _absence(say, p.absence, group.first)),
     ]  # fmt: skip
@@ -263,14 +296,17 @@ def cell(say: Language, row: Row) -> Markup:
 
 
 def _open(say: Language) -> Markup:
-    return say.text("a check that this figure depends on did not pass")
+    return say.text("no figure, because a check of this verification did not pass")
 
 
 def _isolation(say: Language, line: IsolationLine) -> Markup:
     if line.strength == "not-established":
         return _open(say)
     if line.proved:
-        return say.text("each answer is proved to come from the index of its account's own tenant")
+        return say.text(
+            "each answer in the ledger is proved to come from the index of its account's own tenant, whatever vector"
+            " stands for the question"
+        )
     return say.text("each drawn answer is proved to come from the index of its account's own tenant")
 
 
@@ -303,7 +339,8 @@ def _lists(say: Language, line: ListsLine, tenant: TenantReport) -> Markup:
     if named(tenant.mechanism).pools:
         return say.text(
             "until the document is listed for the first time: %(odds)s that %(document)s is present, for all that"
-            " %(accounts)s see (epsilon %(eps)s)",
+            " %(accounts)s see%(span)s (epsilon %(eps)s)",
+            span=_span(say, tenant),
             odds=odds(say, line.odds),
             document=_document(say, line.positions),
             accounts=_accounts(say, line.accounts),
@@ -319,7 +356,14 @@ def _lists(say: Language, line: ListsLine, tenant: TenantReport) -> Markup:
     )
 
 
-def _presence(say: Language, line: PresenceLine) -> Markup:
+def _span(say: Language, tenant: TenantReport) -> Markup:
+    """The windows that one epsilon of pooled listing covers."""
+    if tenant.documents is None or tenant.documents.fresh_rows is None:
+        return say.text(" in this window; each further window adds its own epsilon")
+    return say.text(" in all windows of the chain together")
+
+
+def _presence(say: Language, line: PresenceLine, tenant: TenantReport) -> Markup:
     if line.strength == "not-established":
         return _open(say)
     match line.keep:
@@ -329,8 +373,9 @@ def _presence(say: Language, line: PresenceLine) -> Markup:
             )
         case share:
             return say.text(
-                "no protection of presence: a matching document is returned in %(share)s of 100 cases and then read;"
-                " retrieval is the purpose",
+                "no protection of presence: a matching document is returned in %(share)s of 100 cases%(bit)s and then"
+                " read; retrieval is the purpose",
+                bit=_once(say, tenant),
                 share=say.number(f"{100 * float(share):.3g}"),
             )
 
@@ -351,9 +396,12 @@ def _absence(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
     )
 
 
-def exposure(say: Language, value: Exposure, realised: list[int], *, by_position: bool) -> Markup:
+def exposure(
+    say: Language, value: Exposure, realised: list[int], *, by_position: bool, noisy: bool = False
+) -> Markup:
     """The number of documents that a coalition can read, next to exact retrieval, chance and the log.
 
+    :param noisy: whether noise decides which documents are returned
     :param by_position: whether the tenant has no document table, so that the numbers are positions of the index
     """
     numbers = {"limit": value.limit, "documents": value.documents, "exact": value.exact}
@@ -376,38 +424,76 @@ def exposure(say: Language, value: Exposure, realised: list[int], *, by_position
             **numbers,
         )
     )
-    chance = (
-        say.text("Chance alone returns none: the mechanism lists nothing without regard to the question.")
-        if value.by_chance is None
-        else say.text(
+    chance = Markup()
+    if value.by_chance is not None:
+        chance = say.text(
             "Chance alone returns at most %(chance)s of them on average.",
             chance=say.number(f"{float(value.by_chance):,.0f}"),
         )
-    )
+    elif noisy:
+        chance = say.text(
+            "Noise also returns documents that do not match the question, and no figure counts them."
+        )
     log = say.text("All questions in the log together returned at most %(realised)s.", realised=max(realised))
-    return Markup(" ").join([limit, chance, log])
+    return Markup(" ").join(part for part in (limit, chance, log) if part)
+
+
+def noisy(group: Group) -> bool:
+    """Whether noise decides which documents of a group's tenants are returned."""
+    return named(group.first.mechanism).uses_delta
 
 
 def good(say: Language, group: Group) -> Markup:
-    """Which rows of a group's table protect, in one sentence for each kind. The rows are named and never merged."""
+    """Whether each row of a group's table is good, in one sentence for each row. No sentence is about two rows."""
     table = rows(say, group)
     if all(row.line.strength == "not-established" for row in table):
         return say.text("This cannot be said: no row has an established figure.")
-    strong = [row.adversary for row in table if row.line.strength in ("strong", "moderate")]
-    weak = [row.adversary for row in table if row.line.strength in ("weak", "none")]
-    parts = []
-    if strong:
-        parts.append(
-            say.text("The protection is strong or moderate against %(whom)s.", whom=say.listed(strong))
-        )
-    if weak:
-        parts.append(
-            say.text(
-                "The protection is weak or absent against %(whom)s: rely on contracts and access rights there.",
-                whom=say.listed(weak),
-            )
+    parts = [_judged(say, row) for row in table]
+    if group.pilot:
+        parts.insert(
+            0,
+            say.text("No row of a pilot is good for another party. If the provider followed its own rules:"),
         )
     return Markup(" ").join(parts)
+
+
+def _judged(say: Language, row: Row) -> Markup:
+    """Whether one row of the table is good, in a sentence about this row alone."""
+    line = row.line
+    if line.strength == "not-established":
+        words = say.text("not established")
+    else:
+        match line:
+            case IsolationLine(proved=True):
+                words = say.text("separated by proof")
+            case IsolationLine():
+                words = say.text("separated in the drawn answers only")
+            case ListsLine(eps=None):
+                words = say.text("no limit")
+            case ListsLine(eps=eps):
+                words = say.text(
+                    "%(strength)s, for lists only (epsilon %(eps)s)",
+                    strength=level(say, tier(float(eps or "inf"))),
+                    eps=say.number(str(eps)),
+                )
+            case PresenceLine():
+                words = say.text("no protection; only access rights and contracts help")
+            case AbsenceLine(exclusion_factor=None):
+                words = say.text("no limit")
+            case AbsenceLine(exclusion_factor=factor):
+                words = say.text(
+                    "%(strength)s (factor %(factor)s)",
+                    strength=level(say, exclusion_tier(float(factor or "inf"))),
+                    factor=say.number(str(factor)),
+                )
+            case _:  # a line has one of the four types
+                words = Markup()
+    return say.text("%(whom)s: %(words)s.", whom=sentence_start(row.adversary), words=words)
+
+
+def sentence_start(text: Markup) -> Markup:
+    """Markup that begins with a capital."""
+    return text[:1].upper() + text[1:]
 
 
 def rules(say: Language, report: Report) -> list[Rule]:
@@ -415,6 +501,11 @@ def rules(say: Language, report: Report) -> list[Rule]:
     sampled = report.figures.mode == "sampled"
     named_rules = {
         "answers-drawn" if sampled else "answers": say.text(
+            "Each answer in the ledger follows the published rule, from the committed index. No other party confirms"
+            " when the provider fixed this index."
+        )
+        if report.vouching.pilot
+        else say.text(
             "Each answer follows the published rule, from the index that was fixed before the period began."
         ),
         "randomness": say.text("The provider could not choose the randomness."),
@@ -453,6 +544,10 @@ def _order(say: Language, report: Report) -> Markup:
     return say.text("The window follows the previous one, and no window in between was left out.")
 
 
+_WITNESSED, _PROVED = ("randomness", "ledger", "chain"), ("answers", "answers-drawn", "coalition")
+"""The rules that depend on witnesses, and the rules that depend on proofs."""
+
+
 def _followed(report: Report, name: str) -> Answer | None:
     """Whether the provider followed a rule, or None if the window contains no part that the rule is about.
 
@@ -460,6 +555,10 @@ def _followed(report: Report, name: str) -> Answer | None:
     ledger's end are evidence for every rule, so their failure alone leaves the other rules open.
     """
     if report.shows(name):
+        # One party of a pilot makes each witness's statement, and with its own keys also each proof.
+        forged = [*_WITNESSED, *(_PROVED if report.figures.setup == "unsafe" else ())]
+        if report.vouching.pilot and name in forged:
+            return "open"
         unseen = name == "chain" and report.chain.before is not None and not report.chain.reached
         return "unchecked" if unseen else "drawn" if name == "answers-drawn" else "yes"
     mine = [check for check in report.checks if check.base in SENTENCES[name].checks]
@@ -498,7 +597,7 @@ def followed(report: Report) -> Answer:
     """Whether the provider followed the rules of the window."""
     if report.outcome == "FAIL" and cause_of(report.checks) is Cause.WINDOW:
         return "no"
-    if report.outcome in ("FAIL", "UNDECIDED", "UNPROVEN"):
+    if report.outcome in ("FAIL", "UNDECIDED", "UNPROVEN") or report.vouching.pilot:
         return "open"
     return "drawn" if report.figures.mode == "sampled" else "yes"
 
@@ -508,25 +607,13 @@ def required(say: Language, report: Report) -> Markup:
     unmet = sum(r.outcome == "unmet" for r in report.requirements)
     if report.outcome.startswith("PASS"):
         return say.text("The window meets every requirement of the trust file.")
-    if unmet:
+    if unmet and report.outcome == "UNMET":
         return say.plural(
             "The window does not meet %(count)s requirement of the trust file.",
             "The window does not meet %(count)s requirements of the trust file.",
             unmet,
         )
     return say.text("Whether the window meets the requirements of the trust file is not established.")
-
-
-def dependent(report: Report) -> list[str]:
-    """The witnesses that the trust file calls dependent on the provider, or that sign with its key."""
-    own = {report.vouching.provider.fingerprint} - {None}
-    return [w.name for w in report.vouching.witnesses if not w.independent or w.fingerprint in own]
-
-
-def one_party(report: Report) -> bool:
-    """Whether a quorum of witnesses exists only with witnesses of the provider (`pilot_warnings`)."""
-    v = report.vouching
-    return bool(v.witnesses) and len(v.witnesses) - len(dependent(report)) < v.quorum
 
 
 def own_verifier(report: Report) -> bool:
@@ -542,16 +629,16 @@ def own_verifier(report: Report) -> bool:
 
 def alone(report: Report) -> bool:
     """Whether the page has a banner, because only the provider vouches for the window."""
-    return one_party(report) or own_verifier(report)
+    return report.vouching.pilot or own_verifier(report)
 
 
 def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
     """The heading and the sentences about a window that only the provider vouches for; None for any other window."""
-    names = dependent(report)
+    names, pilot = report.vouching.dependent, report.vouching.pilot
     if not alone(report):
         return None
     parts = []
-    if one_party(report):
+    if pilot:
         own = [
             say.text("%(name)s (%(relation)s)", name=words.clip(w.name, 80), relation=relation(say, w))
             for w in report.vouching.witnesses
@@ -566,13 +653,24 @@ def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
         parts.append(say.text("The trust file calls no account independent of the provider."))
     if own_verifier(report):
         parts.append(say.text("The verifier's key is the provider's key."))
-    parts.append(
-        say.text(
-            "This report shows that the steps work. It proves nothing to other people, because the provider can forge"
-            " each confirmation."
+    if pilot:
+        if report.outcome.startswith("PASS"):
+            parts.append(say.text("This report shows that the steps work."))
+        parts.append(
+            say.text("It proves nothing to other people, because the provider can forge each confirmation.")
+            if report.outcome.startswith("PASS")
+            else say.text(
+                "This report proves nothing to other people, because the provider can forge each confirmation."
+            )
         )
-    )
-    if len(names) == len(report.vouching.witnesses):
+    else:
+        parts.append(
+            say.text(
+                "The report is the provider's own statement about itself: a verifier of another party has to repeat the"
+                " verification."
+            )
+        )
+    if pilot and len(names) == len(report.vouching.witnesses):
         return say.text("One party plays all roles."), parts
     return say.text("The provider takes part in its own control."), parts
 

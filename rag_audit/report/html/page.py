@@ -105,7 +105,7 @@ def environment(code: str = "en") -> Environment:
         "nowrap": nowrap,
         "name": name_of,
         "quoted": language.quoted,
-        "sentence_case": sentence_case,
+        "sentence_case": overview.sentence_start,
     }
     result.globals |= {
         "CAVEAT": CAVEAT, "Cause": Cause, "cause_of": cause_of,
@@ -143,11 +143,6 @@ def nowrap(text: str) -> Markup:
 def name_of(text: str) -> Markup:
     """The name of a service, which may break anywhere."""
     return Markup('<span class="name">{}</span>').format(printable(text))
-
-
-def sentence_case(text: Markup) -> Markup:
-    """Markup that begins with a capital."""
-    return text[:1].upper() + text[1:]
 
 
 def _file(name: str) -> str:

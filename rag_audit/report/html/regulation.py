@@ -34,8 +34,13 @@ def clauses(say: Language, report: Report) -> list[Clause]:
     w, c = report.window, report.counts
     logged = report.shows("ledger")
     kinds = {event.kind for event in report.timeline.events}
-    times = {"first-query", "last-query"} <= kinds
-    unlogged = say.text("not established: the checks of the ledger did not pass")
+    pilot = report.vouching.pilot
+    times = {"first-query", "last-query"} <= kinds and not pilot
+    unlogged = (
+        say.text("not established: no independent party confirms the ledger of this pilot")
+        if pilot
+        else say.text("not established: the checks of the ledger did not pass")
+    )
     kept = w.delete_after - w.closes_at
     return [
         Clause(
@@ -90,6 +95,8 @@ def clauses(say: Language, report: Report) -> list[Clause]:
             ),
             say.text("the time of each question; the ledger has no end of a use")
             if times
+            else unlogged
+            if pilot
             else say.text("not established: the checks of the times did not pass"),
             "part" if times else "no",
         ),

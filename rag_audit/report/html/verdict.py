@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from rag_audit._internal.words import marked, some_of
 from rag_audit.mechanisms.descriptions import ALL, Description
-from rag_audit.report.explanations import SENTENCES, Cause, cause_of, evidence
+from rag_audit.report.explanations import OWN_SENTENCES, SENTENCES, Cause, cause_of, evidence, own_input
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import Protection, protections
 from rag_audit.report.language import Language
@@ -79,6 +79,9 @@ class Decided(NamedTuple):
 def outcome(report: Report) -> tuple[str, str]:
     """The verdict's colour, and its meaning in a sentence."""
     colour, meaning = OUTCOMES[report.outcome]
+    own = own_input(report.checks)
+    if own in OWN_SENTENCES:
+        return colour, OWN_SENTENCES[own]
     return colour, SENTENCES[cause_of(report.checks)] if report.outcome == "FAIL" else meaning
 
 
@@ -284,6 +287,11 @@ def not_proved(say: Language, report: Report) -> Iterator[Markup]:
     }
     bare = [name for kind, own in names.items() if not kind.mechanism.protects for name in own]
     revealed = [name for kind, own in names.items() if kind.texts_reveal for name in own]
+    if report.vouching.pilot:
+        yield say.text(
+            "Anything that the provider can forge alone: that it did not choose the randomness, rewrite the ledger,"
+            " date its commitments back, leave out a window, or invent accounts."
+        )
     yield say.text(
         "The secrecy of a returned passage: its account reads the passage. The figures are about the choice of"
         " passages."

@@ -43,7 +43,7 @@ def check(case: Case) -> None:
 
 
 def _repeated(c: int) -> str:
-    return f"{counted(c, 'account')} repeated a question almost word for word"
+    return f"{counted(c, 'account') if c > 1 else 'no account but its author'} repeated a question almost word for word"
 
 
 def _parameters(theta: list[int], tau: int, unit: str) -> str:
