@@ -13,11 +13,14 @@ from rag_audit.models.trust import MAX_EMPTY, TAU_FORMS, Trust
 Element = TypeVar("Element", bound=Item)
 
 _ADVICE = {
-    "max_theta": ": what `rag-audit provider estimate calibrate` says of public questions at the policy's size",
-    "min_tau": f": {TAU_FORMS}",
-    "max_exclusion_factor": " where tenants sample",
-    "min_keep": " where tenants sample",
+    "max_theta": "required: what `rag-audit provider estimate calibrate` says of public questions at the policy's size",
+    "min_tau": f"required: {TAU_FORMS}",
+    "max_exclusion_factor": "required for tenants with a sample, for example 10",
+    "min_keep": "required for tenants with a sample, for example 0.5",
+    "beta": 'only for mode = "sampled": the share of wrong records that may stay undetected, for example 0.05',
+    "eta": 'only for mode = "sampled": the probability that a larger share stays undetected, for example 0.01',
 }
+"""The comment for a requirement without a value."""
 
 
 _PIN_REMARKS = {
@@ -120,7 +123,7 @@ def trust_template(
     required = table({}, f"an absent max_ or min_ is an unmet requirement{exception}")
     for key, value in trust.require.model_dump(exclude=unsaid).items():
         if value is None:
-            required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
+            required.add(tomlkit.comment(f"{key} =  # {_ADVICE.get(key, 'required')}"))
         else:
             item = tomlkit.item(value if isinstance(value, bool | int | list) else str(value))
             said = (remarks or {}).get(key)

@@ -6,6 +6,7 @@ The input is the worked example's (docs/examples): a window of two tenants with 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -294,9 +295,8 @@ def challenges(bench: Bench, draw: Mutator) -> None:
     """`challenge` under mutated requirements: beta, eta and everything else that is read of them."""
     sampled = bench.trust.replace('mode = "full"', 'mode = "sampled"')
     for name in ("beta", "eta"):
-        sampled = sampled.replace(
-            f"# {name} =  # set me", f'{name} = "{draw.pick("0.1", "1e-999", "0", "1", "1e-30", "0.99")}"'
-        )
+        share = draw.pick("0.1", "1e-999", "0", "1", "1e-30", "0.99")
+        sampled = re.sub(rf"(?m)^# {name} = .*", f'{name} = "{share}"', sampled)
     path = bench.put(
         "mutated/trust.toml", draw.file(sampled) if draw.random.random() < 0.5 else sampled.encode()
     )

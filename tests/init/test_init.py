@@ -117,6 +117,22 @@ def test_a_pilot_is_labelled_in_every_place(made: Path) -> None:
     assert "NOT independent" in ok(made).stdout
 
 
+def test_no_written_file_has_a_draft_or_an_unexplained_field(made: Path) -> None:
+    explained = (made / "policy.json.explained.txt").read_text()
+    policy = json.loads((made / "policy.json").read_text())
+    for name in ("opens_at", "closes_at", "delete_after"):  # `run` dates each window
+        assert str(policy[name]) not in explained
+    assert "opens_at           = 20s after the publication of the window header" in explained
+    assert "closes_at          = 5m after opens_at" in explained and "= 30 days after closes_at" in explained
+    unset = [
+        line
+        for line in (made / "trust.toml").read_text().splitlines()
+        if line.startswith("# ") and " =  # " in line
+    ]
+    assert [line.split()[1] for line in unset] == ["beta", "eta"]
+    assert all('only for mode = "sampled"' in line for line in unset)
+
+
 def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accepts(
     tmp_path: Path, docs: Path
 ) -> None:
