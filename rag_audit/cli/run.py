@@ -17,7 +17,7 @@ import click
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import SetupError
 from rag_audit._internal.log_lines import FORMS, log_lines, remove_handler
-from rag_audit.cli.common import PATH, internal_error, signing_key
+from rag_audit.cli.common import PATH, internal_error, named, signing_key
 from rag_audit.cli.options import choice_option
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
@@ -77,10 +77,18 @@ def run(config: Path, form: str) -> None:
 
 @contextmanager
 def _logging(form: str) -> Iterator[None]:
-    """Write the log of the run and of its services to standard error during the block."""
+    """Write the log of the run and of its services to standard error during the block.
+
+    An error that ends the run is a line of the log too, so that every line has one form.
+    """
     handler = log_lines(form=form)
     try:
         yield
+    except Exception as exc:
+        if (error := named(exc)) is None:
+            raise
+        log.error(str(error) if error.hint is None else f"{error} ({error.hint})")
+        raise SystemExit(int(error.exit_code)) from exc
     finally:
         remove_handler(handler)
 

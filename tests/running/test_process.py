@@ -7,6 +7,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -33,6 +34,10 @@ from tests.window.simulator import QUESTIONS, Clock, Service
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_S = 500
 """After so long the test fails: nothing goes on any more."""
+
+
+TEXT_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning|error) +\S")
+"""Time, level and event of a log line in the form for people."""
 
 
 class Ahead(Clock):
@@ -248,9 +253,29 @@ def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:
         process.child.kill()
         process.child.wait()
     assert "stopped" in process.said() and not (play.root / "socket").exists()
+    assert all(TEXT_LINE.match(line) for line in process.said().splitlines())
     text = CliRunner().invoke(main, ["provider", "status", str(play.folder)]).stdout
     assert "no process runs it" in text and "w-1: committed" in text
     assert play.settle(play.supervisor()) == ["resume w-1"]
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_each_line_of_a_run_has_one_form_with_time_and_level_also_its_last_error(
+    play: Play, form: str
+) -> None:
+    shutil.rmtree(play.root / "docs")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-m", "rag_audit", "run", "provider.toml", "--log", form], cwd=play.root,
+                          env=environment, capture_output=True, text=True, timeout=LONGEST_S)  # fmt: skip
+    assert done.returncode == 2 and done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert "the folder of the documents does not exist" in lines[-1] and "create the folder" in lines[-1]
+    for line in lines:
+        if form == "text":
+            assert TEXT_LINE.match(line), line
+        else:
+            assert json.loads(line).keys() >= {"time", "level", "event"}
+    assert "error" in lines[-1]
 
 
 def test_jobs_end_while_answers_still_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
+from rag_audit.commit import preparing
 from rag_audit.errors import RagAuditError, SetupError, StoreError
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.sampling import Sampling
@@ -21,9 +22,11 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.records import DrandBeacon
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.retrieval.embedders.hashed_words import HashedWords
 from rag_audit.retrieval.engine import CapacityError
 from rag_audit.retrieval.texts import DOCUMENT_COLUMN
 from rag_audit.service.running.supervisor import RETRY_MS
+from tests.counting import counted
 from tests.running.play import LASTS, LEAD, Play
 from tests.window.simulator import QUESTIONS, TEXTS, Clock, Service
 from tests.witness.test_drand import QUICKNET_1000
@@ -360,6 +363,7 @@ def test_a_failed_act_is_in_the_status_until_it_succeeds(play: Play) -> None:
     play.clock.advance(RETRY_MS)
     play.settle(run)
     [failure] = status()["failures"]
+    assert any("a change of provider.toml needs a restart" in line for line in play.said)
     assert failure["action"] == "prepare w-1" and "law.jsonl, line 6" in failure["message"]
     assert (failure["attempts"], failure["first_at"], failure["last_at"]) == (2, first, play.clock.now)
     assert failure["next_at"] == play.clock.now + RETRY_MS and status()["free_bytes"] > 0
@@ -427,6 +431,37 @@ def test_documents_that_do_not_fit_the_table_end_the_run(
     assert caught.value.exit_code == 2
     [failure] = run.directory.state.failures
     assert failure.next_at == 0 and all(word in failure.message for word in told), failure.message
+    run.stop(1)
+
+
+@pytest.mark.parametrize("harm", [enlarge, remove_documents])
+def test_a_preparation_that_cannot_succeed_embeds_no_text(play: Play, harm: Callable[[Play], None]) -> None:
+    harm(play)
+    run = play.supervisor()
+    with counted(HashedWords, "embed_documents") as embedded, pytest.raises(RagAuditError) as caught:
+        while True:
+            run.step()
+    assert embedded.count == 0 and caught.value.exit_code == 2
+    run.stop(1)
+
+
+def test_the_next_attempt_reuses_the_vectors_of_a_failed_one(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = sum(map(len, TEXTS.values()))
+
+    def fails(*arguments: object, **options: object) -> None:
+        raise StoreError("the disk is full")
+
+    run = play.supervisor()
+    with counted(HashedWords, "embed_documents", lambda _, texts, **__: len(texts)) as embedded:
+        with monkeypatch.context() as patch:
+            patch.setattr(preparing, "replace_file", fails)
+            play.settle(run)
+        assert "prepare w-1" in [f.action for f in run.directory.state.failures] and embedded.count == texts
+        play.clock.advance(RETRY_MS)
+        assert "open w-1" in play.settle(run)
+    assert embedded.count == texts, "the second attempt embeds no text"
     run.stop(1)
 
 
