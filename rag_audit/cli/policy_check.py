@@ -22,7 +22,8 @@ CHANGES = {
     "trust.noise_table": "policy.noise.table: a policy of this release",
     "trust.mechanisms": "policy.tenants: rag-audit provider policy new --mechanism",
     "trust.max_epsilon": "policy.noise: rag-audit provider policy new --eps-joint, --n, --k-max",
-    "trust.max_exclusion_factor": "policy.tenants.keep: rag-audit provider policy new --mechanism sampling:KEEP",
+    "trust.max_exclusion_factor": "policy.tenants.keep, flip_probability: rag-audit provider policy new --mechanism"
+    " sampling:KEEP or pooled-listing:KEEP:F",
     "trust.max_exposure": "policy.n, k_max, top_k: rag-audit provider policy new --n, --k-max, --top-k",
     "trust.max_fresh_share": "policy.tenants.documents: rag-audit provider policy new --fresh-rows, --documents",
     "trust.max_delta": "policy.delta_policy: rag-audit provider policy new --delta",

@@ -47,7 +47,7 @@ from rag_audit.verify.drawing import header_entry
 COUNT = re.compile(r"[0-9]{1,15}")
 REMARKS = {
     "max_epsilon": "for min_k_max accounts: exp(10) is a factor of 22,000 in odds, so smaller is better",
-    "max_exclusion_factor": "only for tenants with mechanism sampling (mechanisms has to name it)",
+    "max_exclusion_factor": "for sampling, and for pooled listing over all windows of the chain that you supply",
     "max_fresh_share": "maximum share of the rows of a document table that each window replaces",
     "max_exposure": "maximum number of documents that min_k_max accounts of a tenant can read together",
     "max_delta": "far below one over the number of documents",
@@ -394,7 +394,9 @@ def requirements(
     values: dict[str, Json] = {
         "mechanisms": [*mechanisms],
         "max_epsilon": limit,
-        "max_exclusion_factor": defaults.EXCLUSION_FACTOR,
+        "max_exclusion_factor": defaults.EXCLUSION_FACTOR_POOLED_LISTING
+        if any(m.pools for m in ALL if m.name in mechanisms)
+        else defaults.EXCLUSION_FACTOR,
         "min_keep": defaults.MIN_KEEP,
         "max_delta": defaults.DELTA,
         "min_k_max": defaults.K_MAX,

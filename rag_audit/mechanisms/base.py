@@ -212,6 +212,8 @@ class Mechanism(ABC):
     """the field `mechanism` of a tenant's part of a policy"""
     limit: ClassVar[Limit | None] = None
     """the limit of a trust file that applies to its figure"""
+    limits_absence: ClassVar[bool] = False
+    """whether `max_exclusion_factor` of a trust file applies to it, as its figure or in addition"""
     noised: ClassVar[bool] = False
     """whether scores get the policy's noise"""
     uses_delta: ClassVar[bool] = False

@@ -27,6 +27,9 @@ KEEP = "0.9"
 """The sampled share of a tenant's positions."""
 EXCLUSION_FACTOR = "10"
 """The promise of `KEEP`; it counts only if a trust file accepts sampling."""
+EXCLUSION_FACTOR_POOLED_LISTING = "30"
+"""The maximum factor if `verifier trust new` accepts pooled listing: ten windows of one chain at the default
+parameters have 1 / (0.1 * 0.9^10) = 28.7."""
 MIN_KEEP = "0.5"
 """The minimum share of positions in a sample."""
 RECEIPTS = 1

@@ -75,6 +75,7 @@ class PooledListing(Mechanism):
     name = "pooled-listing"
     form = "pooled-listing"
     limit = "max_epsilon"
+    limits_absence = True
     pools = True
     takes_table = True
     requires_table = True

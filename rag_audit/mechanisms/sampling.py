@@ -42,6 +42,7 @@ class Sampling(Mechanism):
 
     name = "sampling"
     limit = "max_exclusion_factor"
+    limits_absence = True
     withholds_by_score = True
     takes_table = True
 

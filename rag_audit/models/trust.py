@@ -167,7 +167,7 @@ class Require(Model):
     """the allowed mechanisms of tenants; `none` accepts windows that prove only integrity"""
     max_epsilon: DecimalText | None = None
     max_exclusion_factor: DecimalText | None = None
-    """the largest exclusion_factor, of tenants that sample"""
+    """the largest exclusion_factor, of tenants with sampling or pooled listing"""
     max_exposure: Positive | None = None
     """the maximum number of documents that k_max accounts of a tenant can read; absent, there is no limit"""
     max_fresh_share: DecimalText | None = None

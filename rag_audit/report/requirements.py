@@ -117,7 +117,11 @@ def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
 
 def scope_of(say: Say, name: str, actual: str, tenants: list[TenantReport], eps: str | None) -> str | None:
     """The tenants that a limit applies to, if not every tenant (docs/protocol.md, "Checks")."""
-    inside = [t.tenant for t in tenants if named(t.mechanism).limit == name]
+    absence = name == "max_exclusion_factor"
+    kinds = {t.tenant: named(t.mechanism) for t in tenants}
+    inside = [
+        tenant for tenant, kind in kinds.items() if kind.limit == name or (absence and kind.limits_absence)
+    ]
     outside = [t for t in tenants if t.tenant not in inside]
     if not inside or not outside:
         return None

@@ -362,6 +362,7 @@ def needed_checks(case: Case) -> frozenset[str]:
         "trust.manifest": trust.pins.manifest is not None,
         "trust.max_epsilon": case.max_epsilon_asked
         or any(policy.mechanism(t).limit == "max_epsilon" for t in policy.tenants),
+        "trust.max_exclusion_factor": any(policy.mechanism(t).limits_absence for t in policy.tenants),
         "trust.max_exposure": trust.require.max_exposure is not None,
         "trust.max_fresh_share": trust.require.max_fresh_share is not None
         and any((own := policy.mechanism(t).table) is not None and own.persistent for t in policy.tenants),

@@ -50,7 +50,7 @@ MECHANISMS: Mapping[str, Mechanism | None] = {
 }
 REQUIRE: dict[str, Any] = {
     "mechanisms": ["noise", "sampling", "pooled-listing", "none"],
-    "max_exclusion_factor": "10",
+    "max_exclusion_factor": "30",
     "min_keep": "0.5",
     "max_K_share": "0.5",
 }

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -84,13 +85,13 @@ class Windows(PooledChain):
                 window.prove()
         return window.directory
 
-    def verdict(self, number: int, *previous: int | Path) -> ReportedVerdict:
+    def verdict(self, number: int, *previous: int | Path, limit: str = "1e15") -> ReportedVerdict:
         """The verdict on a window, with earlier windows in hand."""
         folder = self.windows[number - 1]
         with self.resumed(number) as window:
             receipts = self.service.receipts(window, folder / "receipts")
             trust = self.service.trust(
-                window.policy, **{**ACCEPTED, "max_exclusion_factor": "1e15", "min_keep": "0.5"}
+                window.policy, **{**ACCEPTED, "max_exclusion_factor": limit, "min_keep": "0.5"}
             )
         files = [p if isinstance(p, Path) else self.windows[p - 1] / "public" for p in previous]
         return verify_window(folder / "public", trust=trust, receipts=[receipts], previous=files)
@@ -374,6 +375,25 @@ def test_the_figures_of_chance_count_the_windows_of_the_chain(chain: Windows) ->
         True,
         False,
     ]
+
+
+def test_the_limit_of_the_factor_counts_the_windows_of_the_chain(chain: Windows) -> None:
+    """A chain ends when chance has listed too many documents, although each window alone is below the limit."""
+    factor = {
+        given: chain.verdict(4, *given).figures["tenants"]["law"]["exclusion_factor"]
+        for given in ((3,), (3, 2, 1))
+    }
+    near, whole = (
+        f"{Decimal(value).normalize():e}".replace("+", "") for value in factor.values() if value is not None
+    )
+    assert float(near) < float(whole)
+    assert chain.verdict(4, 3, limit=near).passed and chain.verdict(4, 3, 2, 1, limit=whole).passed
+    verdict = chain.verdict(4, 3, 2, 1, limit=near)
+    assert verdict.exit_code is ExitCode.UNMET and verdict.line.startswith(
+        "UNMET trust.max_exclusion_factor "
+    )
+    (check,) = (c for c in verdict.checks if c.status.value != "pass")
+    assert (check.id, Decimal(check.actual)) == ("trust.max_exclusion_factor", Decimal(whole))
 
 
 # -- malicious providers -----------------------------------------------------------------------------------------------

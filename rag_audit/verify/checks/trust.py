@@ -132,7 +132,7 @@ def _least_keep(case: Findings, keep: int) -> None:
 
 
 def _mechanisms(case: Findings) -> None:
-    """Check each tenant's mechanism and promised figure: epsilon, or exclusion_factor if only sampling protects it."""
+    """Check each tenant's mechanism and promised figure: epsilon, exclusion_factor, or both with pooled listing."""
     require, policy = case.trust.require, case.policy
     result = {t.tenant: policy.mechanism(t).name for t in policy.tenants}
     strange = [f"{tenant}: {kind}" for tenant, kind in result.items() if kind not in require.mechanisms]
@@ -145,11 +145,8 @@ def _mechanisms(case: Findings) -> None:
     elif with_eps or not tenants:
         maximum = max(with_eps, key=Decimal, default=None)
         _maximum(case, "max_epsilon", decimal(require.max_epsilon), maximum)
-    sampled = [
-        t["exclusion_factor"]
-        for t in tenants.values()
-        if named(t["mechanism"]).limit == "max_exclusion_factor"
-    ]
+    # With pooled listing, the factor counts the queries of every supplied window of the chain (`Mechanism.over`).
+    sampled = [t["exclusion_factor"] for t in tenants.values() if named(t["mechanism"]).limits_absence]
     if sampled:
         odds = max(Decimal(odds) for odds in sampled if odds is not None)
         limit = decimal(require.max_exclusion_factor)
