@@ -89,7 +89,7 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
     try:
         with open_regular(path) as handle:
             mode = stat.S_IMODE(os.fstat(handle.fileno()).st_mode)
-            if mode & 0o077:
+            if mode & (0o037 if _is_credential(path) else 0o077):
                 raise SetupError(
                     "other users can access a secret file",
                     field=str(path),
@@ -103,6 +103,16 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
     return data
+
+
+def _is_credential(path: Path) -> bool:
+    """Whether systemd gave the file to this service (`LoadCredential=`).
+
+    Where the file system supports it, systemd lets the user of the service read a credential by an entry of an access
+    control list, and `stat` then shows the mask of the list as the permission of the group (mode 0440).
+    """
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return bool(folder) and path.resolve().parent == Path(folder or "").resolve()
 
 
 def sync_directory(path: Path) -> None:

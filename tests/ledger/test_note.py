@@ -305,6 +305,25 @@ def test_a_key_file_that_others_can_access_is_refused(tmp_path: Path, mode: int)
         SigningKey.load(path)
 
 
+def test_a_credential_of_systemd_has_the_mode_of_an_access_control_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credentials, other = tmp_path / "credentials", tmp_path / "other"
+    key = SigningKey.generate("log.example")
+    for folder in (credentials, other):
+        folder.mkdir()
+        key.save(folder / "provider.skey")
+        (folder / "provider.skey").chmod(0o440)
+    with pytest.raises(SetupError):
+        SigningKey.load(credentials / "provider.skey")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
+    assert SigningKey.load(credentials / "provider.skey").verifier == key.verifier
+    for path, mode in ((other, 0o440), (credentials, 0o444), (credentials, 0o460)):
+        (path / "provider.skey").chmod(mode)
+        with pytest.raises(SetupError, match="can access a secret file"):
+            SigningKey.load(path / "provider.skey")
+
+
 def test_missing_and_damaged_key_files(tmp_path: Path) -> None:
     path = tmp_path / "log.key"
     with pytest.raises(SetupError):
