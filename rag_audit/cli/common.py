@@ -354,7 +354,13 @@ def signing_key(path: Path) -> SigningKey:
     """Read a secret key file, which only its owner may be able to open."""
     from rag_audit.log.signing import SigningKey
 
-    return SigningKey.load(path)
+    try:
+        return SigningKey.load(path)
+    except RagAuditError as exc:
+        exc.hint = exc.hint or (
+            "name the file of a secret key; `rag-audit provider keygen` or `rag-audit verifier keygen` makes one"
+        )
+        raise
 
 
 def client_of(url: str, provider: VerifierKey) -> Client:

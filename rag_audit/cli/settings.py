@@ -34,7 +34,10 @@ def settings_of(directory: Path) -> Settings:
                          field=str(path), hint=f"rag-audit provider open {directory} --key FILE, once")  # fmt: skip
     if not path.exists():
         raise SetupError(
-            "there is no window in this folder", field=str(directory), hint="rag-audit provider open --help"
+            "there is no window in this folder",
+            field=str(directory),
+            expected="the provider's own folder of a window, such as run/windows/w-1",
+            hint="open a window with `rag-audit provider open`, or let `rag-audit run` open its windows",
         )
     return Settings.parse(read_json(path, max_bytes=1 << 16), field=str(path))
 

@@ -134,6 +134,27 @@ def test_a_command_without_a_terminal_names_each_missing_option(tmp_path: Path) 
     assert "at: --provider, --witness" in said and "--origin" not in said.partition("hint")[0]
 
 
+def test_a_missing_secret_key_names_the_commands_that_make_one(closed: Path, tmp_path: Path) -> None:
+    words = (
+        "verifier",
+        "challenge",
+        closed / "public",
+        "--trust",
+        written(tmp_path),
+        "--out",
+        tmp_path / "note",
+    )
+    said = refused(*words, "--key", tmp_path / "nosuch")
+    assert "nosuch" in said and "`rag-audit verifier keygen` makes one" in said
+
+
+@pytest.mark.parametrize("command", ["close", "prove", "serve --stdio"])
+def test_a_folder_without_a_window_names_the_expected_folder(tmp_path: Path, command: str) -> None:
+    name, *options = command.split()
+    said = refused("provider", name, tmp_path, *options)
+    assert "there is no window in this folder" in said and "such as run/windows/w-1" in said
+
+
 def test_an_unknown_tenant_is_told_the_tenants(tmp_path: Path) -> None:
     service = Service(tmp_path)
     with service.open() as window:

@@ -15,6 +15,7 @@ from rag_audit._internal.canonical import digest_hex, read_text
 from rag_audit._internal.clock import local_time, now_ms
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SetupError
+from rag_audit._internal.words import counted
 from rag_audit.attest.reading import number_proved
 from rag_audit.attest.waiting import from_witnesses, missing_cosignatures, waited_for
 from rag_audit.attest.window import Window
@@ -294,7 +295,7 @@ class Supervisor:
         name = window.header.window
         result = self._acts.prove(window, self._jobs.check)
         self._proved.add(name)
-        self._say(f"{name}: {result} proofs made, {window.context.layout.public.window} is complete")
+        self._say(f"{name}: {counted(result, 'proof')} made, {window.context.layout.public.window} is complete")
 
     def _shut(self, name: str) -> None:
         window = self.windows.pop(name)
@@ -430,7 +431,7 @@ class Supervisor:
         except BaseException:
             self._tried.discard(note)
             raise
-        self._say(f"{place.window}: {result} proofs made for {note.name}")
+        self._say(f"{place.window}: {counted(result, 'proof')} made for {note.name}")
 
     # -- clock, failures, reports ---------------------------------------------------------------------------------
 
