@@ -61,7 +61,7 @@ def epsilon(value: Real, field: str) -> float:
 
 
 def probability(value: Real, field: str) -> float:
-    """A privacy parameter delta, strictly between 0 and 1 and at least `MIN_PROBABILITY`.
+    """A probability, such as delta or f, strictly between 0 and 1 and at least `MIN_PROBABILITY`.
 
     >>> probability("1e-6", "delta_acc")
     1e-06
@@ -72,9 +72,9 @@ def probability(value: Real, field: str) -> float:
     number = float(exact)
     if not 0 < exact < 1 or number == 1:
         raise PolicyError(
-            "the delta is not strictly between 0 and 1",
+            "the probability is not strictly between 0 and 1",
             field=field,
-            expected="0 < delta < 1",
+            expected="more than 0 and less than 1",
             actual=str(value),
         )
     if exact < MIN_PROBABILITY:
