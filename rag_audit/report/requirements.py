@@ -47,12 +47,15 @@ WORDS: Mapping[str, tuple[Kind, str]] = {
     ),
     "min_score_width": (
         "at-least",
-        marked("the width of the score window: in a narrow one, better and worse matches count alike"),
+        marked(
+            "the width of the score window in units of raw scores: a score outside of it counts as the nearer end, so"
+            " in a narrow window better and worse matches count alike"
+        ),
     ),
     "min_keep": ("at-least", marked("the sampled share of positions")),
     "max_abandoned": ("at-most", marked("windows abandoned since the last complete one")),
     "max_empty": ("at-most", marked("windows without a query since the last complete one")),
-    "min_receipts": ("at-least", marked("receipts from accounts that trust.toml lists")),
+    "min_receipts": ("at-least", marked("receipts from accounts that trust.toml calls independent")),
     "query_embedding": ("level", marked("evidence that a query's vector comes from its text")),
     "document_embedding": ("level", marked("evidence that a document's vector comes from its text")),
     "coalition": ("level", marked("evidence for the estimate of repeated questions")),
@@ -99,7 +102,8 @@ def requirements_of(
                     limit=limit,
                     actual=check.actual,
                     outcome=_outcome(check.status, name, passed),
-                    scope=scope_of(PLAIN, name, check.actual, tenants, eps),
+                    scope=pilot_scope(PLAIN, name, vouching)
+                    or scope_of(PLAIN, name, check.actual, tenants, eps),
                     used=_used(kind, limit, check.actual),
                 )
             )
@@ -113,6 +117,13 @@ def _outcome(status: Status, name: str, passed: Passed) -> StatusName:
     """The outcome of a requirement: met only on findings that are established."""
     held = name not in REQUIREMENTS or passed.holds(REQUIREMENTS[name])
     return Status.UNPROVEN.value if status is Status.PASS and not held else status.value
+
+
+def pilot_scope(say: Say, name: str, vouching: Vouching) -> str | None:
+    """The remark that a pilot meets the limit for receipts with accounts of its provider."""
+    if name != "min_receipts" or not vouching.pilot or not vouching.accounts_dependent:
+        return None
+    return say.text("in this pilot, receipts of accounts that are not independent of the provider count too")
 
 
 def scope_of(say: Say, name: str, actual: str, tenants: list[TenantReport], eps: str | None) -> str | None:

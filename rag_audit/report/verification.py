@@ -24,6 +24,8 @@ from rag_audit.verify.verifier import judge, open_window
 if TYPE_CHECKING:
     from rag_audit.report.model import Attacks, Weakness
 
+SAMPLED = marked("in sampled mode, records without a required proof")
+"""Left out if every record needs a proof."""
 BEYOND = marked("a coalition of more than k_max accounts")
 """Left out if every figure is the same for any number of accounts."""
 DOES_NOT_PROVE = (
@@ -39,7 +41,7 @@ DOES_NOT_PROVE = (
         " limit of the factor for its absence is the s-th power (higher with noise)"
     ),
     BEYOND,
-    marked("in sampled mode, records without a required proof"),
+    SAMPLED,
     marked(
         "coalitions that diversify their queries below theta: the estimate finds accounts that repeat a question almost"
         " word for word, and a checked estimate covers no other accounts"
@@ -74,13 +76,22 @@ DOES_NOT_PROVE = (
 )
 """Printed with every verdict, in this order."""
 RETURNED_TEXTS = marked(
-    "the texts that a tenant with a sample returned: the provider returns no text of a position outside of"
-    " the sample and, with mechanism sampling, no text of a position with score 0. No proof covers this rule"
-    " yet, and exclusion_factor of mechanism sampling depends on it. Receipts do not show a text that the"
-    " provider withholds at the end of a list (mechanism sampling), or from every answer with a receipt that"
-    " the verifier has (noise with sampling)"
+    "the texts that a tenant with a sample returned: the provider returns no text of a position outside of the sample."
+    " No proof covers this rule yet"
 )
 """An additional line, printed if a tenant samples."""
+UNSHOWN = {
+    "sampling": marked(
+        "texts of mechanism sampling: the provider returns no text of a position with score 0. No proof covers this"
+        " rule yet, exclusion_factor depends on it, and receipts do not show a text that the provider withholds at the"
+        " end of a list"
+    ),
+    "noise": marked(
+        "texts of noise with sampling: receipts do not show a text that the provider withholds from every answer with a"
+        " receipt that the verifier has"
+    ),
+}
+"""Further lines for a tenant with a sample, by mechanism."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +124,7 @@ class ReportedVerdict(Verdict):
         tenants = self.figures.get("tenants", {}).values()
         present = {t["mechanism"] for t in tenants}
         any_number = bool(present) and all(description(name).any_coalition for name in present)
+        sampled = {t["mechanism"] for t in tenants if t.get("exclusion_factor")}
         whole = bool(tenants) and all(t.get("documents") is not None for t in tenants)
         return [
             *(
@@ -120,12 +132,15 @@ class ReportedVerdict(Verdict):
                 for kind in ALL
                 if kind.mechanism.name in present and kind.does_not_prove is not None
             ),
-            *([RETURNED_TEXTS] if any(t.get("exclusion_factor") for t in tenants) else []),
+            *([RETURNED_TEXTS] if sampled else []),
+            *(line for name, line in UNSHOWN.items() if name in sampled),
             *(
                 line
                 for line in DOES_NOT_PROVE
                 if not (whole and line.startswith("documents of several positions"))
                 if not (any_number and line == BEYOND)
+                if not (self.figures.get("mode") != "sampled" and line == SAMPLED)
+                if not (len(tenants) == 1 and line.startswith("the same documents as several tenants"))
             ),
         ]
 

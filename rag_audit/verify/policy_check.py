@@ -86,12 +86,13 @@ def _setups(findings: Findings) -> set[str]:
 def _receipts(findings: Findings, parties: Parties | None) -> None:
     """Check that enough receipts of independent accounts can come about at all."""
     minimum = findings.trust.require.min_receipts
-    named = [a.id for a in findings.trust.account]
+    named = [a.id for a in findings.trust.account if a.independent or findings.trust.pilot]
     if parties is not None:
         named = [
             line.account
             for line in parties.roster
-            if (known := findings.trust.listed(line.account)) is not None
+            if line.account in named
+            and (known := findings.trust.listed(line.account)) is not None
             and (line.custody, line.key) == ("account", known.key)
         ]
     maximum = len(named) * findings.policy.n

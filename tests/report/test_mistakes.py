@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -318,6 +319,57 @@ def test_each_row_is_judged_in_its_own_sentence(pooled: Report) -> None:
 def test_noise_is_not_said_to_return_nothing_without_regard_to_the_question() -> None:
     text = page_text(report())
     assert "Chance alone returns none" not in text and "Noise also returns documents" in text
+
+
+def test_receipts_of_dependent_accounts_do_not_count_beside_independent_witnesses() -> None:
+    trust = trusting()
+    accounts = [a.model_copy(update={"independent": False}) for a in trust.account]
+    result = report(trust.model_copy(update={"account": accounts}))
+    assert result.outcome == "UNMET" and result.decided_by == ["receipt.independent"]
+    (check,) = (c for c in result.checks if c.base == "receipt.independent")
+    assert (check.actual, check.expected) == ("0", "at least 1 receipt of independent accounts in trust.toml")
+    pilot = report(_pilot())
+    (limit,) = (r for r in pilot.requirements if r.name == "min_receipts")
+    assert pilot.outcome == "PASS" and "not independent of the provider count too" in str(limit.scope)
+    assert "RAG_AUDIT_MET_MIN_RECEIPTS" not in render_report(pilot, "svr")
+    assert "RAG_AUDIT_MET_MIN_RECEIPTS" in render_report(report(), "svr")
+
+
+def test_different_tenants_are_not_added_up(pooled: Report) -> None:
+    strip = {name: str(value) for name, _, value, _ in overview.strip(EN, pooled)}
+    assert "2 tenants with room" not in strip["size"] and strip["size"].startswith("law")
+    assert "law: " in strip["answers"] and "accounts" in strip["answers"]
+
+
+def test_the_page_tells_how_the_digest_of_the_receipts_is_made() -> None:
+    result = report()
+    command = "(cd receipts; LC_ALL=C sha256sum *.json) | sha256sum"
+    assert command in page_text(result)
+    made = subprocess.run(
+        ["sh", "-c", command], cwd=EXAMPLES, capture_output=True, text=True, check=True
+    ).stdout
+    assert made.split()[0] == result.filing.receipts.sha256
+
+
+def test_limits_of_other_runs_are_left_out(reports: dict[str, Report]) -> None:
+    sampled = "in sampled mode, records without a required proof"
+    assert sampled in reports["PASS-SAMPLED"].does_not_prove and sampled not in reports["PASS"].does_not_prove
+    assert not [line for line in reports["PASS"].does_not_prove if "mechanism sampling" in line]
+
+
+def test_one_epsilon_of_pooled_listing_covers_the_chain(pooled: Report) -> None:
+    assert "one ε covers the whole chain of windows" in page_text(pooled)
+    assert "for any number of accounts, in one window" not in page_text(pooled)
+
+
+def test_an_unknown_operator_names_the_place_of_its_statement() -> None:
+    assert "not stated (a verifier states it in trust.toml: [service] operator)" in page_text(report())
+
+
+def test_the_brief_verdict_gives_its_reason() -> None:
+    lines = render_report(report(receipts=[VECTORS / "in-a-row/receipts"]), "brief").splitlines()
+    assert len(lines) == 4 and lines[2].startswith("reason: receipt.accepted: read ")
+    assert "supply only receipts of this window" in lines[3]
 
 
 def test_the_missing_points_are_named() -> None:

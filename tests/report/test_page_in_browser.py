@@ -25,7 +25,8 @@ pytestmark = [
     ),
 ]
 PAGES = (*OUTCOMES, "pooled-listing", "German")
-MAX_PRINTED = 9
+MAX_PRINTED, MAX_PRINTED_UNMET = 7, 8
+"""Maximum sheets; a window with unmet requirements has an explanation of each."""
 MAX_SCREENS = {1280: (800, 4), 390: (844, 9)}
 """Height of a screen, and the maximum number of screens above the folds, by width."""
 UNFOLDED = "document.querySelectorAll('details').forEach(fold => fold.open = true)"
@@ -173,7 +174,7 @@ def test_a_page_prints_on_few_sheets(
     browser.open(pages[name], width=1280, dark=True)
     browser.pdf(tmp_path / "page.pdf")
     printed = pypdfium2.PdfDocument((tmp_path / "page.pdf").read_bytes())
-    assert 2 <= len(printed) <= MAX_PRINTED
+    assert 2 <= len(printed) <= (MAX_PRINTED_UNMET if name == "UNMET" else MAX_PRINTED)
     assert {(round(p.get_width()), round(p.get_height())) for p in printed} == {(595, 842)}
     text = " ".join(p.get_textpage().get_text_range() for p in printed)
     verdict, again = (

@@ -64,7 +64,7 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
     "what is outside?": lambda r: [
         "outside the figures do not cover the content of a returned passage (its account reads it), the text that a"
         " model writes from it, coalitions above 2 accounts, and answers outside of the ledger; the end of this report"
-        " lists 17 such points"
+        " lists 16 such points"
     ],
     "which window comes before and after?": lambda r: [
         "chain this window is the first of its origin",

@@ -259,9 +259,17 @@ def _epsilon(say: Language, report: Report) -> Markup:
     kinds = {description(t.mechanism) for t in report.tenants}
     kind = next((k for k in kinds if not k.any_coalition), next(iter(kinds)))
     covered = {"eps": say.number(f.eps), "who": verdict.who(say, report, kind)}
+    if all(_chained(t) for t in report.tenants) and f.standing != "if-conforming":
+        return say.text("%(eps)s; for %(who)s, in all windows of the chain together", **covered)
     if f.standing == "if-conforming":
         return say.text("%(eps)s, for the answers that conform; for %(who)s, in one window", **covered)
     return say.text("%(eps)s; for %(who)s, in one window", **covered)
+
+
+def _chained(tenant: TenantReport) -> bool:
+    """Whether one epsilon of pooled listing covers the whole chain of windows."""
+    table = tenant.documents
+    return named(tenant.mechanism).pools and table is not None and table.fresh_rows is not None
 
 
 def _composition(say: Language, report: Report) -> Markup:
@@ -275,6 +283,17 @@ def _composition(say: Language, report: Report) -> Markup:
     parts = [over]
     if f.by:
         parts.append(say.text("the bound that counts: %(name)s", name=f.by))
+    chained = [clip(t.tenant, 60) for t in report.tenants if _chained(t)]
+    if chained:
+        parts.append(
+            say.text(
+                "%(tenants)s: documents keep their random bit and stay listed, so one ε covers the whole chain of"
+                " windows, and a further window adds none; its random bits raise the exclusion factor",
+                tenants=some_of(say, chained, 3),
+            )
+        )
+    if len(chained) == len(report.tenants):
+        return say.joined(parts, "; ")
     parts.append(
         say.text("one window only")
         if c is None

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from rag_audit._internal.canonical import sha256
 from rag_audit._internal.errors import RagAuditError
-from rag_audit._internal.words import instant, marked
+from rag_audit._internal.words import instant, marked, some_of
 from rag_audit.log.keys import VerifierKey
 from rag_audit.mechanisms import named
 from rag_audit.report.claims import SENTENCES
@@ -689,14 +689,15 @@ def relation(say: Language, witness: WitnessReport) -> Markup:
 
 def strip(say: Language, report: Report) -> Iterator[tuple[str, Markup, Markup, Markup]]:
     """The facts about service and parties: id, name, value, source. An unknown value says that it is not stated."""
-    v, c, filing = report.vouching, report.counts, report.filing
+    v, filing = report.vouching, report.filing
     stated, service = say.text("stated by the trust file"), v.service
     published = say.text("published in the window")
     unstated = say.text("not stated")
 
     def told(name: str) -> tuple[Markup, Markup]:
         value = None if service is None else getattr(service, name)
-        return (unstated, Markup()) if value is None else (say.shown(words.clip(value, 160)), stated)
+        place = say.text("a verifier states it in trust.toml: [service] %(name)s", name=name)
+        return (unstated, place) if value is None else (say.shown(words.clip(value, 160)), stated)
 
     yield "service", say.text("Service"), say.shown(words.clip(report.window.origin, 120)), stated
     yield "purpose", say.text("Purpose"), *told("purpose")
@@ -717,20 +718,7 @@ def strip(say: Language, report: Report) -> Iterator[tuple[str, Markup, Markup, 
         known,
     )
     yield "size", say.text("Index"), _size(say, report), published
-    answers = say.plural("%(count)s answer", "%(count)s answers", c.records)
-    longest = max((t.longest for t in report.tenants), default=report.window.top_k)
-    yield (
-        "answers",
-        say.text("Answers"),
-        say.text(
-            "%(answers)s of up to %(longest)s passages, to %(asking)s of %(accounts)s accounts",
-            answers=answers,
-            longest=longest,
-            asking=c.accounts_asking,
-            accounts=c.accounts,
-        ),
-        published,
-    )
+    yield "answers", say.text("Answers"), _answers_of(say, report), published
     signed = report.signature
     yield (
         "verifier",
@@ -776,19 +764,54 @@ def strip(say: Language, report: Report) -> Iterator[tuple[str, Markup, Markup, 
         "transparent": say.text("the proofs need no keys"),
     }.get(report.figures.setup, say.text("not established"))
     needed = report.figures.setup != "transparent"
-    yield "setup", say.text("Keys of proofs"), made, who if needed and source else Markup()
+    yield "setup", say.text("Keys of proofs"), made, who if needed and source == stated else Markup()
 
 
 def _size(say: Language, report: Report) -> Markup:
-    """The published sizes of the tenants' indices."""
-    positions = sum(t.capacity for t in report.tenants)
-    rows_known = [t.documents for t in report.tenants if t.documents is not None]
-    tenants = say.plural("%(count)s tenant", "%(count)s tenants", len(report.tenants))
-    if len(rows_known) == len(report.tenants) and rows_known:
-        return say.text(
-            "%(tenants)s with room for %(documents)s documents in %(positions)s positions",
-            tenants=tenants,
-            documents=sum(t.rows - (t.fresh_rows or 0) for t in rows_known),
-            positions=positions,
+    """The published sizes of the tenants' indices. Different indices are never added up."""
+    whose: dict[Markup, list[str]] = {}
+    for tenant in report.tenants:
+        table = tenant.documents
+        room = say.plural("%(count)s position", "%(count)s positions", tenant.capacity)
+        if table is not None:
+            documents = table.rows - (table.fresh_rows or 0)
+            room = say.plural(
+                "%(count)s document in %(positions)s",
+                "%(count)s documents in %(positions)s",
+                documents,
+                positions=room,
+            )
+        whose.setdefault(room, []).append(words.clip(tenant.tenant, 60))
+    return say.joined(
+        (
+            say.text("%(tenants)s: room for %(room)s each", tenants=some_of(say, names), room=room)
+            if len(names) > 1
+            else say.text("%(tenants)s: room for %(room)s", tenants=names[0], room=room)
+            for room, names in whose.items()
+        ),
+        "; ",
+    )
+
+
+def _answers_of(say: Language, report: Report) -> Markup:
+    """The answers of each tenant, as far as their number is known."""
+    c, counts = report.counts, {}
+    for line in c.queries_by_account:
+        answers, accounts = counts.get(line.tenant, (0, 0))
+        counts[line.tenant] = (answers + line.queries * line.accounts, accounts + line.accounts)
+    longest = max((t.longest for t in report.tenants), default=report.window.top_k)
+    parts = [
+        say.text(
+            "%(tenant)s: %(answers)s to %(accounts)s",
+            tenant=words.clip(tenant, 60),
+            answers=say.plural("%(count)s answer", "%(count)s answers", answers),
+            accounts=say.plural("%(count)s account", "%(count)s accounts", accounts),
         )
-    return say.text("%(tenants)s with room for %(positions)s positions", tenants=tenants, positions=positions)
+        for tenant, (answers, accounts) in counts.items()
+    ]
+    more = len(parts) - MAX_GROUPS
+    rest = [say.plural("%(count)s more", "%(count)s more", more)] if more > 0 else []
+    return say.joined(
+        [*parts[:MAX_GROUPS], *rest, say.text("up to %(longest)s passages in each answer", longest=longest)],
+        "; ",
+    )

@@ -15,7 +15,7 @@ from rag_audit.report.html import charts, words
 from rag_audit.report.html.charts import Axis, Chart, Rule
 from rag_audit.report.language import Language
 from rag_audit.report.model import Event, Report, Requirement
-from rag_audit.report.requirements import WORDS, scope_of
+from rag_audit.report.requirements import WORDS, pilot_scope, scope_of
 
 MAX_ROWS = 40
 """Maximum rows of a table, because a window file can have any number."""
@@ -164,7 +164,9 @@ def _parts(counts: list[int]) -> list[int]:
 def requirement(say: Language, report: Report, r: Requirement) -> Markup:
     """A requirement in words, with the tenants that it applies to."""
     name = say.text(WORDS[r.name][1]) if r.name in WORDS else say.quoted(r.words)
-    scope = scope_of(say, r.name, r.actual, report.tenants, report.figures.eps)
+    scope = pilot_scope(say, r.name, report.vouching) or scope_of(
+        say, r.name, r.actual, report.tenants, report.figures.eps
+    )
     if scope is None:
         return name
     return say.text("%(requirement)s: %(scope)s", requirement=name, scope=scope)

@@ -82,6 +82,8 @@ def outcome(report: Report) -> tuple[str, str]:
     own = own_input(report.checks)
     if own in OWN_SENTENCES:
         return colour, OWN_SENTENCES[own]
+    if report.vouching.pilot and colour == "pass":
+        colour = "unproven"
     return colour, SENTENCES[cause_of(report.checks)] if report.outcome == "FAIL" else meaning
 
 
