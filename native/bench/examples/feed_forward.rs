@@ -3,14 +3,12 @@
 //!
 //! The weights are random. A file of int16, little-endian, replaces them: matrix and bias of both dense layers, gain and bias of
 //! the LayerNorm, the table of GELU, and the activations of 32 places.
-use ragaudit_bench::{bernoulli_statement, timed};
-use ragaudit_scan_prover::drawn;
+use ragaudit_bench::{measure_noise, memory, random, timed};
 use ragaudit_scan_prover::feed_forward::{
     commit_places, forward, prove_feed_forward, verify_feed_forward, FeedForwardStatement,
     Parameters, Shape, Weights,
 };
 use ragaudit_scan_prover::group::Fr;
-use ragaudit_scan_prover::noise::{Noise, NoiseStatement, Seed};
 
 const SHAPE: Shape = Shape {
     width: 384,
@@ -20,27 +18,6 @@ const SHAPE: Shape = Shape {
     g: 6,
 };
 const PLACES: usize = 32;
-const POSITIONS: usize = 100_000;
-const GAINS: [u32; 3] = [1, 2, 4];
-
-/// Kibibytes that this process has used at most.
-fn memory() -> String {
-    let status = std::fs::read_to_string("/proc/self/status").expect("the process's status");
-    let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    line.unwrap_or_default().to_owned()
-}
-
-/// As many integers of magnitude below `below`, and always the same ones.
-fn random(seed: u64, count: usize, below: i64) -> Vec<i16> {
-    let mut x = seed;
-    let mut next = || {
-        x = x
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        ((x >> 33) as i64 % (2 * below) - below) as i16
-    };
-    (0..count).map(|_| next()).collect()
-}
 
 fn integers(path: Option<String>) -> Vec<i16> {
     let (d, i) = (SHAPE.width, SHAPE.inner);
@@ -108,21 +85,5 @@ fn main() {
             memory()
         );
     }
-    let slot = bernoulli_statement(POSITIONS).slots[0];
-    let noise = Noise {
-        gains: GAINS.to_vec(),
-    };
-    let statement = NoiseStatement::single([4; 32], slot, POSITIONS, noise);
-    let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
-    for _ in 0..3 {
-        let (proof, seconds) =
-            timed(|| drawn::prove(&statement, std::slice::from_ref(&seed), false));
-        let proof = proof.expect("a true statement").proof;
-        let (checked, verifying) = timed(|| drawn::verify(&statement, &proof).is_ok());
-        assert!(checked);
-        println!(
-            "noise of {POSITIONS} positions: {seconds:.2} s, {} bytes, verified in {verifying:.3} s",
-            proof.len()
-        );
-    }
+    measure_noise();
 }

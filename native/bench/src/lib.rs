@@ -14,7 +14,7 @@ use ragaudit_scan_prover::drawn::{self, DrawnProof};
 use ragaudit_scan_prover::embed::{EmbedStatement, Query};
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, IndexKey};
-use ragaudit_scan_prover::noise::{noise_key, Seed};
+use ragaudit_scan_prover::noise::{noise_key, Noise, NoiseStatement, Seed};
 use ragaudit_scan_prover::query::Answer;
 
 /// Seconds of all threads of this process.
@@ -35,6 +35,47 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let before = cpu();
     let result = work();
     (result, cpu() - before)
+}
+
+/// The most memory that this process has used, as the system states it.
+pub fn memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the process's status");
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    line.unwrap_or_default().to_owned()
+}
+
+/// As many integers of magnitude below `below`, and always the same ones of a seed.
+pub fn random(seed: u64, count: usize, below: i64) -> Vec<i16> {
+    let mut x = seed;
+    let mut next = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((x >> 33) as i64 % (2 * below) - below) as i16
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Prints time and size of three noise proofs of 10^5 positions with three gains, for comparison.
+pub fn measure_noise() {
+    const POSITIONS: usize = 100_000;
+    let slot = bernoulli_statement(POSITIONS).slots[0];
+    let noise = Noise {
+        gains: vec![1, 2, 4],
+    };
+    let statement = NoiseStatement::single([4; 32], slot, POSITIONS, noise);
+    let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
+    for _ in 0..3 {
+        let (proof, seconds) =
+            timed(|| drawn::prove(&statement, std::slice::from_ref(&seed), false));
+        let proof = proof.expect("a true statement").proof;
+        let (checked, verifying) = timed(|| drawn::verify(&statement, &proof).is_ok());
+        assert!(checked);
+        println!(
+            "noise of {POSITIONS} positions: {seconds:.2} s, {} bytes, verified in {verifying:.3} s",
+            proof.len()
+        );
+    }
 }
 
 const NORM_FACTOR: u64 = 8145;

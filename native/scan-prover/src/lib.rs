@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod batch;
 pub mod bernoulli;
+pub mod block;
 pub mod coalition;
 pub mod document_table;
 pub mod drawn;

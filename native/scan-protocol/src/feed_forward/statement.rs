@@ -2,58 +2,14 @@
 //! `docs/scan/feed-forward.md`.
 use sha2::{Digest, Sha256};
 
+pub use crate::block::*;
 use crate::claims::Bound;
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
-use crate::numbers::{log2_ceil, NO_WRAP_BITS};
+use crate::numbers::log2_ceil;
 use crate::transcript::{Oracle, Transcript};
 
-/// Fraction bits of a parameter.
-pub const WEIGHT_BITS: usize = 12;
-/// Activations are from -2^11 to 2^11 - 1.
-pub const ACTIVATION_BITS: usize = 12;
-pub const ACTIVATION_LIMIT: i64 = 1 << (ACTIVATION_BITS - 1);
-/// Fraction bits of R.
-pub const ROOT_BITS: usize = 42;
-/// Sums of a dense layer are below this in magnitude, for all activations.
-pub const ACCUMULATOR_LIMIT: i64 = 1 << 31;
-pub const MAX_SCALE: u32 = 11;
-pub const MAX_PLACES: usize = 64;
-pub const MAX_WIDTH: usize = 1 << 10;
 pub const MAX_INNER: usize = 1 << 12;
-
-pub const LIMB_BITS: usize = 12;
-/// Limbs of R, and of each slack of its two inequalities.
-pub const ROOT_LIMBS: usize = 4;
-pub const SLACK_LIMBS: usize = 8;
-/// Entries of one place in the column of roots.
-pub const ROOT_STRIDE: usize = 32;
-/// Largest row of a column's commitment, as a power of two.
-const MAX_ROW_VARIABLES: usize = 12;
-
-/// Tags of the tables; a table of limbs has its width as its tag.
-pub const TAG_GELU: u64 = 13;
-pub const TAG_ACTIVATION: u64 = 14;
-
-// The assertions behind the bounds in `docs/scan/feed-forward.md`: no equation wraps around.
-const _: () = {
-    // |d r_j - sum r| <= 2 d 2^31, and the sum of d squares of it.
-    let deviation = 1 + MAX_WIDTH.trailing_zeros() as usize + 31;
-    let variance = MAX_WIDTH.trailing_zeros() as usize + 2 * deviation;
-    assert!(MAX_WIDTH.is_power_of_two() && deviation == 42 && variance == 94);
-    // R^2 V <= d 2^(2 K), V >= 1: a root has 47 bits, and (2 R + 1) V <= 2 sqrt(d 2^(2 K) V) + V.
-    let target = MAX_WIDTH.trailing_zeros() as usize + 2 * ROOT_BITS;
-    assert!(target / 2 < LIMB_BITS * ROOT_LIMBS);
-    assert!(1 + (target + variance) / 2 < LIMB_BITS * SLACK_LIMBS);
-    assert!(ROOT_LIMBS + 2 * SLACK_LIMBS <= ROOT_STRIDE);
-    // For all values that a prover may write.
-    assert!(2 * LIMB_BITS * ROOT_LIMBS + variance + 2 <= 192 && 192 < NO_WRAP_BITS);
-    assert!(deviation + LIMB_BITS * ROOT_LIMBS + 16 + 2 < NO_WRAP_BITS);
-    // A quotient times its divisor, and the remainder.
-    let shift = ROOT_BITS + WEIGHT_BITS;
-    assert!(ACTIVATION_BITS + shift + 1 < NO_WRAP_BITS);
-    assert!(LIMB_BITS < TAG_GELU as usize && TAG_GELU < TAG_ACTIVATION);
-};
 
 /// The size of a block, and the fraction bits of its activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,44 +24,8 @@ pub struct Shape {
     pub g: u32,
 }
 
-/// An even number of blocks is a power of two of entries: count = blocks 2^variables, with an odd number of blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Blocks {
-    pub blocks: usize,
-    pub variables: usize,
-}
-
-impl Blocks {
-    pub fn of(count: usize) -> Self {
-        let variables = count.trailing_zeros() as usize;
-        Self {
-            blocks: count >> variables,
-            variables,
-        }
-    }
-
-    /// Entries of one place in one column.
-    pub fn entries(&self) -> usize {
-        1 << self.variables
-    }
-}
-
-/// Widths of the limbs of a remainder of so many bits, the lowest limb first.
-pub fn limb_widths(bits: usize) -> Vec<usize> {
-    let count = bits.div_ceil(LIMB_BITS);
-    let mut widths = vec![LIMB_BITS; count];
-    widths[count - 1] = bits - LIMB_BITS * (count - 1);
-    widths
-}
-
 impl Shape {
     fn check(&self) -> Result<()> {
-        let within = |field: &str, minimum: usize, maximum: usize, actual: usize| {
-            let inside = (minimum..=maximum).contains(&actual);
-            inside
-                .then_some(())
-                .ok_or_else(|| Error::invalid(field, format!("{minimum} to {maximum}"), actual))
-        };
         within("width", 2, MAX_WIDTH, self.width)?;
         within("inner", 1, MAX_INNER, self.inner)?;
         for (field, bits) in [
@@ -143,15 +63,7 @@ impl Shape {
 
     /// The widths of limbs that occur, each once; multiplicities are committed in this order.
     pub fn widths(&self) -> Vec<usize> {
-        let mut all = vec![LIMB_BITS];
-        for bits in [self.dense_shift(), self.norm_shift()] {
-            let widths = limb_widths(bits);
-            let top = widths[widths.len() - 1];
-            if !all.contains(&top) {
-                all.push(top);
-            }
-        }
-        all
+        widths_of(&[self.dense_shift(), self.norm_shift()])
     }
 
     /// The base-2 logarithm of the length of a commitment's row.
@@ -205,8 +117,7 @@ pub struct Weights {
     pub first_bias: Vec<i64>,
     pub second: Vec<i16>,
     pub second_bias: Vec<i64>,
-    pub gain: Vec<i64>,
-    pub bias: Vec<i64>,
+    pub norm: LayerNorm,
     pub gelu: Vec<i64>,
     digest: [u8; 32],
 }
@@ -228,15 +139,7 @@ impl Weights {
             "bias",
             "gelu",
         ];
-        for ((values, count), name) in parameters.each().iter().zip(counts).zip(names) {
-            if values.len() != count {
-                return Err(Error::invalid(
-                    name,
-                    format!("{count} integers"),
-                    values.len(),
-                ));
-            }
-        }
+        counted(parameters.each(), counts, names)?;
         let activation =
             |v: &&i16| !(-ACTIVATION_LIMIT..ACTIVATION_LIMIT).contains(&i64::from(**v));
         if let Some(bad) = parameters.gelu.iter().find(activation) {
@@ -257,15 +160,17 @@ impl Weights {
             shape.g,
             residual,
         )?;
-        let wide = |values: &[i16]| values.iter().map(|v| i64::from(*v)).collect();
         Ok(Self {
             shape,
             first: parameters.first.to_vec(),
             first_bias: wide(parameters.first_bias),
             second: parameters.second.to_vec(),
             second_bias: wide(parameters.second_bias),
-            gain: wide(parameters.gain),
-            bias: wide(parameters.bias),
+            norm: LayerNorm {
+                gain: wide(parameters.gain),
+                bias: wide(parameters.bias),
+                shift: shape.norm_shift(),
+            },
             gelu: wide(parameters.gelu),
             digest: digest(shape, &parameters),
         })
@@ -296,25 +201,6 @@ fn digest(shape: Shape, parameters: &Parameters) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The magnitude of every sum of a dense layer, with its residual, is below 2^31 for all activations.
-fn bounded(name: &str, matrix: &[i16], bias: &[i16], bits: u32, residual: i64) -> Result<()> {
-    let of_bias = |b: &i16| (i64::from(*b).abs() << bits) + residual;
-    let mut largest: Vec<i64> = bias.iter().map(of_bias).collect();
-    for row in matrix.chunks_exact(bias.len()) {
-        for (sum, w) in largest.iter_mut().zip(row) {
-            *sum += i64::from(*w).abs() * ACTIVATION_LIMIT;
-        }
-    }
-    match largest.into_iter().max() {
-        Some(sum) if sum >= ACCUMULATOR_LIMIT => Err(Error::invalid(
-            name,
-            format!("sums below {ACCUMULATOR_LIMIT}"),
-            sum,
-        )),
-        _ => Ok(()),
-    }
-}
-
 /// The statement of a proof of one block. The verifier rebuilds every value and reads none from a file.
 #[derive(Clone)]
 pub struct FeedForwardStatement<'a> {
@@ -331,20 +217,11 @@ pub struct FeedForwardStatement<'a> {
 
 impl FeedForwardStatement<'_> {
     pub fn check(&self) -> Result<()> {
-        if !self.places.is_power_of_two() || self.places > MAX_PLACES {
-            let expected = format!("a power of two from 1 to {MAX_PLACES}");
-            return Err(Error::invalid("places", expected, self.places));
-        }
+        check_places(self.places)?;
         let shape = &self.weights.shape;
         let (blocks, rows) = (shape.width_blocks().blocks, shape.rows(self.places));
-        for (field, columns) in [("inputs", self.inputs), ("outputs", self.outputs)] {
-            if columns.len() != blocks || columns.iter().any(|c| c.len() != rows) {
-                let actual: usize = columns.iter().map(Vec::len).sum();
-                let expected = format!("{blocks} columns of {rows} commitments");
-                let actual = format!("{} columns with {actual} commitments", columns.len());
-                return Err(Error::invalid(field, expected, actual));
-            }
-        }
+        check_rows("inputs", self.inputs, blocks, rows)?;
+        check_rows("outputs", self.outputs, blocks, rows)?;
         Ok(())
     }
 
@@ -404,12 +281,11 @@ impl<T> Columns<T> {
         let mut all = all.into_iter();
         let mut next = |count: usize| -> Vec<T> { all.by_ref().take(count).collect() };
         let (inner, width) = (shape.inner_blocks().blocks, shape.width_blocks().blocks);
-        let below = |bits: usize| limb_widths(bits).len() - 1;
         let (z, g) = (next(inner), next(inner));
-        let dense_limbs = (0..below(shape.dense_shift()))
+        let dense_limbs = (0..limbs_below(shape.dense_shift()))
             .map(|_| next(inner))
             .collect();
-        let norm_limbs = (0..below(shape.norm_shift()))
+        let norm_limbs = (0..limbs_below(shape.norm_shift()))
             .map(|_| next(width))
             .collect();
         let mut one = || next(1).pop().expect("one for each name");
@@ -435,8 +311,8 @@ impl Columns<(usize, Bound)> {
         let limb = Bound::Unsigned(LIMB_BITS);
         let of_inner = |bound| vec![(places * inner.entries(), bound); inner.blocks];
         let of_width = |bound| vec![(places * width.entries(), bound); width.blocks];
-        let below = |bits: usize| limb_widths(bits).len() - 1;
-        let (dense, norm) = (below(shape.dense_shift()), below(shape.norm_shift()));
+        let dense = limbs_below(shape.dense_shift());
+        let norm = limbs_below(shape.norm_shift());
         let looked_up =
             places * (shape.inner * (dense + 1) + shape.width * (norm + 1) + ROOT_STRIDE);
         let of_limbs = shape.widths().into_iter();

@@ -1,15 +1,18 @@
 use super::inputs::*;
 use super::*;
-use ragaudit_scan_protocol::feed_forward::statement::{limb_widths, ACTIVATION_LIMIT, LIMB_BITS};
+use ragaudit_scan_protocol::block::{
+    limb_widths, wide, ACTIVATION_LIMIT, LIMB_BITS, MAX_PLACES, MAX_WIDTH,
+};
 use ragaudit_transformer::{Encoder, Scales};
 
+use crate::block::{slacks, target, variance};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::fixtures::random;
-use crate::group::Fr;
+use crate::group::{Fr, G1Affine};
 use crate::kit::{
-    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulated, verify, Change,
-    Protocol,
+    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulate, simulated, verify,
+    Change, Protocol,
 };
 use crate::malicious::{answers, caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
 use crate::malicious_claims::each_claim_excludes_a_false_value;
@@ -123,6 +126,11 @@ fn small() -> Case {
     case(shape(4, 8), 2)
 }
 
+/// Commits to values that may be no activations.
+fn commit_values(shape: &Shape, places: usize, values: &[i64]) -> Committed {
+    Committed::values(ROWS, rows_of(shape, places), values).unwrap()
+}
+
 impl Case {
     fn statement(&self) -> FeedForwardStatement<'_> {
         FeedForwardStatement {
@@ -143,12 +151,16 @@ impl Case {
     }
 
     fn commit(&self, values: &[i64]) -> Committed {
-        commit_values(&self.weights.shape, self.places, values).unwrap()
+        commit_values(&self.weights.shape, self.places, values)
     }
 
     /// Whether a prover without checks gets through with this witness, and with commitments to its x and y.
     fn forged(&self, witness: &Witness) -> bool {
-        self.passes(witness, &self.commit(&witness.x), &self.commit(&witness.y))
+        self.passes(
+            witness,
+            &self.commit(&witness.x),
+            &self.commit(&witness.norm.y),
+        )
     }
 
     fn passes(&self, witness: &Witness, inputs: &Committed, outputs: &Committed) -> bool {
@@ -163,20 +175,26 @@ impl Case {
 
     /// The values after g, computed from g.
     fn after_g(&self, witness: &mut Witness) {
-        witness.deviate(&self.weights);
+        deviate(&self.weights, witness);
         self.after_deviations(witness);
     }
 
     /// The values after a, computed from a.
     fn after_deviations(&self, witness: &mut Witness) {
-        witness.take_roots(&self.weights);
+        witness.norm.take_roots(&self.weights.norm);
         self.after_roots(witness);
     }
 
     fn after_roots(&self, witness: &mut Witness) {
-        witness.normalise(&self.weights);
-        witness.divide_norm(&self.weights);
+        witness.norm.normalise(&self.weights.norm);
+        witness.norm.divide(&self.weights.norm);
     }
+}
+
+/// a and V of each row.
+fn deviate(weights: &Weights, witness: &mut Witness) {
+    let r = witness.sums_of_residual(weights);
+    witness.norm.deviate(&weights.norm, &r);
 }
 
 /// Remainders that a prover cuts to their width, where the equation is false.
@@ -385,11 +403,11 @@ fn values_at_the_point_are_the_columns() {
                 (4, shape.dense_shift())
             }
             _ => {
-                witness.y[0] += 1;
+                witness.norm.y[0] += 1;
                 (3, shape.norm_shift())
             }
         };
-        let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.y));
+        let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.norm.y));
         let forged = || case.passes(&witness, &inputs, &outputs);
         let (_, log) = run(Without::Nothing, || {
             let statement = FeedForwardStatement {
@@ -427,12 +445,12 @@ fn quotients_are_the_rounded_ones() {
             }
             assert!(!case.forged(&witness) && !case.forged(&masked), "z {at}");
         }
-        for at in 0..case.witness().y.len() {
+        for at in 0..case.witness().norm.y.len() {
             let mut witness = case.witness();
-            witness.y[at] += step;
-            witness.divide_norm(&case.weights);
+            witness.norm.y[at] += step;
+            witness.norm.divide(&case.weights.norm);
             let mut masked = witness.clone();
-            cut(&mut masked.norm_rests, case.weights.shape.norm_shift());
+            cut(&mut masked.norm.rests, case.weights.shape.norm_shift());
             if at == 0 {
                 caught_by("constraint: lookup layer", || case.forged(&witness));
                 caught_by("constraint: roots", || case.forged(&masked));
@@ -455,11 +473,11 @@ fn remainders_are_the_divisions() {
         assert!(!case.forged(&witness), "{at}");
     }
     let shift = case.weights.shape.norm_shift();
-    for at in 0..case.witness().norm_rests.len() {
+    for at in 0..case.witness().norm.rests.len() {
         // One bit in each limb.
         for k in 0..limb_widths(shift).len() {
             let mut witness = case.witness();
-            witness.norm_rests[at] ^= 1 << (LIMB_BITS * k);
+            witness.norm.rests[at] ^= 1 << (LIMB_BITS * k);
             if at == 0 {
                 caught_by("constraint: roots", || case.forged(&witness));
             }
@@ -474,16 +492,16 @@ fn limbs_below_the_top_are_in_range() {
     let case = small();
     let shape = &case.weights.shape;
     let mut witness = case.witness();
-    witness.y[0] += 1;
-    witness.divide_norm(&case.weights);
-    assert!(witness.norm_rests[0] < 0);
+    witness.norm.y[0] += 1;
+    witness.norm.divide(&case.weights.norm);
+    assert!(witness.norm.rests[0] < 0);
     let mut columns = witness.columns(&case.weights);
     let [dense_tops, mut norm_tops] = [witness.dense_tops(shape), witness.norm_tops(shape)];
     columns
         .norm_limbs
         .iter_mut()
         .for_each(|limb| limb[0][0] = 0);
-    columns.norm_limbs[0][0][0] = witness.norm_rests[0];
+    columns.norm_limbs[0][0][0] = witness.norm.rests[0];
     norm_tops[0][0] = 0;
     let mut counts = vec![0; 1 << LIMB_BITS];
     let limbs = columns.dense_limbs.iter().chain(&columns.norm_limbs);
@@ -492,7 +510,7 @@ fn limbs_below_the_top_are_in_range() {
         crate::prover::columns::count(&mut counts, *value);
     }
     columns.of_limbs[0] = counts;
-    let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.y));
+    let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.norm.y));
     let statement = FeedForwardStatement {
         inputs: &inputs.rows,
         outputs: &outputs.rows,
@@ -526,21 +544,21 @@ fn results_of_gelu_are_the_tables() {
 #[test]
 fn normalisers_are_the_integer_roots() {
     let case = small();
-    let target = target(&case.weights.shape);
+    let target = target(case.weights.shape.width);
     for place in 0..case.places {
         for step in [-1, 1, 5, -1000] {
             let mut witness = case.witness();
-            let root = (witness.normalisers[place][0] + step) as u128;
-            witness.normalisers[place] = slacks(target, root, witness.variances[place]);
+            let root = (witness.norm.normalisers[place][0] + step) as u128;
+            witness.norm.normalisers[place] = slacks(target, root, witness.norm.variances[place]);
             case.after_roots(&mut witness);
-            assert!(witness.normalisers[place].iter().any(|v| *v < 0));
+            assert!(witness.norm.normalisers[place].iter().any(|v| *v < 0));
             caught_by("constraint: lookup layer", || case.forged(&witness));
             for k in 1..3 {
                 let mut witness = witness.clone();
-                let slack = &mut witness.normalisers[place][k];
+                let slack = &mut witness.norm.normalisers[place][k];
                 *slack = (*slack).max(0);
                 let other = 3 - k;
-                let rest = &mut witness.normalisers[place][other];
+                let rest = &mut witness.norm.normalisers[place][other];
                 *rest = (*rest).max(0);
                 assert!(!case.forged(&witness), "{place} {step}");
                 caught_by("constraint: roots", || case.forged(&witness));
@@ -549,7 +567,7 @@ fn normalisers_are_the_integer_roots() {
         // Each slack alone.
         for k in 1..3 {
             let mut witness = case.witness();
-            witness.normalisers[place][k] ^= 1;
+            witness.norm.normalisers[place][k] ^= 1;
             caught_by("constraint: roots", || case.forged(&witness));
         }
     }
@@ -577,14 +595,14 @@ fn a_row_without_deviation_has_no_proof() {
         .map(|z| case.weights.gelu[(z + ACTIVATION_LIMIT) as usize])
         .collect();
     witness.divide_dense(&case.weights);
-    witness.deviate(&case.weights);
-    assert_eq!(witness.variances[0], 0);
+    deviate(&case.weights, &mut witness);
+    assert_eq!(witness.norm.variances[0], 0);
     for root in [0, 1, (1 << 48) - 1] {
-        let target = target(&case.weights.shape);
-        witness.normalisers[0] = slacks(target, root, 0);
+        let target = target(case.weights.shape.width);
+        witness.norm.normalisers[0] = slacks(target, root, 0);
         case.after_roots(&mut witness);
         assert!(!case.forged(&witness), "{root}");
-        witness.normalisers[0][2] = 0;
+        witness.norm.normalisers[0][2] = 0;
         assert!(!case.forged(&witness), "{root}");
     }
 }
@@ -596,7 +614,7 @@ fn deviations_are_those_of_the_residual() {
     for place in 0..case.places {
         for more in [1, 1 << 40] {
             let mut witness = case.witness();
-            witness.variances[place] += more;
+            witness.norm.variances[place] += more;
             case.after_deviations(&mut witness);
             caught_by("product: deviation", || case.forged(&witness));
         }
@@ -604,9 +622,9 @@ fn deviations_are_those_of_the_residual() {
     for at in 0..case.places * case.weights.shape.width {
         let mut witness = case.witness();
         let (place, j) = (at / case.weights.shape.width, at % case.weights.shape.width);
-        let a = &mut witness.deviations[place];
+        let a = &mut witness.norm.deviations[place];
         a[j] += 1;
-        witness.variances[place] = a.iter().map(|a| u128::from(a.unsigned_abs()).pow(2)).sum();
+        witness.norm.variances[place] = variance(a);
         case.after_deviations(&mut witness);
         if at == 0 {
             caught_by("constraint: matrices", || case.forged(&witness));
@@ -615,7 +633,7 @@ fn deviations_are_those_of_the_residual() {
     }
     for part in [Part::Residual, Part::Block, Part::Bias] {
         let witness = without(&case, part);
-        assert!(witness.y != case.witness().y);
+        assert!(witness.norm.y != case.witness().norm.y);
         caught_by("constraint: matrices", || case.forged(&witness));
     }
 }
@@ -638,7 +656,7 @@ fn without(case: &Case, part: Part) -> Witness {
         Part::Bias => integers.each[3].fill(0),
     }
     let other = integers.weights().unwrap();
-    witness.deviate(&other);
+    deviate(&other, &mut witness);
     (witness.x, witness.g) = (x, g);
     case.after_deviations(&mut witness);
     witness
@@ -699,14 +717,14 @@ fn weights_and_scales_are_the_statements() {
 fn outputs_are_the_blocks() {
     let case = small();
     let right = case.witness();
-    let mut swapped = right.y.clone();
+    let mut swapped = right.norm.y.clone();
     swapped.rotate_left(case.weights.shape.width);
-    for y in [right.x.clone(), swapped, vec![0; right.y.len()]] {
+    for y in [right.x.clone(), swapped, vec![0; right.norm.y.len()]] {
         let mut witness = right.clone();
-        witness.y = y;
-        witness.divide_norm(&case.weights);
+        witness.norm.y = y;
+        witness.norm.divide(&case.weights.norm);
         assert!(!case.forged(&witness));
-        cut(&mut witness.norm_rests, case.weights.shape.norm_shift());
+        cut(&mut witness.norm.rests, case.weights.shape.norm_shift());
         caught_by("constraint: roots", || case.forged(&witness));
     }
 }
@@ -747,7 +765,7 @@ fn activations_are_in_range() {
     witness.z = dense(&weights, &witness.x);
     witness.g = witness.z.iter().map(gelu).collect();
     witness.divide_dense(&weights);
-    let commit = || commit_values(&weights.shape, 2, &witness.x).unwrap();
+    let commit = || commit_values(&weights.shape, 2, &witness.x);
     let other = Case {
         inputs: commit(),
         outputs: commit(),
@@ -757,7 +775,7 @@ fn activations_are_in_range() {
         places: 2,
     };
     other.after_g(&mut witness);
-    assert!(witness.y.iter().any(|y| *y >= ACTIVATION_LIMIT));
+    assert!(witness.norm.y.iter().any(|y| *y >= ACTIVATION_LIMIT));
     caught_by("constraint: lookup layer", || other.forged(&witness));
 }
 
@@ -827,6 +845,23 @@ fn parameters_out_of_range_are_refused() {
     let other = case_of(case.integers.clone(), 2, &[1, 2, 3, 4, 5, 6, 7, 9]);
     let proof = prove_feed_forward(&case.statement(), &case.inputs, &other.outputs);
     assert!(matches!(proof, Err(Error::Unsatisfied(_))));
+}
+
+/// The largest block.
+pub(crate) fn largest() {
+    let shape = shape(MAX_WIDTH, MAX_INNER);
+    let mut integers = Integers::random(shape, 5);
+    [0, 2].into_iter().for_each(|k| integers.each[k].fill(1));
+    let weights = integers.weights().unwrap();
+    let point = crate::group::vector_generators(1)[0];
+    let rows = vec![vec![point; shape.rows(MAX_PLACES)]];
+    simulate(&FeedForwardStatement {
+        context: Fr::ONE,
+        weights: &weights,
+        places: MAX_PLACES,
+        inputs: &rows,
+        outputs: &rows,
+    });
 }
 
 /// Processor time of this process, in seconds.

@@ -1,0 +1,538 @@
+//! Parts that the blocks of the integer encoder share: their bounds, divisions with remainders in limbs, and the LayerNorm.
+//! `docs/scan/feed-forward.md` and `docs/scan/attention.md`.
+use std::sync::Arc;
+
+use ark_ff::{AdditiveGroup, Field};
+
+use crate::channel::Channel;
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+use crate::group::{Fr, G1Affine};
+use crate::lookup::{lookups, Count, Entry, QueryClaim, Segment};
+use crate::mle::{eq_at, eq_table, Weight};
+use crate::numbers::{from_small, log2_ceil, power_of_two, NO_WRAP_BITS};
+use crate::prover::ProverWitness;
+use crate::session::{Column, ColumnId, Opening, Session};
+use crate::sumcheck::{plain, sumcheck, Gate};
+
+/// Fraction bits of a parameter.
+pub const WEIGHT_BITS: usize = 12;
+/// Activations are from -2^11 to 2^11 - 1.
+pub const ACTIVATION_BITS: usize = 12;
+pub const ACTIVATION_LIMIT: i64 = 1 << (ACTIVATION_BITS - 1);
+/// Fraction bits of R.
+pub const ROOT_BITS: usize = 42;
+/// Sums of a dense layer are below this in magnitude, for all activations.
+pub const ACCUMULATOR_LIMIT: i64 = 1 << 31;
+pub const MAX_SCALE: u32 = 11;
+pub const MAX_PLACES: usize = 64;
+pub const MAX_WIDTH: usize = 1 << 10;
+
+pub const LIMB_BITS: usize = 12;
+/// Limbs of R, and of each slack of its two inequalities.
+pub const ROOT_LIMBS: usize = 4;
+pub const SLACK_LIMBS: usize = 8;
+/// Entries of one place in the column of roots.
+pub const ROOT_STRIDE: usize = 32;
+/// Largest row of a column's commitment, as a power of two.
+pub const MAX_ROW_VARIABLES: usize = 12;
+
+/// Tags of the tables; a table of limbs has its width as its tag.
+pub const TAG_GELU: u64 = 13;
+pub const TAG_ACTIVATION: u64 = 14;
+pub const TAG_EXP: u64 = 15;
+
+// The assertions behind the bounds in `docs/scan/feed-forward.md`: no equation of the LayerNorm wraps around.
+const _: () = {
+    // |d r_j - sum r| <= 2 d 2^31, and the sum of d squares of it.
+    let deviation = 1 + MAX_WIDTH.trailing_zeros() as usize + 31;
+    let variance = MAX_WIDTH.trailing_zeros() as usize + 2 * deviation;
+    assert!(MAX_WIDTH.is_power_of_two() && deviation == 42 && variance == 94);
+    // R^2 V <= d 2^(2 K), V >= 1: a root has 47 bits, and (2 R + 1) V <= 2 sqrt(d 2^(2 K) V) + V.
+    let target = MAX_WIDTH.trailing_zeros() as usize + 2 * ROOT_BITS;
+    assert!(target / 2 < LIMB_BITS * ROOT_LIMBS);
+    assert!(1 + (target + variance) / 2 < LIMB_BITS * SLACK_LIMBS);
+    assert!(ROOT_LIMBS + 2 * SLACK_LIMBS <= ROOT_STRIDE);
+    // For all values that a prover may write.
+    assert!(2 * LIMB_BITS * ROOT_LIMBS + variance + 2 <= 192 && 192 < NO_WRAP_BITS);
+    assert!(deviation + LIMB_BITS * ROOT_LIMBS + 16 + 2 < NO_WRAP_BITS);
+    // A quotient times its divisor, and the remainder.
+    let shift = ROOT_BITS + WEIGHT_BITS;
+    assert!(ACTIVATION_BITS + shift + 1 < NO_WRAP_BITS);
+    assert!(LIMB_BITS < TAG_GELU as usize && TAG_GELU < TAG_ACTIVATION && TAG_ACTIVATION < TAG_EXP);
+};
+
+/// An even number of blocks is a power of two of entries: count = blocks 2^variables, with an odd number of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    pub blocks: usize,
+    pub variables: usize,
+}
+
+impl Blocks {
+    pub fn of(count: usize) -> Self {
+        let variables = count.trailing_zeros() as usize;
+        Self {
+            blocks: count >> variables,
+            variables,
+        }
+    }
+
+    /// Entries of one place in one column.
+    pub fn entries(&self) -> usize {
+        1 << self.variables
+    }
+}
+
+/// Widths of the limbs of a remainder of so many bits, the lowest limb first.
+pub fn limb_widths(bits: usize) -> Vec<usize> {
+    let count = bits.div_ceil(LIMB_BITS);
+    let mut widths = vec![LIMB_BITS; count];
+    widths[count - 1] = bits - LIMB_BITS * (count - 1);
+    widths
+}
+
+/// How many of a remainder's limbs are columns.
+pub fn limbs_below(bits: usize) -> usize {
+    limb_widths(bits).len() - 1
+}
+
+/// The widths of limbs of such remainders, each once, the full width first; multiplicities are committed in this order.
+pub fn widths_of(remainders: &[usize]) -> Vec<usize> {
+    let mut all = vec![LIMB_BITS];
+    for bits in remainders {
+        let top = bits - LIMB_BITS * limbs_below(*bits);
+        if !all.contains(&top) {
+            all.push(top);
+        }
+    }
+    all
+}
+
+pub fn within(field: &str, minimum: usize, maximum: usize, actual: usize) -> Result<()> {
+    match (minimum..=maximum).contains(&actual) {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            field,
+            format!("{minimum} to {maximum}"),
+            actual,
+        )),
+    }
+}
+
+/// The magnitude of every sum of a dense layer, with its residual, is below 2^31 for all activations.
+pub fn bounded(name: &str, matrix: &[i16], bias: &[i16], bits: u32, residual: i64) -> Result<()> {
+    let of_bias = |b: &i16| (i64::from(*b).abs() << bits) + residual;
+    let mut largest: Vec<i64> = bias.iter().map(of_bias).collect();
+    for row in matrix.chunks_exact(bias.len()) {
+        for (sum, w) in largest.iter_mut().zip(row) {
+            *sum += i64::from(*w).abs() * ACTIVATION_LIMIT;
+        }
+    }
+    match largest.into_iter().max() {
+        Some(sum) if sum >= ACCUMULATOR_LIMIT => Err(Error::invalid(
+            name,
+            format!("sums below {ACCUMULATOR_LIMIT}"),
+            sum,
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Each part of a block's parameters has its number of integers.
+pub fn counted<const N: usize>(
+    parts: [&[i16]; N],
+    counts: [usize; N],
+    names: [&str; N],
+) -> Result<()> {
+    for ((values, count), name) in parts.iter().zip(counts).zip(names) {
+        if values.len() != count {
+            let expected = format!("{count} integers");
+            return Err(Error::invalid(name, expected, values.len()));
+        }
+    }
+    Ok(())
+}
+
+pub fn wide(values: &[i16]) -> Vec<i64> {
+    values.iter().map(|v| i64::from(*v)).collect()
+}
+
+/// Refuses a number of places that is no power of two or too large.
+pub fn check_places(places: usize) -> Result<()> {
+    if !places.is_power_of_two() || places > MAX_PLACES {
+        let expected = format!("a power of two from 1 to {MAX_PLACES}");
+        return Err(Error::invalid("places", expected, places));
+    }
+    Ok(())
+}
+
+/// Refuses other numbers of commitments than so many columns of so many rows.
+pub fn check_rows(
+    field: &str,
+    columns: &[Vec<G1Affine>],
+    blocks: usize,
+    rows: usize,
+) -> Result<()> {
+    if columns.len() == blocks && columns.iter().all(|c| c.len() == rows) {
+        return Ok(());
+    }
+    let points: usize = columns.iter().map(Vec::len).sum();
+    let expected = format!("{blocks} columns of {rows} commitments");
+    let actual = format!("{} columns with {points} commitments", columns.len());
+    Err(Error::invalid(field, expected, actual))
+}
+
+/// Gain and bias of a LayerNorm whose sums are shifted by `shift` bits.
+#[derive(Clone)]
+pub struct LayerNorm {
+    pub gain: Vec<i64>,
+    pub bias: Vec<i64>,
+    pub shift: usize,
+}
+
+impl LayerNorm {
+    pub fn width(&self) -> usize {
+        self.gain.len()
+    }
+}
+
+/// Adds the columns of a matrix of a statement, of so many variables each.
+pub fn add_columns<C: Channel>(
+    session: &mut Session<C>,
+    variables: usize,
+    rows: &[Vec<G1Affine>],
+    openings: Option<Vec<Arc<Opening>>>,
+) -> Vec<ColumnId> {
+    let mut openings = openings.map(Vec::into_iter);
+    let add = |rows: &Vec<G1Affine>| {
+        session.add_column(Column {
+            variables,
+            rows: rows.clone(),
+            opening: openings.as_mut().and_then(Iterator::next),
+        })
+    };
+    rows.iter().map(add).collect()
+}
+
+pub fn one(id: ColumnId) -> Entry {
+    Entry::Columns(vec![(id, Fr::ONE)])
+}
+
+/// The top limbs of a remainder: a list for each block.
+pub type Tops = Vec<Vec<i64>>;
+
+/// The segments of a run in the order of the page.
+#[derive(Default)]
+pub struct Segments {
+    all: Vec<Segment>,
+    /// The variables of each segment with a derived entry.
+    derived: Vec<usize>,
+}
+
+impl Segments {
+    pub fn look_up(&mut self, variables: usize, tag: u64, entries: Vec<Entry>) {
+        let derived = |entry: &&Entry| matches!(entry, Entry::Derived(_));
+        assert!(entries.iter().filter(derived).count() <= 1);
+        if entries.iter().any(|entry| derived(&entry)) {
+            self.derived.push(variables);
+        }
+        self.all.push(Segment {
+            variables,
+            tag,
+            entries,
+            count: Count::Once,
+        });
+    }
+
+    pub fn table(&mut self, variables: usize, tag: u64, entries: Vec<Entry>, count: Count) {
+        self.all.push(Segment {
+            variables,
+            tag,
+            entries,
+            count,
+        });
+    }
+
+    /// The limbs of a remainder of so many bits: the limbs below the top are columns, the top ones derived.
+    pub fn remainder(
+        &mut self,
+        variables: usize,
+        limbs: &[Vec<ColumnId>],
+        bits: usize,
+        tops: Option<Tops>,
+        blocks: usize,
+    ) {
+        for limb in limbs.iter().flatten() {
+            self.look_up(variables, LIMB_BITS as u64, vec![one(*limb)]);
+        }
+        let widths = limb_widths(bits);
+        let tag = widths[widths.len() - 1] as u64;
+        for block in 0..blocks {
+            let top = Entry::Derived(tops.as_ref().map(|t| t[block].clone()));
+            self.look_up(variables, tag, vec![top]);
+        }
+    }
+
+    /// The tables of activations and of limbs.
+    pub fn tables(&mut self, of_activations: ColumnId, of_limbs: &[(usize, ColumnId)]) {
+        let activations = Entry::Public((-ACTIVATION_LIMIT..ACTIVATION_LIMIT).collect());
+        self.table(
+            ACTIVATION_BITS,
+            TAG_ACTIVATION,
+            vec![activations],
+            Count::Table(of_activations),
+        );
+        for (width, id) in of_limbs {
+            self.table(*width, *width as u64, vec![Entry::Row], Count::Table(*id));
+        }
+    }
+
+    /// Claims all lookups, and returns the claims about derived entries in the order of the segments.
+    pub fn claim<C: Channel>(self, session: &mut Session<C>) -> Result<Vec<QueryClaim>> {
+        let claims = lookups(session, self.all)?;
+        // Larger segments come first in the tree.
+        let mut order: Vec<usize> = (0..self.derived.len()).collect();
+        order.sort_by_key(|n| std::cmp::Reverse(self.derived[*n]));
+        let mut claims: Vec<(usize, QueryClaim)> = order.into_iter().zip(claims).collect();
+        claims.sort_by_key(|(n, _)| *n);
+        Ok(claims.into_iter().map(|(_, claim)| claim).collect())
+    }
+}
+
+/// Rows of a quotient and of its remainder at the lookup's point, all blocks as one.
+pub struct Divided<'d> {
+    pub label: &'static str,
+    /// The blocks' columns of the quotient, and the divisor.
+    pub quotient: &'d [ColumnId],
+    pub divisor: Fr,
+    /// The columns of each limb below the top.
+    pub limbs: &'d [Vec<ColumnId>],
+    pub tops: &'d [QueryClaim],
+    /// What was added to the dividend.
+    pub half: Fr,
+    pub powers: &'d [Fr],
+}
+
+impl Divided<'_> {
+    /// Sends the value of all columns in it, claims it, and returns the dividend without its half.
+    pub fn dividend<C: Channel>(&self, session: &mut Session<C>) -> Result<Expr> {
+        let (low, _) = &self.tops[0];
+        let mut columns = Vec::new();
+        for (block, power) in self.powers.iter().enumerate() {
+            columns.push((self.quotient[block], self.divisor * power));
+            for (k, limb) in self.limbs.iter().enumerate() {
+                columns.push((limb[block], power_of_two(LIMB_BITS * k) * power));
+            }
+        }
+        let here = Weight::evaluation(low);
+        let known = session.known();
+        let value = known.map(|known| known.functional(&here, &columns));
+        let mut dividend = Expr::from(session.send_one(self.label, value)?);
+        session.claim(here, columns, dividend.clone());
+        let of_top = power_of_two(LIMB_BITS * self.limbs.len());
+        for ((_, top), power) in self.tops.iter().zip(self.powers) {
+            dividend.add_term(*top, of_top * power);
+            dividend.constant -= self.half * power;
+        }
+        Ok(dividend)
+    }
+}
+
+/// 1, x, x^2, .., so many of them.
+pub fn powers(x: Fr, count: usize) -> Vec<Fr> {
+    std::iter::successors(Some(Fr::ONE), |p| Some(*p * x))
+        .take(count)
+        .collect()
+}
+
+/// lambda^b eq(low, j) for component b 2^m + j.
+pub fn of_components(powers: &[Fr], low: &[Fr]) -> Vec<Fr> {
+    let eq = eq_table(low);
+    let all = powers.iter().flat_map(|p| eq.iter().map(move |e| *p * e));
+    all.collect()
+}
+
+pub fn dot(values: &[i64], weights: &[Fr]) -> Fr {
+    let pairs = values.iter().zip(weights);
+    pairs.map(|(v, w)| from_small(*v) * w).sum()
+}
+
+/// The combination of a matrix's rows under eq of a point of places; a row is 2^m entries of each of its columns.
+pub fn row_at(
+    secrets: &dyn ProverWitness,
+    columns: &[Column],
+    ids: &[ColumnId],
+    blocks: Blocks,
+    eq: &[Fr],
+) -> Vec<Fr> {
+    let of_block = |id: &ColumnId| {
+        let opening = columns[id.0].opening.as_ref();
+        let values = opening.map_or(&[][..], |o| &o.values[..]);
+        let rows = values.chunks_exact(blocks.entries()).zip(eq);
+        let rows: Vec<(&[i64], Fr)> = rows.map(|(row, e)| (row, *e)).collect();
+        secrets.combine(&rows)
+    };
+    ids.iter().flat_map(of_block).collect()
+}
+
+/// A row of a matrix, extended at a point, as columns at one place: the weight and the columns' factors.
+pub fn entry_at(
+    ids: &[ColumnId],
+    blocks: Blocks,
+    component: &[Fr],
+    place: &[Fr],
+) -> (Weight, Vec<(ColumnId, Fr)>) {
+    let (low, high) = component.split_at(blocks.variables);
+    let point = [low, place].concat();
+    let columns = ids.iter().enumerate();
+    let columns = columns.map(|(b, id)| (*id, eq_at(high, b))).collect();
+    (Weight::evaluation(&point), columns)
+}
+
+/// Factors of `count` limbs from `first` on, of a place with so many entries.
+pub fn limb_factors(first: usize, count: usize, stride: usize) -> Vec<Fr> {
+    let mut out = vec![Fr::ZERO; stride];
+    for (k, factor) in out[first..][..count].iter_mut().enumerate() {
+        *factor = power_of_two(LIMB_BITS * k);
+    }
+    out
+}
+
+/// A prover's values of a LayerNorm.
+pub struct NormPrivate<'s> {
+    /// The rows of a, one a place.
+    pub deviations: &'s [Vec<i64>],
+    /// R, V, s_1 and s_2 of each place.
+    pub roots: &'s [[Fr; 4]],
+}
+
+/// The columns of a LayerNorm's results, of the limbs of its remainders, and of its roots; and the claims about its top limbs.
+pub struct Normed<'n> {
+    pub norm: &'n LayerNorm,
+    pub places: usize,
+    pub outputs: &'n [ColumnId],
+    pub limbs: &'n [Vec<ColumnId>],
+    pub roots: ColumnId,
+    pub tops: &'n [QueryClaim],
+    pub powers: &'n [Fr],
+}
+
+/// The claim about r that a LayerNorm leaves: sum over j of h_j r_j at a point of places.
+pub struct Deviation {
+    pub place: Vec<Fr>,
+    /// h.
+    pub centred: Vec<Fr>,
+    pub value: Expr,
+}
+
+impl Normed<'_> {
+    /// Reduces the LayerNorm to one value of a, at the lookup's point: `docs/scan/feed-forward.md`.
+    pub fn reduce<C: Channel>(
+        self,
+        session: &mut Session<C>,
+        secret: Option<&NormPrivate>,
+    ) -> Result<Deviation> {
+        let (norm, width) = (self.norm, self.norm.width());
+        let blocks = Blocks::of(width);
+        let powers = &self.powers[..blocks.blocks];
+        let mut of_norm = Divided {
+            label: "norm",
+            quotient: self.outputs,
+            divisor: power_of_two(norm.shift),
+            limbs: self.limbs,
+            tops: self.tops,
+            half: power_of_two(norm.shift - 1),
+            powers,
+        }
+        .dividend(session)?;
+        let (low, norm_place) = self.tops[0].0.split_at(blocks.variables);
+        let mut gains = of_components(powers, low);
+        of_norm.constant -= power_of_two(ROOT_BITS) * dot(&norm.bias, &gains);
+        for (gain, c) in gains.iter_mut().zip(&norm.gain) {
+            *gain *= from_small(*c);
+        }
+
+        // a R c, and both inequalities of R, at one place.
+        let chi = session.challenge("roots");
+        let target = Fr::from(width as u64) * power_of_two(2 * ROOT_BITS);
+        let claim = of_norm + (chi * target - chi.square()).into();
+        let tables = secret.as_ref().map(|s| {
+            let column = |k: usize| s.roots.iter().map(|place| place[k]).collect::<Vec<Fr>>();
+            let secrets = session.channel.secrets().expect("a prover's");
+            let sums = s.deviations.iter().map(|row| secrets.dot(row, &gains));
+            vec![column(0), sums.collect(), column(1), column(2), column(3)]
+        });
+        let gate = Gate::Root { chi };
+        let reduced = sumcheck(session, "roots", norm_place, claim, 3, tables, gate)?;
+        let place = reduced.point;
+        let values = reduced.finals.map(|f| {
+            let rv = f[0] * f[2];
+            [f[0], f[1], f[2], f[3], f[4], f[0] * f[1], rv, f[0] * rv]
+        });
+        let vars = session.send("roots", 8, values.as_ref().map(|v| &v[..]))?;
+        let [root, sum, variance, below, above, scaled, once, twice] =
+            std::array::from_fn(|i| Expr::from(vars[i]));
+        session.constrain_product("norm", root.clone(), sum.clone(), scaled.clone());
+        session.constrain_product("root", root.clone(), variance.clone(), once.clone());
+        session.constrain_product("root", root.clone(), once.clone(), twice.clone());
+        let slacks = below.clone() + above.clone() - once * Fr::from(2u8) - variance.clone();
+        let gate = scaled + (twice + below.clone()) * chi + slacks * chi.square();
+        session.constrain("roots", gate - reduced.claim);
+        let mut claim_limbs = |first: usize, count: usize, value: Expr| {
+            let weight = Weight {
+                point: place.clone(),
+                coefficients: limb_factors(first, count, ROOT_STRIDE),
+                items: self.places,
+            };
+            session.claim(weight, vec![(self.roots, Fr::ONE)], value);
+        };
+        claim_limbs(0, ROOT_LIMBS, root);
+        claim_limbs(ROOT_LIMBS, SLACK_LIMBS, below);
+        claim_limbs(ROOT_LIMBS + SLACK_LIMBS, SLACK_LIMBS, above);
+
+        // V = sum of a^2, and the sum that R multiplies, at one component of a.
+        let mu = session.challenge("deviations");
+        let components = log2_ceil(width);
+        let (mut tau, claim) = plain(
+            components,
+            Expr::combination([(&variance, Fr::ONE), (&sum, mu)]),
+        );
+        tau.extend(&place);
+        let tables = secret.as_ref().map(|s| {
+            let secrets = session.channel.secrets().expect("a prover's");
+            let size = 1usize << components;
+            let (mut of_a, mut raised) = (Vec::new(), Vec::new());
+            for row in s.deviations {
+                let row = secrets.combine(&[(row, Fr::ONE)]);
+                raised.extend(row.iter().zip(&gains).map(|(a, w)| *a + mu * w));
+                of_a.extend(row);
+                for table in [&mut of_a, &mut raised] {
+                    table.resize(table.len().next_multiple_of(size), Fr::ZERO);
+                }
+            }
+            vec![of_a, raised]
+        });
+        let gate = Gate::Product;
+        let reduced = sumcheck(session, "deviations", &tau, claim, 2, tables, gate)?;
+        let (component, row) = reduced.point.split_at(components);
+        let finals = reduced.finals.map(|f| f[0]);
+        let deviation = Expr::from(session.send_one("deviations", finals)?);
+        let eq = eq_table(component);
+        let gain: Fr = gains.iter().zip(&eq).map(|(w, e)| *w * e).sum();
+        session.constrain_product(
+            "deviation",
+            deviation.clone(),
+            deviation.clone() + (mu * gain).into(),
+            reduced.claim,
+        );
+        let all: Fr = eq[..width].iter().sum();
+        let of_width = Fr::from(width as u64);
+        let centred = eq[..width].iter().map(|e| of_width * e - all);
+        Ok(Deviation {
+            place: row.to_vec(),
+            centred: centred.collect(),
+            value: deviation,
+        })
+    }
+}

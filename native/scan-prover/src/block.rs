@@ -1,0 +1,355 @@
+//! Provers' parts that the blocks of the integer encoder share: commitments to places, divisions, multiplicities and the LayerNorm.
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::claims::{Bound, Opening};
+use crate::error::{Error, Result};
+use crate::group::{encode_scalar, Fr, G1Affine};
+use crate::prover::columns::{self, count, Secret};
+use crate::secrets::Nonces;
+use ragaudit_scan_protocol::block::*;
+
+/// A matrix of activations, a row for each place, with the commitments to its columns and their openings.
+pub struct Committed {
+    /// The rows of each column's commitment, as a statement has them.
+    pub rows: Vec<Vec<G1Affine>>,
+    pub(crate) openings: Vec<Arc<Opening>>,
+    pub(crate) values: Zeroizing<Vec<i64>>,
+}
+
+/// The lengths of commitments to the places of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows {
+    pub(crate) width: usize,
+    pub(crate) places: usize,
+    pub(crate) row_variables: usize,
+}
+
+impl Committed {
+    /// Commits to rows of activations. The blindings depend on the operating system's randomness and on the values.
+    pub(crate) fn activations(label: &[u8; 32], of: Rows, values: &[i16]) -> Result<Self> {
+        let count = of.places * of.width;
+        if values.len() != count {
+            let expected = format!("{count} activations");
+            return Err(Error::invalid("places", expected, values.len()));
+        }
+        let bound = Bound::Signed(ACTIVATION_BITS);
+        let values = wide(values);
+        if let Some(bad) = values.iter().find(|v| !bound.holds(&[**v])) {
+            let expected = "activations of -2048 to 2047";
+            return Err(Error::invalid("places", expected, bad));
+        }
+        Self::values(label, of, &values)
+    }
+
+    /// The same for values that may be no activations.
+    pub(crate) fn values(label: &[u8; 32], of: Rows, values: &[i64]) -> Result<Self> {
+        let columns = split(values, Blocks::of(of.width), of.width);
+        let bound = Bound::Signed(ACTIVATION_BITS);
+        let (rows, openings) = commit(label, columns, bound, of.row_variables)?;
+        Ok(Self {
+            rows,
+            openings,
+            values: Zeroizing::new(values.to_vec()),
+        })
+    }
+
+    /// Whether these are the statement's commitments to so many values.
+    pub(crate) fn expect(&self, rows: &[Vec<G1Affine>], count: usize) -> Result<()> {
+        if self.values.len() == count && self.rows == rows {
+            return Ok(());
+        }
+        let what = "the places are not those of the statement's commitments".to_owned();
+        Err(Error::Unsatisfied(what))
+    }
+}
+
+/// Commitments to columns, and their openings.
+pub(crate) fn commit(
+    label: &[u8; 32],
+    columns: Vec<Vec<i64>>,
+    bound: Bound,
+    row_variables: usize,
+) -> Result<(Vec<Vec<G1Affine>>, Vec<Arc<Opening>>)> {
+    let seed: Zeroizing<Vec<u8>> = Zeroizing::new(columns.iter().flat_map(|c| bytes(c)).collect());
+    let mut nonces = Nonces::new(label, &seed)?;
+    let open = |values: Vec<i64>| {
+        let rows = values.len().div_ceil(1 << row_variables);
+        Opening {
+            values,
+            blindings: nonces.draw_many(rows),
+        }
+    };
+    let openings: Vec<Opening> = columns.into_iter().map(open).collect();
+    let secrets: Vec<Secret> = openings
+        .iter()
+        .map(|opening| Secret {
+            values: &opening.values,
+            blindings: &opening.blindings,
+            bound,
+        })
+        .collect();
+    let rows = columns::commit(&secrets, 1 << row_variables);
+    Ok((rows, openings.into_iter().map(Arc::new).collect()))
+}
+
+fn bytes(values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// All that determines a run's private values: the values of x, and all openings of the statement.
+pub(crate) fn seed<'o>(
+    values: &[i64],
+    openings: impl Iterator<Item = &'o Arc<Opening>>,
+) -> Zeroizing<Vec<u8>> {
+    let mut seed = Zeroizing::new(bytes(values));
+    for opening in openings {
+        seed.extend(opening.blindings.iter().flat_map(encode_scalar));
+    }
+    seed
+}
+
+/// A matrix with rows of `length` components as columns, one for each block of components.
+pub(crate) fn split(matrix: &[i64], blocks: Blocks, length: usize) -> Vec<Vec<i64>> {
+    let of_block = |b: usize| {
+        let rows = matrix.chunks_exact(length);
+        rows.flat_map(|row| &row[b * blocks.entries()..][..blocks.entries()])
+            .copied()
+            .collect()
+    };
+    (0..blocks.blocks).map(of_block).collect()
+}
+
+/// x W, row by row.
+pub(crate) fn product(x: &[i64], matrix: &[i16], inputs: usize) -> Vec<i64> {
+    let outputs = matrix.len() / inputs;
+    let of_row = |row: &[i64]| {
+        let mut sums = vec![0i64; outputs];
+        for (v, weights) in row.iter().zip(matrix.chunks_exact(outputs)) {
+            for (sum, w) in sums.iter_mut().zip(weights) {
+                *sum += v * i64::from(*w);
+            }
+        }
+        sums
+    };
+    x.par_chunks_exact(inputs).flat_map_iter(of_row).collect()
+}
+
+/// x W + b 2^bits, row by row.
+pub(crate) fn dense(x: &[i64], matrix: &[i16], bias: &[i64], bits: u32) -> Vec<i64> {
+    let mut sums = product(x, matrix, matrix.len() / bias.len());
+    for row in sums.chunks_exact_mut(bias.len()) {
+        for (sum, b) in row.iter_mut().zip(bias) {
+            *sum += b << bits;
+        }
+    }
+    sums
+}
+
+/// Each sum shifted by so many bits.
+pub(crate) fn shifted(sums: &[i64], shift: usize) -> Vec<i64> {
+    let half = 1 << (shift - 1);
+    sums.iter().map(|sum| (sum + half) >> shift).collect()
+}
+
+/// The remainders of shifted sums.
+pub(crate) fn rests(sums: &[i64], quotients: &[i64], shift: usize) -> Vec<i64> {
+    let half = 1 << (shift - 1);
+    let pairs = sums.iter().zip(quotients);
+    pairs.map(|(sum, q)| sum + half - (q << shift)).collect()
+}
+
+/// Refuses the first value that is no activation.
+pub(crate) fn activations(name: &str, values: &[i64]) -> Result<()> {
+    let outside = |v: &&i64| !(-ACTIVATION_LIMIT..ACTIVATION_LIMIT).contains(*v);
+    match values.iter().find(outside) {
+        Some(_) => Err(Error::Unsatisfied(format!(
+            "a value of {name} is outside -2048 to 2047, so the block has no result"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Limb k of each remainder. The last limb has the whole rest; a rest that is too large then has no row in the table of limbs.
+pub(crate) fn limb(rests: &[i64], bits: usize, k: usize) -> Vec<i64> {
+    let last = limbs_below(bits);
+    let limb = |rest: &i64| {
+        let rest = rest >> (LIMB_BITS * k);
+        match k == last {
+            true => rest,
+            false => rest & ((1 << LIMB_BITS) - 1),
+        }
+    };
+    rests.iter().map(limb).collect()
+}
+
+/// So many limbs of a number, the last one with the whole rest.
+pub(crate) fn limbs_of(value: i128, count: usize) -> impl Iterator<Item = i64> {
+    (0..count).map(move |k| {
+        let rest = value >> (LIMB_BITS * k);
+        match k + 1 == count {
+            true => rest as i64,
+            false => (rest & ((1 << LIMB_BITS) - 1)) as i64,
+        }
+    })
+}
+
+/// How often each row of the tables is looked up.
+pub(crate) struct Counts {
+    pub(crate) of_activations: Vec<i64>,
+    of_limbs: BTreeMap<usize, Vec<i64>>,
+}
+
+impl Counts {
+    pub(crate) fn new(widths: &[usize]) -> Self {
+        let of_limbs = widths.iter().map(|width| (*width, vec![0; 1 << width]));
+        Self {
+            of_activations: vec![0; 1 << ACTIVATION_BITS],
+            of_limbs: of_limbs.collect(),
+        }
+    }
+
+    pub(crate) fn activations(&mut self, values: &[i64]) {
+        for v in values {
+            count(&mut self.of_activations, v + ACTIVATION_LIMIT);
+        }
+    }
+
+    pub(crate) fn limbs(&mut self, width: usize, limbs: &[i64]) {
+        let counts = self.of_limbs.get_mut(&width).expect("a width that occurs");
+        limbs.iter().for_each(|limb| count(counts, *limb));
+    }
+
+    pub(crate) fn remainders(&mut self, rests: &[i64], bits: usize) {
+        for (k, width) in limb_widths(bits).into_iter().enumerate() {
+            self.limbs(width, &limb(rests, bits, k));
+        }
+    }
+
+    /// The multiplicities of limbs of these widths, in their order.
+    pub(crate) fn of_limbs(&self, widths: &[usize]) -> Vec<Vec<i64>> {
+        let of_width = |width: &usize| self.of_limbs[width].clone();
+        widths.iter().map(of_width).collect()
+    }
+}
+
+/// The prover's values of a LayerNorm.
+#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct NormWitness {
+    /// The results, row by row, and the remainders of their division.
+    pub(crate) y: Vec<i64>,
+    pub(crate) rests: Vec<i64>,
+    /// The rows of a.
+    pub(crate) deviations: Vec<Vec<i64>>,
+    /// V, which the inequalities below are about.
+    pub(crate) variances: Vec<u128>,
+    /// R of each place, d 2^84 - R^2 V, and (R + 1)^2 V - d 2^84 - 1.
+    pub(crate) normalisers: Vec<[i128; 3]>,
+}
+
+impl NormWitness {
+    /// The LayerNorm of rows of sums.
+    pub(crate) fn new(norm: &LayerNorm, r: &[i64]) -> Result<Self> {
+        let mut out = Self::default();
+        out.deviate(norm, r);
+        if out.variances.contains(&0) {
+            let what = "a row of the LayerNorm has no deviation".to_owned();
+            return Err(Error::Unsatisfied(what));
+        }
+        out.take_roots(norm);
+        out.normalise(norm);
+        activations("y", &out.y)?;
+        out.divide(norm);
+        Ok(out)
+    }
+
+    /// a and V of each row.
+    pub(crate) fn deviate(&mut self, norm: &LayerNorm, r: &[i64]) {
+        let width = norm.width();
+        let deviations = r.chunks_exact(width).map(|row| {
+            let total: i64 = row.iter().sum();
+            row.iter().map(|r| width as i64 * r - total).collect()
+        });
+        self.deviations = deviations.collect();
+        self.variances = self.deviations.iter().map(|row| variance(row)).collect();
+    }
+
+    /// R and both slacks of each row.
+    pub(crate) fn take_roots(&mut self, norm: &LayerNorm) {
+        let target = target(norm.width());
+        let slacks = |v: &u128| slacks(target, (target / *v).isqrt(), *v);
+        self.normalisers = self.variances.iter().map(slacks).collect();
+    }
+
+    /// y.
+    pub(crate) fn normalise(&mut self, norm: &LayerNorm) {
+        let half = 1i128 << (norm.shift - 1);
+        let sums = self.sums(norm);
+        let shifted = sums.iter().map(|sum| ((sum + half) >> norm.shift) as i64);
+        self.y = shifted.collect();
+    }
+
+    /// a R c + e 2^42.
+    fn sums(&self, norm: &LayerNorm) -> Vec<i128> {
+        let of_row = |(row, [root, ..]): (&Vec<i64>, &[i128; 3])| {
+            let parts = row.iter().zip(&norm.gain).zip(&norm.bias);
+            let sum = |((a, c), e): ((&i64, &i64), &i64)| {
+                i128::from(*a) * root * i128::from(*c) + (i128::from(*e) << ROOT_BITS)
+            };
+            parts.map(sum).collect::<Vec<i128>>()
+        };
+        let rows = self.deviations.iter().zip(&self.normalisers);
+        rows.flat_map(of_row).collect()
+    }
+
+    /// The remainders of y. A remainder beyond 63 bits belongs to a false y only, and is cut.
+    pub(crate) fn divide(&mut self, norm: &LayerNorm) {
+        let half = 1i128 << (norm.shift - 1);
+        let rest = |(sum, y): (&i128, &i64)| sum + half - (i128::from(*y) << norm.shift);
+        let sums = self.sums(norm);
+        self.rests = sums.iter().zip(&self.y).map(|p| rest(p) as i64).collect();
+    }
+
+    /// R, V and both slacks, by place.
+    pub(crate) fn roots(&self) -> Vec<[Fr; 4]> {
+        let rows = self.normalisers.iter().zip(&self.variances);
+        rows.map(|([root, below, above], v)| {
+            let [root, below, above] = [*root, *below, *above].map(Fr::from);
+            [root, Fr::from(*v), below, above]
+        })
+        .collect()
+    }
+
+    /// The column of roots.
+    pub(crate) fn root_limbs(&self) -> Vec<i64> {
+        let of_place = |[root, below, above]: &[i128; 3]| {
+            let mut limbs: Vec<i64> = limbs_of(*root, ROOT_LIMBS).collect();
+            limbs.extend(limbs_of(*below, SLACK_LIMBS));
+            limbs.extend(limbs_of(*above, SLACK_LIMBS));
+            limbs.resize(ROOT_STRIDE, 0);
+            limbs
+        };
+        self.normalisers.iter().flat_map(of_place).collect()
+    }
+}
+
+/// V of a row of a.
+pub(crate) fn variance(row: &[i64]) -> u128 {
+    let square = |a: &i64| u128::from(a.unsigned_abs()).pow(2);
+    row.iter().map(square).sum()
+}
+
+/// d 2^84.
+pub(crate) fn target(width: usize) -> u128 {
+    (width as u128) << (2 * ROOT_BITS)
+}
+
+/// R with both slacks of its inequalities, which are negative for other numbers than the root.
+pub(crate) fn slacks(target: u128, root: u128, variance: u128) -> [i128; 3] {
+    let (target, root, v) = (target as i128, root as i128, variance as i128);
+    let below = target - root * root * v;
+    [root, below, (2 * root + 1) * v - 1 - below]
+}
