@@ -25,6 +25,10 @@ pub enum Gate<'g> {
     List { chi: Fr },
     /// R A + chi (R^2 V + s) + chi^2 (s + t - 2 R V - V) for the tables R, A, V, s, t.
     Root { chi: Fr },
+    /// t_0 t_1 t_2.
+    Weighed,
+    /// N (H + e L) + e r for the tables N, H, e, L, r.
+    Normaliser,
     /// [`Numbers`].
     Numbers(&'g Numbers<'g>),
 }
@@ -63,6 +67,8 @@ impl Gate<'_> {
                 let slacks = t[3] + t[4] - once.double() - t[2];
                 t[0] * t[1] + *chi * (t[0] * once + t[3]) + chi.square() * slacks
             }
+            Self::Weighed => t[0] * t[1] * t[2],
+            Self::Normaliser => t[0] * (t[1] + t[2] * t[3]) + t[2] * t[4],
             Self::Numbers(numbers) => numbers.at(t),
         }
     }

@@ -4,10 +4,11 @@
 //! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
 //! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
 //! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`pooled_listing`], [`embed`],
-//! [`feed_forward`] with [`block`], [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
+//! [`feed_forward`], [`attention`] with [`block`], [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
 //! a prover; this crate implements none of them. One more trait, [`engine`], has the arithmetic that a verifier may compute
 //! faster.
 pub mod answer;
+pub mod attention;
 pub mod batch;
 pub mod bernoulli;
 pub mod block;

@@ -3,7 +3,10 @@ use std::collections::BTreeMap;
 
 use crate::answer::tests::batches;
 use crate::malicious::{run, Log, Without};
-use crate::{bernoulli, coalition, document_table, embed, noise, pooled_listing, query};
+use crate::{
+    attention, bernoulli, coalition, document_table, embed, feed_forward, noise, pooled_listing,
+    query,
+};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
@@ -34,7 +37,13 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         // Rounds, with the coordinates of eq before them.
         "hash layer" => 15,
         "lookup layer" => 14,
-        "selection" => 3,
+        "selection" | "roots" | "products of heads" => 3,
+        // All equations of a block at one point, with the powers of its blocks.
+        "feed-forward blocks" => 2 * 4095,
+        "attention blocks" => 7 * 31,
+        // Powers of as many heads, or a round.
+        "normalisers" => 32,
+        "matrices" => 4,
         "choice"
         | "coins below the bound"
         | "products"
@@ -44,13 +53,17 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         | "earlier records"
         | "later records"
         | "thresholds of pairs"
+        | "deviations"
+        | "maximum"
+        | "marked scores"
+        | "weighted sums"
         | "constraint round" => 2,
         // Its square too, for sampled tenants.
         "selected rows" => 2,
         // Linear.
         "lookup children" | "lookup leaves" | "noise" | "coins" | "fresh coins"
         | "unlisted rows" | "words" | "upper parts" | "components" | "packed vector"
-        | "thresholds" | "counts" | "bits" => 1,
+        | "thresholds" | "counts" | "bits" | "marks" => 1,
         // Openings.
         "fold" => 2,
         "message opening" | "product" | "column opening" | "link" | "inner product" => 1,
@@ -202,7 +215,7 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 12] = [
+    let runs: [(&str, fn()); 14] = [
         ("noise proof", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
@@ -218,6 +231,8 @@ fn errors_are_those_of_the_page() {
             document_table::tests::largest_pooled,
         ),
         ("pooled listing", pooled_listing::tests::largest),
+        ("feed-forward block", feed_forward::tests::largest),
+        ("attention block", attention::tests::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

@@ -5,6 +5,7 @@
 //! same code on all lanes and threads ([`engine`]). It has the tests of all parties, including simulators and malicious
 //! provers.
 pub mod answer;
+pub mod attention;
 pub mod batch;
 pub mod bernoulli;
 pub mod block;

@@ -25,6 +25,8 @@ pub(crate) fn of_gate<'g>(
         Gate::Sampled { chi } => sums::of_gate(Sampled(Selection { chi }), degree, tau, tables),
         Gate::List { chi } => sums::of_gate(List { chi }, degree, tau, tables),
         Gate::Root { chi } => sums::of_gate(Root { chi }, degree, tau, tables),
+        Gate::Weighed => sums::of_gate(Weighed, degree, tau, tables),
+        Gate::Normaliser => sums::of_gate(Normaliser, degree, tau, tables),
         Gate::Numbers(numbers) => sums::of_gate(numbers, degree, tau, tables),
     }
 }
@@ -188,6 +190,36 @@ impl Kernel for Root {
     }
 }
 
+/// The product of three tables.
+#[derive(Clone, Copy)]
+pub(crate) struct Weighed;
+
+impl Kernel for Weighed {
+    type Tables<V: Copy> = [V; 3];
+    type Nodes<W: Copy> = [W; 3];
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
+        l.mul(l.mul(t[0], t[1]), t[2])
+    }
+}
+
+/// N (H + e L) + e r for the tables N, H, e, L, r.
+#[derive(Clone, Copy)]
+pub(crate) struct Normaliser;
+
+impl Kernel for Normaliser {
+    type Tables<V: Copy> = [V; 5];
+    type Nodes<W: Copy> = [W; 3];
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
+        let weighed = l.add(t[1], l.mul(t[2], t[3]));
+        let sum = l.mac(l.wide(), t[0], l.weak(weighed));
+        l.reduce(l.mac(sum, t[2], t[4]))
+    }
+}
+
 impl Kernel for Numbers<'_> {
     type Tables<V: Copy> = Vec<V>;
     type Nodes<W: Copy> = Vec<W>;
@@ -265,6 +297,8 @@ mod tests {
         is_the_gate(Sampled(selection), Gate::Sampled { chi }, 3, 7);
         is_the_gate(List { chi }, Gate::List { chi }, 5, 7);
         is_the_gate(Root { chi }, Gate::Root { chi }, 3, 5);
+        is_the_gate(Weighed, Gate::Weighed, 3, 3);
+        is_the_gate(Normaliser, Gate::Normaliser, 3, 5);
     }
 
     #[test]
