@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rag_audit._internal.errors import SchemaError, StoreError
@@ -62,11 +62,12 @@ class Evidence(Model):
             "the account has no receipt of this answer", field=self.account, expected=f"i = {self.i}"
         )
 
-    def verdict(self, window: Path, trust: Path) -> Verdict:
+    def verdict(self, window: Path, trust: Path, previous: Sequence[Path] = ()) -> Verdict:
         """Verify the closed window with all of the account's receipts for it.
 
         :param window: the window's published folder, or its window.json
         :param trust: the reader's own trust.toml, never a copy that came with the window
+        :param previous: the windows before; a later window with a document table is UNPROVEN without them
         :raises SchemaError: the folder is of another window
         """
         folder = window if window.is_dir() else window.parent
@@ -76,4 +77,4 @@ class Evidence(Model):
         with tempfile.TemporaryDirectory(prefix="rag-audit-receipts-") as temporary:
             account, public = Account(Path(self.account)), Publication.load(folder)
             receipts = account.export_receipts(public, Path(temporary))
-            return verify_window(window, trust=trust, receipts=receipts)
+            return verify_window(window, trust=trust, receipts=receipts, previous=previous)
