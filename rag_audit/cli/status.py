@@ -46,8 +46,10 @@ def status(directory: Path, as_json: bool) -> None:
     if state is not None or configured:
         running = is_running(directory)
         rows = [] if state is None else standings(directory, state, now_ms())
-        status, head = _run_status(directory, running=running, begun=state is not None, windows=bool(rows))
         failures = [] if state is None else state.failures
+        status, head = _run_status(directory, running=running, begun=state is not None, windows=bool(rows))
+        if not running and any(failure.next_at == 0 for failure in failures):
+            head = "no process runs it: correct the object of the failure below, and start `rag-audit run`"
         progress = [] if state is None or not running else state.progress
         unresponsive = [] if state is None or not running else state.unresponsive
         free = free_bytes(directory)

@@ -404,6 +404,9 @@ def test_a_preparation_that_cannot_succeed_ends_the_run_and_is_not_repeated(
     [failure] = run.directory.state.failures
     assert failure.action == "prepare w-1" and failure.next_at == 0
     run.stop(1)
+    text = CliRunner().invoke(main, ["provider", "status", str(play.folder)]).stdout
+    assert text.startswith("no process runs it: correct the object of the failure below")
+    assert "the run makes no further attempt" in text
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,9 @@ class Supervisor:
         name = window.header.window
         result = self._acts.prove(window, self._jobs.check)
         self._proved.add(name)
-        self._say(f"{name}: {counted(result, 'proof')} made, {window.context.layout.public.window} is complete")
+        self._say(
+            f"{name}: {counted(result, 'proof')} made, {window.context.layout.public.window} is complete"
+        )
 
     def _shut(self, name: str) -> None:
         window = self.windows.pop(name)
