@@ -8,8 +8,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from rag_audit.cli.init.folder import PILOT_RELATION
+from rag_audit.models.policy import OWN_DOCUMENTS
 from rag_audit.report.build import report_of
 from rag_audit.report.html.page import render
+from rag_audit.report.html.words import KNOWN
 from rag_audit.report.model import Report
 from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import EXAMPLES, NOW, OUTCOMES
@@ -100,6 +103,17 @@ def test_a_german_page_of_pooled_listing_and_of_a_pilot_has_no_english_sentence(
     assert english_in(pooled) == set()
     for folder in (EXAMPLES, POOLED):
         assert english_in(report(_pilot_of(folder), folder, folder)) == set()
+
+
+def test_notes_and_relations_of_this_project_are_translated(reports: dict[str, Report]) -> None:
+    report = reports["PASS"]
+    witnesses = [w.model_copy(update={"relation": PILOT_RELATION}) for w in report.vouching.witnesses]
+    vouching = report.vouching.model_copy(update={"witnesses": witnesses})
+    told = report.model_copy(update={"notes": [OWN_DOCUMENTS], "vouching": vouching})
+    markup = render(told, "de")
+    assert OWN_DOCUMENTS not in markup and "anhand seiner eigenen Dokumente gewählt" in markup
+    assert "made beside" not in markup and "vom Anbieter betrieben" in markup
+    assert {OWN_DOCUMENTS, PILOT_RELATION} == {*KNOWN}
 
 
 @pytest.mark.parametrize("name", FOREIGN)

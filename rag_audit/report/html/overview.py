@@ -678,6 +678,8 @@ def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
 def relation(say: Language, witness: WitnessReport) -> Markup:
     """A witness's relation to the provider, and its independence, as the trust file states them."""
     stated = None if witness.relation is None else say.shown(words.clip(witness.relation, 120))
+    if witness.relation in words.KNOWN:
+        stated = say.known(witness.relation)
     if witness.independent:
         if stated is None:
             return say.text("independent of the provider, relation not stated")

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import math
 
-from rag_audit._internal.words import PLAIN, Say
+from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.report.strength import tier
 
+KNOWN = (
+    marked("The provider chose this policy with the help of its own documents; no bound covers this choice."),
+    marked("operated by the provider, with a key that `rag-audit init` made beside the provider's key"),
+)
+"""Texts of other packages that a page shows in its language: a note of the verdict, and the relation of a pilot's
+witnesses."""
 _LARGE = 9
 """Minimum digits of a number that is written as a power of ten."""
 
