@@ -195,6 +195,8 @@ RESTORED = (
     ' newest receipts, or wait for the next window (docs/accounts.md, "A restored folder")'
 )
 """Hint for an account if the provider recorded more of its queries than its folder has receipts of."""
+HINTS = {"slot-used": RESTORED, "closed": "ask again once the provider's next window is open"}
+"""The account's next step after a refusal, by its reason."""
 
 
 class _Profile(Model):
@@ -341,7 +343,7 @@ class Account:
             check_refusal(refusal, request, provider)
             if refusal.reason not in UNDECIDED:
                 self._pending_path(digest).unlink(missing_ok=True)
-            hint = RESTORED if refusal.reason == "slot-used" else None
+            hint = HINTS.get(refusal.reason)
             raise RequestRefused(refusal.reason, refusal.detail, field="provider", hint=hint)
         answer = Answer.parse(reply, field="reply")
         receipt = check_receipt(answer.receipt, window, provider, request=request)

@@ -166,3 +166,12 @@ def test_an_unknown_tenant_is_told_the_tenants(tmp_path: Path) -> None:
         with pytest.raises(RequestRefused, match=f"its tenants are {names}"):
             raise RequestRefused(reply.reason, reply.detail)  # type: ignore[union-attr]
         assert reply.reason == "unknown-tenant"  # type: ignore[union-attr]
+
+
+def test_a_question_after_the_end_is_for_the_next_window(tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    with service.open() as window:
+        window.close()
+        with pytest.raises(RequestRefused) as caught:
+            service.ask(window, "law-1", QUESTIONS["law"][0])
+        assert caught.value.reason == "closed" and "next window is open" in str(caught.value.hint)
