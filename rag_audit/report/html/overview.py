@@ -797,7 +797,8 @@ def _size(say: Language, report: Report) -> Markup:
 
 def _answers_of(say: Language, report: Report) -> Markup:
     """The answers of each tenant, as far as their number is known."""
-    c, counts = report.counts, {}
+    c = report.counts
+    counts: dict[str, tuple[int, int]] = {}
     for line in c.queries_by_account:
         answers, accounts = counts.get(line.tenant, (0, 0))
         counts[line.tenant] = (answers + line.queries * line.accounts, accounts + line.accounts)
