@@ -187,9 +187,10 @@ def _isolation(window: _Window) -> IsolationLine:
     others = window.tenants - 1
     level, reasons = _capped("strong", [], window)
     which = "each answer" if window.gap is None else "each drawn answer"
+    comes = "comes" if window.pilot else "is proved to come"
     figure = (
-        f"{_if(window)}see no data of this index: {which} in the ledger is proved to come from the index of its"
-        " account's own tenant, whatever vector stands for the question"
+        f"{_if(window)}see no data of this index: {which} in the ledger {comes} from the index of its account's own"
+        " tenant, whatever vector stands for the question"
     )
     if not others:
         figure += "; the window has no other tenant"
@@ -396,31 +397,21 @@ def weakest(protections: Sequence[TenantProtection]) -> dict[str, Level]:
     }
 
 
-def pilot_warnings(vouching: Vouching, say: Say = PLAIN) -> list[str]:
-    """The label of a pilot: a quorum needs witnesses that trust.toml calls dependent on the provider.
-
-    :param say: the language of the label
-    """
+def pilot_warnings(vouching: Vouching) -> list[str]:
+    """The label of a pilot: a quorum needs witnesses that trust.toml calls dependent on the provider."""
     dependent = vouching.dependent
     if not vouching.pilot:
         return []
+    verb = "is" if len(dependent) == 1 else "are"
     return [
-        say.plural(
-            "PILOT: trust.toml says that %(names)s is not independent of the provider, so this verdict shows nothing"
-            " to a party that does not trust the provider",
-            "PILOT: trust.toml says that %(names)s are not independent of the provider, so this verdict shows nothing"
-            " to a party that does not trust the provider",
-            len(dependent),
-            names=some_of(say, dependent),
-        )
+        f"PILOT: trust.toml says that {some(dependent)} {verb} not independent of the provider, so this verdict shows"
+        " nothing to a party that does not trust the provider"
     ]
 
 
 def shown_warnings(say: Say, report: Report) -> list[str]:
-    """The warnings of a report in a language."""
-    english, own = (
-        [*pilot_warnings(report.vouching, language), *warnings_of(report.protections, language)]
-        for language in (PLAIN, say)
-    )
+    """The warnings of a report in a language, without the label of a pilot, which the page's banner explains."""
+    english, own = (warnings_of(report.protections, language) for language in (PLAIN, say))
     shown = dict(zip(english, own, strict=True))
-    return [shown.get(warning) or say.quoted(warning) for warning in report.warnings]
+    label = pilot_warnings(report.vouching)
+    return [shown.get(warning) or say.quoted(warning) for warning in report.warnings if warning not in label]

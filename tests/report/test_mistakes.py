@@ -225,6 +225,27 @@ def test_a_pilot_claims_nothing_that_its_one_party_can_forge(folder: Path) -> No
     assert {met["12(1)"], met["12(3)(a)"], met["12(3)(b)"]} == {"no"}
 
 
+@pytest.mark.parametrize(
+    ("folder", "setup", "answer"), [(EXAMPLES, "unsafe", "open"), (POOLED, "transparent", "yes")]
+)
+def test_a_pilots_sentence_for_a_person_agrees_with_its_rules(folder: Path, setup: str, answer: str) -> None:
+    """A party that made the keys of the proofs can forge them, so nothing is proved about other tenants."""
+    pilot = report(_pilot_of(folder), folder, folder)
+    assert pilot.figures.setup == setup
+    (rule,) = (r.answer for r in overview.rules(EN, pilot) if "follows the published rule" in r.words)
+    (group, *_) = overview.groups(pilot)
+    person, table = str(overview.person(EN, group)), str(overview.rows(EN, group)[0].figure)
+    assert rule == answer and "account of another tenant" in person
+    words = [person, table, str(overview.good(EN, group))]
+    if answer == "open":
+        assert "could forge the proofs" in table
+        assert not [text for text in words if re.search("proved|by proof", text)]
+    else:
+        assert "(proved for this ledger, which the provider can replace)" in person
+        assert "the provider can replace the ledger" in table
+    assert all("is proved to come" not in p.isolation.figure for p in pilot.protections)
+
+
 def test_a_pilot_is_signed_only_as_a_trial() -> None:
     pilot = report(_pilot_of(POOLED), POOLED, POOLED)
     assert decision.supported(pilot) == "trial"
@@ -363,7 +384,7 @@ def test_one_epsilon_of_pooled_listing_covers_the_chain(pooled: Report) -> None:
 
 
 def test_an_unknown_operator_names_the_place_of_its_statement() -> None:
-    assert "not stated (a verifier states it in trust.toml: [service] operator)" in page_text(report())
+    assert "not stated (in trust.toml: [service] operator)" in page_text(report())
 
 
 def test_the_brief_verdict_gives_its_reason() -> None:

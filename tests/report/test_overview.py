@@ -268,7 +268,7 @@ def test_the_banner_names_the_witnesses_of_the_provider_that_the_quorum_needs(
     # The quorum is two of two, so it needs the one witness of the provider.
     mixed = of({**same, "relation": "a subsidiary"}, {})
     said = _answers(mixed)
-    assert said["banner"].startswith("The provider takes part in its own control.")
+    assert said["banner"].startswith("PILOT: The provider takes part in its own control.")
     assert "w1 (not independent of the provider, a subsidiary)" in said["banner"]
     assert "w1: not independent of the provider, a subsidiary" in said["witness"]
     assert "w2: independent of the provider, relation not stated" in said["witness"]

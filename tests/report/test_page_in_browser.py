@@ -15,6 +15,7 @@ from rag_audit.report.model import Report
 from tests.browser.axe import axe_source, violations
 from tests.browser.chromium import Chromium, chromium, find_chromium
 from tests.report.conftest import OUTCOMES
+from tests.report.test_mistakes import POOLED, _pilot_of, report
 from tests.report.test_page import HOSTILE, SECTIONS, _hostile, _listing
 
 pytestmark = [
@@ -24,9 +25,10 @@ pytestmark = [
         reason="no Chromium to look at pages with: apt-get install chromium, or name one in RAG_AUDIT_CHROMIUM",
     ),
 ]
-PAGES = (*OUTCOMES, "pooled-listing", "German")
-MAX_PRINTED, MAX_PRINTED_UNMET = 7, 8
-"""Maximum sheets; a window with unmet requirements has an explanation of each."""
+TWO, PILOT = "two mechanisms", "pilot with two mechanisms"
+PAGES = (*OUTCOMES, "pooled-listing", TWO, PILOT, "German", f"German {PILOT}")
+MAX_PRINTED = 7
+"""Maximum sheets."""
 MAX_SCREENS = {1280: (800, 4), 390: (844, 9)}
 """Height of a screen, and the maximum number of screens above the folds, by width."""
 UNFOLDED = "document.querySelectorAll('details').forEach(fold => fold.open = true)"
@@ -77,11 +79,18 @@ def pages(reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory) 
     """A file for each outcome, and for mechanisms that the example does not have."""
     folder = tmp_path_factory.mktemp("pages")
     result = {}
-    for name, report in {**reports, "pooled-listing": _listing(reports["PASS"])}.items():
+    more = {
+        "pooled-listing": _listing(reports["PASS"]),
+        TWO: report(None, POOLED, POOLED),
+        PILOT: report(_pilot_of(POOLED), POOLED, POOLED),
+    }
+    assert {t.mechanism for t in more[TWO].tenants} == {"pooled-listing", "sampling"}
+    assert more[TWO].outcome == "PASS" and more[PILOT].vouching.pilot
+    written = {name: render(shown) for name, shown in {**reports, **more}.items()}
+    written |= {"German": render(reports["PASS"], "de"), f"German {PILOT}": render(more[PILOT], "de")}
+    for name, markup in written.items():
         result[name] = folder / f"{name}.html"
-        result[name].write_text(render(report), encoding="utf-8")
-    result["German"] = folder / "German.html"
-    result["German"].write_text(render(reports["PASS"], "de"), encoding="utf-8")
+        result[name].write_text(markup, encoding="utf-8")
     return result
 
 
@@ -174,12 +183,12 @@ def test_a_page_prints_on_few_sheets(
     browser.open(pages[name], width=1280, dark=True)
     browser.pdf(tmp_path / "page.pdf")
     printed = pypdfium2.PdfDocument((tmp_path / "page.pdf").read_bytes())
-    assert 2 <= len(printed) <= (MAX_PRINTED_UNMET if name == "UNMET" else MAX_PRINTED)
+    assert 2 <= len(printed) <= MAX_PRINTED
     assert {(round(p.get_width()), round(p.get_height())) for p in printed} == {(595, 842)}
     text = " ".join(p.get_textpage().get_text_range() for p in printed)
     verdict, again = (
         ("Urteil", "So wiederholen Sie die Prüfung")
-        if name == "German"
+        if name.startswith("German")
         else ("Verdict", "How to repeat the verification")
     )
     assert verdict in text and again in text and "Show" not in text.split()

@@ -56,6 +56,8 @@ class Group(NamedTuple):
     protection: TenantProtection
     pilot: bool
     """whether every figure depends on a provider that followed its own rules (`Vouching.pilot`)"""
+    forgeable: bool
+    """whether the one party of a pilot can also forge proofs, because it made their keys"""
 
 
 class Row(NamedTuple):
@@ -80,11 +82,12 @@ def groups(report: Report) -> list[Group]:
     """The tenants with equal protection, in the order of the report. The number of documents that the log returned may
     differ, because it depends on the questions."""
     found: dict[object, Group] = {}
+    pilot, forgeable = report.vouching.pilot, forgeable_proofs(report)
     for tenant, protection in zip(report.tenants, report.protections, strict=False):
         figures = {name: line.model_dump(exclude={"figure": True, "exposure": {"realised"}})
                    for name, line in protection.lines.items()}  # fmt: skip
         key = (tenant.mechanism, tenant.longest, tenant.documents is None, repr(figures))
-        group = found.setdefault(key, Group([], [], tenant, protection, report.vouching.pilot))
+        group = found.setdefault(key, Group([], [], tenant, protection, pilot, forgeable))
         group.tenants.append(words.clip(tenant.tenant, 60))
         if protection.presence.exposure is not None:
             group.realised.append(protection.presence.exposure.realised)
@@ -116,7 +119,7 @@ def person(say: Language, group: Group) -> Markup:
         )
     parts = [
         _receives(say, group),
-        _others(say, p.isolation),
+        _others(say, p.isolation, group),
         _missing(say, p.absence, group.first),
         _shared(say, group.first),
     ]
@@ -188,10 +191,22 @@ def _longer(say: Language) -> Markup:
     return say.text(" (for a record in one position of the index; more for a longer record)")
 
 
-def _others(say: Language, line: IsolationLine) -> Markup:
+def forgeable_proofs(report: Report) -> bool:
+    """Whether the one party of a pilot can forge proofs, because it made their keys, so that nothing is proved."""
+    return report.vouching.pilot and report.figures.setup == "unsafe"
+
+
+def _others(say: Language, line: IsolationLine, group: Group) -> Markup:
     """What accounts of other tenants receive."""
     if line.strength == "not-established" or not line.other_tenants:
         return Markup()
+    if group.forgeable:
+        return say.text("no answer in the ledger gives this index's record to an account of another tenant")
+    if line.proved and group.pilot:
+        return say.text(
+            "no answer in the ledger gives this index's record to an account of another tenant (proved for this ledger,"
+            " which the provider can replace)"
+        )
     if line.proved:
         return say.text(
             "no answer in the ledger gives this index's record to an account of another tenant (proved, whatever vector"
@@ -267,7 +282,7 @@ def rows(say: Language, group: Group) -> list[Row]:
     p = group.protection
     return [
         Row("isolation", say.text("accounts of other tenants"), say.text("no data of this index"), p.isolation,
-            _isolation(say, p.isolation)),
+            _isolation(say, p.isolation, group)),
         Row("lists", say.text("observers of lists"),
             say.text("which documents are listed for the first time, without texts")
             if named(group.first.mechanism).pools
@@ -278,6 +293,19 @@ def rows(say: Language, group: Group) -> list[Row]:
         Row("absence", say.text("accounts that never received the document"), say.text("that it is missing"), p.absence,
             _absence(say, p.absence, group.first)),
     ]  # fmt: skip
+
+
+def shared_rows(say: Language, shown: list[Group]) -> list[tuple[Group, Row]]:
+    """The rows of several groups in one table, adversary by adversary: groups with equal rows share one row."""
+    result: list[tuple[Group, Row]] = []
+    for same in zip(*(rows(say, group) for group in shown), strict=True):
+        merged: dict[tuple[Markup, str, Markup], tuple[Group, Row]] = {}
+        for group, row in zip(shown, same, strict=True):
+            key = (row.sees, row.line.strength, row.figure)
+            tenants = [*(merged[key][0].tenants if key in merged else ()), *group.tenants]
+            merged[key] = (group._replace(tenants=tenants), row)
+        result += merged.values()
+    return result
 
 
 def cell(say: Language, row: Row) -> Markup:
@@ -299,9 +327,19 @@ def _open(say: Language) -> Markup:
     return say.text("no figure, because a check of this verification did not pass")
 
 
-def _isolation(say: Language, line: IsolationLine) -> Markup:
+def _isolation(say: Language, line: IsolationLine, group: Group) -> Markup:
     if line.strength == "not-established":
         return _open(say)
+    if group.forgeable:
+        return say.text(
+            "each answer in the ledger comes from the index of its account's own tenant, but one party could forge the"
+            " proofs of this"
+        )
+    if line.proved and group.pilot:
+        return say.text(
+            "each answer in this ledger is proved to come from the index of its account's own tenant, but the provider"
+            " can replace the ledger"
+        )
     if line.proved:
         return say.text(
             "each answer in the ledger is proved to come from the index of its account's own tenant, whatever vector"
@@ -448,7 +486,7 @@ def good(say: Language, group: Group) -> Markup:
     table = rows(say, group)
     if all(row.line.strength == "not-established" for row in table):
         return say.text("This cannot be said: no row has an established figure.")
-    parts = [_judged(say, row) for row in table]
+    parts = [_judged(say, row, group) for row in table]
     if group.pilot:
         parts.insert(
             0,
@@ -457,13 +495,15 @@ def good(say: Language, group: Group) -> Markup:
     return Markup(" ").join(parts)
 
 
-def _judged(say: Language, row: Row) -> Markup:
-    """Whether one row of the table is good, in a sentence about this row alone."""
+def _judged(say: Language, row: Row, group: Group) -> Markup:
+    """Whether one row of a group's table is good, in a sentence about this row alone."""
     line = row.line
     if line.strength == "not-established":
         words = say.text("not established")
     else:
         match line:
+            case IsolationLine() if group.forgeable:
+                words = say.text("separated")
             case IsolationLine(proved=True):
                 words = say.text("separated by proof")
             case IsolationLine():
@@ -556,7 +596,7 @@ def _followed(report: Report, name: str) -> Answer | None:
     """
     if report.shows(name):
         # One party of a pilot makes each witness's statement, and with its own keys also each proof.
-        forged = [*_WITNESSED, *(_PROVED if report.figures.setup == "unsafe" else ())]
+        forged = [*_WITNESSED, *(_PROVED if forgeable_proofs(report) else ())]
         if report.vouching.pilot and name in forged:
             return "open"
         unseen = name == "chain" and report.chain.before is not None and not report.chain.reached
@@ -639,11 +679,7 @@ def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
         return None
     parts = []
     if pilot:
-        own = [
-            say.text("%(name)s (%(relation)s)", name=words.clip(w.name, 80), relation=relation(say, w))
-            for w in report.vouching.witnesses
-            if w.name in names
-        ]
+        own = [_of_provider(say, w) for w in report.vouching.witnesses if w.name in names]
         parts.append(
             say.text(
                 "The provider operates witnesses that the quorum needs: %(names)s.", names=say.listed(own[:4])
@@ -670,9 +706,20 @@ def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
                 " verification."
             )
         )
-    if pilot and len(names) == len(report.vouching.witnesses):
-        return say.text("One party plays all roles."), parts
-    return say.text("The provider takes part in its own control."), parts
+    if not pilot:
+        return say.text("The provider takes part in its own control."), parts
+    if len(names) == len(report.vouching.witnesses):
+        return say.text("PILOT: One party plays all roles."), parts
+    return say.text("PILOT: The provider takes part in its own control."), parts
+
+
+def _of_provider(say: Language, witness: WitnessReport) -> Markup:
+    """A witness of the provider in the banner, with the relation that a verifier wrote."""
+    if witness.relation is None or witness.relation in words.KNOWN:
+        return say.shown(words.clip(witness.name, 80))
+    return say.text(
+        "%(name)s (%(relation)s)", name=words.clip(witness.name, 80), relation=relation(say, witness)
+    )
 
 
 def relation(say: Language, witness: WitnessReport) -> Markup:
@@ -698,7 +745,7 @@ def strip(say: Language, report: Report) -> Iterator[tuple[str, Markup, Markup, 
 
     def told(name: str) -> tuple[Markup, Markup]:
         value = None if service is None else getattr(service, name)
-        place = say.text("a verifier states it in trust.toml: [service] %(name)s", name=name)
+        place = say.text("in trust.toml: [service] %(name)s", name=name)
         return (unstated, place) if value is None else (say.shown(words.clip(value, 160)), stated)
 
     yield "service", say.text("Service"), say.shown(words.clip(report.window.origin, 120)), stated
