@@ -40,14 +40,15 @@ def cumulative(ctx: click.Context, windows: tuple[Path, ...], delta: str | None,
         f" eps {text(eps)} for this window"
         for part, eps in zip(total.windows, total.alone, strict=True)
     ]
-    # The total has the chance of all windows already.
-    table = None if total.table is None else (*total.table, False)
     lines += [
         f"{scope}: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
         *by_exclusion_factor(
-            (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), table)
-            for name in total.tenants
+            (
+                (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), total.table)
+                for name in total.tenants
+            ),
+            total=True,
         ),
         "this command verified no window: run `rag-audit verify` on the last window, with --previous for each of the"
         " others. Windows after the last given one raise each figure of mechanisms that draw anew",

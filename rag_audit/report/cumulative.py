@@ -126,14 +126,16 @@ class Cumulative:
     exclusion_factor_all_accounts: float | None = None
 
     @property
-    def table(self) -> tuple[int, bool] | None:
-        """The maximum positions of a document to which the factors apply, and whether its bit persists. None if they
-        apply to documents of one position."""
-        shapes = [part.policy.mechanism_of(tenant).table for part in self.windows for tenant in self.tenants]
+    def table(self) -> tuple[int, bool, bool] | None:
+        """The maximum positions of a document to which the factors apply, whether its bit persists, and whether chance
+        lists documents (`policy_text.Table`). None if the factors apply to documents of one position."""
+        mechanisms = [part.policy.mechanism_of(tenant) for part in self.windows for tenant in self.tenants]
+        shapes = [mechanism.table for mechanism in mechanisms]
         given = [shape for shape in shapes if shape is not None]
         if len(given) < len(shapes) or not given:
             return None
-        return min(s.positions_per_document for s in given), all(s.persistent for s in given)
+        chance = any(mechanism.flip_probability is not None for mechanism in mechanisms)
+        return min(s.positions_per_document for s in given), all(s.persistent for s in given), chance
 
     @property
     def missing(self) -> list[MissingJson]:
@@ -273,7 +275,8 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
         mechanism = part.policy.mechanism_of(tenant)
         loss = description(mechanism.name).loss(mechanism, part.policy.k_max, part.policy.n)
         if loss is None:
-            why = f"tenant {tenant} of window {part.policy.window} has no noise, so no epsilon bounds every outcome"
+            own = f"tenant {tenant} of window {part.policy.window}"
+            why = f"mechanism {mechanism.name} of {own} bounds no epsilon"
             return accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
         parts += loss.noise
         if not loss.continues:

@@ -93,30 +93,44 @@ def _table_of(tenant: TenantFigures) -> Table | None:
     )
 
 
-def unlisted(odds: str, all_accounts: str, table: Table | None, tenants: Sequence[str]) -> str:
+def unlisted(
+    odds: str, all_accounts: str, table: Table | None, tenants: Sequence[str], *, total: bool = False
+) -> str:
     """The meaning of `exclusion_factor` for some tenants, in words.
 
     :param odds: the factor for k_max accounts
     :param all_accounts: the factor for all accounts that a tenant may have
     :param table: see `Table`; None without a document table
+    :param total: the factors are for all given windows together, and not for one window
     """
+    later = "each window that is not given multiplies" if total else "windows multiply"
     if table is not None:
         size, persistent, chance = table
+        queries = "queries"
+        if chance:
+            queries = "all queries that " + (
+                "the policies of the given windows permit" if total else "the policy permits"
+            )
         windows = (
-            "The figure is for one window: the bit of a document persists and a listed document stays listed in the"
-            " chain of windows, and chance at the queries of each other window multiplies the figure. An account that"
-            " received a document in any window of the chain learns every later version and its removal."
+            "The figure counts the random bits of the given windows: the bit of a document persists and a listed"
+            " document stays listed in the chain of windows, and chance at the queries of each further window"
+            " multiplies the figure. An account that received a document in any window of the chain learns every later"
+            " version and its removal."
+            if persistent and chance and total
+            else "The figure is for one window: the bit of a document persists and a listed document stays listed in"
+            " the chain of windows, and chance at the queries of each other window multiplies the figure. An account"
+            " that received a document in any window of the chain learns every later version and its removal."
             if persistent and chance
             else "The bit of a document persists in the chain of windows, so the figure covers all windows in which the"
             " document keeps its row; content under c rows has the c-th power. An account that received a document in"
             " any window of the chain learns every later version and its removal."
             if persistent
-            else "Each window draws a new bit, and windows multiply the figure."
+            else f"Each window draws a new bit, and {later} the figure."
         )
         return (
             f"Accounts of {', '.join(tenants)} that never received a given document may conclude its absence: the"
             f" absence becomes more likely by a factor of at most {odds} (exclusion_factor), for any number of accounts"
-            f" and {'all queries that the policy permits' if chance else 'queries'}. The figure is for a document of at"
+            f" and {queries}. The figure is for a document of at"
             f" most {counted(size, 'position')}, which all share one bit. {windows}"
             " The presence of a document that an account asks for has no protection: an answer returns"
             " the document if it ranks high enough and is in the sample. The figure bounds the probability of one event"
@@ -129,20 +143,23 @@ def unlisted(odds: str, all_accounts: str, table: Table | None, tenants: Sequenc
         " document; a document of s positions has at least the s-th power of them. The presence of a document that an"
         " account asks for has no protection: an answer returns the document if it ranks high enough and is in the"
         " sample."
-        " Both figures bound the probability of one event and are not differential privacy; windows multiply them."
+        f" Both figures bound the probability of one event and are not differential privacy; {later} them."
     )
 
 
-def by_exclusion_factor(tenants: Iterable[tuple[str, str | None, str | None, Table | None]]) -> list[str]:
+def by_exclusion_factor(
+    tenants: Iterable[tuple[str, str | None, str | None, Table | None]], *, total: bool = False
+) -> list[str]:
     """`unlisted` once for all tenants with the same figures.
 
     :param tenants: name, factor for k_max accounts, factor for all accounts (None without a sample), and table
+    :param total: see `unlisted`
     """
     groups: dict[tuple[str, str, Table | None], list[str]] = {}
     for name, odds, all_accounts, table in tenants:
         if odds is not None and all_accounts is not None:
             groups.setdefault((odds, all_accounts, table), []).append(name)
-    return [unlisted(*figures, names) for figures, names in groups.items()]
+    return [unlisted(*figures, names, total=total) for figures, names in groups.items()]
 
 
 def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:

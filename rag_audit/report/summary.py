@@ -12,7 +12,7 @@ from rag_audit.report.explanations import NO_CAUSE, decisive
 from rag_audit.report.meaning import counted_words, vouched_words
 from rag_audit.report.model import CheckLine, Report, ShortReport
 from rag_audit.report.protection import ADVERSARIES, by_adversary
-from rag_audit.report.text import Paint, next_step, shortened
+from rag_audit.report.text import Paint, next_step, shortened, shortened_line
 
 MAX_LINES = 12
 _LABEL = 12
@@ -118,8 +118,9 @@ def _details(report: Report) -> str:
 
 
 def _last(report: Report | ShortReport, paint: Paint) -> str:
-    """The verdict once more: of a window with a figure, without the fields that follow epsilon, delta and k_max."""
-    word, _, rest = report.line.partition(" ")
+    """The verdict once more: of a window with a figure, epsilon, delta, k_max and the assumptions (`allow=`)."""
+    line = report.line
     if not isinstance(report, ShortReport) and report.figures.standing != "not-established":
-        rest = " ".join(rest.split(" ")[: 3 if report.outcome.startswith("PASS") else 4])
+        line = shortened_line(line, words=4 if report.outcome.startswith("PASS") else 5)
+    word, _, rest = line.partition(" ")
     return f"{paint.outcome(word)} {rest}".rstrip() + report.remark

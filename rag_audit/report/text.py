@@ -108,7 +108,7 @@ def _summary(report: Report) -> list[str]:
         else ""
     )
     return [
-        f"{_machine(report)}{report.remark}",
+        f"{shortened_line(report.line)}{report.remark}",
         f"checked: all {len(report.checks)} checks of window {report.window.window} passed; {counts.proved} of"
         f" {counts.records} answers are proved; {receipts} with the log",
         f"meaning: {label}{_meaning(report)}",
@@ -151,11 +151,20 @@ def _meaning(report: Report) -> str:
     return f"tenant {own.tenant} has {own.lists.figure}; {own.absence.figure}"
 
 
-def _machine(report: Report) -> str:
-    """The verdict line up to the decisive tenant."""
-    words = report.line.split(" ")
-    end = next((i for i, word in enumerate(words) if word.startswith("mechanisms=")), len(words))
-    return " ".join(words[:end])
+def shortened_line(line: str, *, words: int | None = None) -> str:
+    """The verdict line up to the decisive tenant or up to some number of words, with every assumption (`allow=`).
+
+    The assumptions stay, because a reader of the shorter line must not take a pilot's PASS for another PASS.
+
+    :param words: number of words in front of the assumptions; None for all words before `mechanisms=`
+
+    >>> shortened_line("PASS eps_audit=2 delta=0 k_max=4 mechanisms=law:noise empty=0 allow=pilot-witnesses")
+    'PASS eps_audit=2 delta=0 k_max=4 allow=pilot-witnesses'
+    """
+    every = line.split(" ")
+    end = next((i for i, word in enumerate(every) if word.startswith("mechanisms=")), len(every))
+    end = end if words is None else min(words, end)
+    return " ".join([*every[:end], *(word for word in every[end:] if word.startswith("allow="))])
 
 
 def _short(report: ShortReport, paint: Paint) -> str:

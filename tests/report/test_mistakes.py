@@ -107,6 +107,23 @@ def test_a_wrong_trust_file_accuses_nobody(mistake: str) -> None:
     assert "trust.toml" in steps or "compare trust.toml" in render_report(result, "summary")
 
 
+def test_the_trust_file_of_another_service_of_one_name_is_the_first_likely_cause() -> None:
+    """No key of the trust file signed, so the trust file belongs to another service, as with two pilots."""
+    trust = trusting()
+    witnesses = [
+        w.model_copy(update={"vkey": str(SigningKey.generate(w.name, 4).verifier)}) for w in trust.witness
+    ]
+    provider = _with_other_provider_key().provider
+    result = report(trust.model_copy(update={"provider": provider, "witness": witnesses}))
+    lines = render_report(result, "summary").splitlines()
+    assert lines[0] == "FAIL header.signature" and "is false" not in result.sentence
+    (cause,) = (line for line in lines if line.startswith("likely cause"))
+    assert "if nobody cheated: trust.toml is the trust file of another service" in cause
+    (reason,) = (line for line in lines if line.startswith("reason"))
+    assert reason.count("expected ") == 1 and reason.count("header.signature") == 1
+    assert "at trust.toml: provider.vkey" in reason
+
+
 def test_a_window_with_one_signature_of_another_key_is_false() -> None:
     """The end of the ledger is signed with the pinned key, so the trust file is right."""
     folder = VECTORS / "opening-signed-by-another-key"

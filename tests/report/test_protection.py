@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rag_audit.cli.reports import FORMATS
 from rag_audit.models.trust import Trust
 from rag_audit.report import render_report
 from rag_audit.report.build import report_of
+from rag_audit.report.explanations import explanations
 from rag_audit.report.model import Report, TenantProtection
 from rag_audit.report.protection import exclusion_tier, odds_after, odds_words, protections_of
 from rag_audit.report.text import brief
@@ -160,6 +162,31 @@ def test_a_pilot_has_a_label(dependent: tuple[str, ...], labelled: bool) -> None
     for kind in FORMATS:
         assert ("PILOT: " in render_report(report, kind)) is labelled, kind
     assert ("meaning: PILOT, " in brief(report)) is labelled
+    first = brief(report).splitlines()[0]
+    summary = render_report(report, "summary").splitlines()
+    for line in (first, summary[0], summary[-1], render_report(report, "text").splitlines()[0]):
+        assert ("allow=pilot-witnesses" in line.split(" ")) is labelled, line
+
+
+def test_the_check_of_a_pilot_states_the_independent_receipts() -> None:
+    trust = Trust.load(EXAMPLES / "trust.toml")
+    dependent = {"account": [a.model_copy(update={"independent": False}) for a in trust.account]}
+    pilot = {"witness": [w.model_copy(update={"independent": False}) for w in trust.witness]}
+
+    def checked(changes: dict[str, Any]) -> tuple[str, str]:
+        verdict = verify_window(
+            EXAMPLES / "window.json", trust=trust.model_copy(update=changes), receipts=[EXAMPLES / "receipts"]
+        )
+        (check,) = (c for c in verdict.checks if c.id == "receipt.independent")
+        (line,) = (r for r in report_of(verdict, now=NOW).requirements if r.name == "min_receipts")
+        assert line.actual == check.actual.split(" ")[0]
+        return check.status.value, check.actual
+
+    assert checked(dependent | pilot) == ("pass", "4 (0 independent)")
+    assert checked(dependent) == ("unmet", "0")
+    assert checked(pilot) == checked({}) == ("pass", "4")
+    words = explanations()["receipt.independent"].means
+    assert "in a pilot" in words and "dependent accounts count too" in words
 
 
 @pytest.mark.parametrize(("limit", "passed"), [(8, True), (7, False), (None, True)])
@@ -194,7 +221,7 @@ def test_the_parent_of_folders_with_receipts_is_named(tmp_path: Path) -> None:
 def test_brief_states_the_factor_of_absence_where_no_epsilon_exists() -> None:
     first, _, meaning, following = brief(of_case("documents")).splitlines()
     assert first.startswith("PASS eps_audit=none(sampling) exclusion_factor=3.3334 ")
-    assert first.endswith(" delta=1e-5 k_max=2 decisive=law")
+    assert re.search(r" delta=1e-5 k_max=2 decisive=law( allow=[a-z-]+)*$", first)
     assert meaning.startswith(
         "meaning: tenant law has no epsilon: mechanism sampling bounds no epsilon; a missing"
     )

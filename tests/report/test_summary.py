@@ -31,7 +31,10 @@ def test_every_outcome_has_at_most_twelve_lines_with_the_verdict_first_and_last(
     for report in reports.values():
         first, *middle, last = shown(report)
         assert 4 <= len(middle) <= MAX_LINES - 2
-        assert first == report.line and first.startswith(last) and last.split(" ")[0] == report.outcome
+        assert first == report.line and last.split(" ")[0] == report.outcome
+        assert first.startswith(last.partition(" allow=")[0]) and set(last.split(" ")) <= set(
+            first.split(" ")
+        )
         assert not [
             line for line in middle if line.startswith(("PASS", "FAIL", "UNMET", "UNPROVEN", "UNDECIDED"))
         ]
@@ -39,7 +42,7 @@ def test_every_outcome_has_at_most_twelve_lines_with_the_verdict_first_and_last(
 
 def test_a_pass_states_figure_signers_counts_and_weaknesses(reports: dict[str, Report]) -> None:
     report = reports["PASS"]
-    assert shown(report)[-1] == "PASS eps_audit=12.39 delta=1e-5 k_max=2"
+    assert shown(report)[-1] == "PASS eps_audit=12.39 delta=1e-5 k_max=2 allow=unsafe-setup"
     assert row(report, "isolation").startswith("law and medicine: strong; see no data of this index")
     assert row(report, "lists").startswith(
         "law and medicine: weak; epsilon 12.39 for the lists of 2 accounts: odds of"
@@ -125,4 +128,6 @@ def test_colour_changes_no_character(reports: dict[str, Report]) -> None:
 
 def test_brief_has_four_lines_and_the_first_is_for_machines(reports: dict[str, Report]) -> None:
     lines = brief(reports["PASS"]).splitlines()
-    assert len(lines) == 4 and lines[0] == "PASS eps_audit=12.39 delta=1e-5 k_max=2 decisive=law"
+    assert len(lines) == 4 and lines[0] == (
+        "PASS eps_audit=12.39 delta=1e-5 k_max=2 decisive=law allow=unsafe-setup"
+    )

@@ -334,6 +334,12 @@ def test_a_chain_with_a_missing_window_has_no_total(chain: Windows) -> None:
     whole, figures = run(*paths)
     assert whole.exit_code == 0 and "total: eps" in whole.stdout and "INCOMPLETE" not in whole.stdout
     assert figures["complete"] and figures["missing"] == [] and figures["given_windows"] is None
+    words = " ".join(whole.stdout.split())
+    assert (
+        "for any number of accounts and all queries that the policies of the given windows permit." in words
+    )
+    assert "chance at the queries of each further window multiplies the figure" in words
+    assert "accounts and queries" not in words and "the figure covers all windows" not in words
     for given, before in (((0, 2, 3), "w-3"), ((1, 2, 3), "w-2"), ((3,), "w-4")):
         part, figures = run(*(paths[number] for number in given))
         assert part.exit_code == 3

@@ -61,10 +61,11 @@ def check(case: Case, reembed: Reembed | None) -> None:
     case.figures["receipts"], case.figures["receipts_other"] = counting, len(named) - counting
     case.tallies["receipts_dependent"] = own = len({r.record.seq for i, r in opened if _dependent(case, i)})
     minimum, kind = case.trust.require.min_receipts, "" if case.trust.pilot else "independent "
-    counting -= own if kind else 0  # the accounts of a pilot are its provider's, as its witnesses are
+    free = counting - own  # in a pilot the provider's own accounts count too, like its witnesses
     wanted = "min_receipts (absent) receipts" if minimum is None else counted(minimum, "receipt")
-    case.require("receipt.independent", minimum is not None and counting >= minimum,
-                 f"at least {wanted} of {kind}accounts in trust.toml", counting)  # fmt: skip
+    case.require("receipt.independent", minimum is not None and (free if kind else counting) >= minimum,
+                 f"at least {wanted} of {kind}accounts in trust.toml",
+                 free if kind or not own else f"{counting} ({free} independent)")  # fmt: skip
     _re_execute(case, opened, reembed)
 
 

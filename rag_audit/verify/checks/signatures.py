@@ -6,7 +6,7 @@ from rag_audit._internal.errors import SignatureError
 from rag_audit.log.checkpoint import SignedCheckpoint, open_checkpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.records import log_origin
-from rag_audit.verify.case import Case
+from rag_audit.verify.case import Case, refusal
 
 
 def provider_key(case: Case) -> VerifierKey:
@@ -40,10 +40,11 @@ def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -
     try:
         signed = open_trusted(case, text, field=signature_id)
     except SignatureError as exc:
-        # Without any signature of the pinned key, the error names that key: the pin may be wrong.
-        other = exc.expected == provider_key(case).name
+        # Without any signature of the pinned key, the error names that key first: the pin may be wrong.
+        key = provider_key(case)
+        other = str(exc.expected).split(" or ")[0] in (key.name, f"{key.name}+{key.key_id.hex()}")
         place = "trust.toml: provider.vkey" if other else signature_id
-        case.report(signature_id, False, exc.expected or f"signed by {case.trust.provider.vkey}", exc, place)
+        case.report(signature_id, False, exc.expected or f"signed by {key}", refusal(exc), place)
         return None
     case.signed[signature_id] = signed
     case.report(signature_id, True, f"signed for {origin}", f"signed with size {signed.checkpoint.size}")
