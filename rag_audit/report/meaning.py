@@ -144,13 +144,8 @@ def _of_documents(tenant: str, odds: str, table: DocumentTableReport, *, chance:
     elif chance:
         chain = (
             "a document keeps its bit and stays listed in the chain of windows; the factor counts the random bits of"
-            " all queries that the policy permits in "
-            + (
-                "all windows of the chain so far"
-                if table.first is not None
-                else "this window and the supplied ones"
-            )
-            + ", and the random bits of each other window raise it"
+            " all queries that the policy permits in all windows of the chain so far, and the random bits of each other"
+            " window raise it"
         )
     else:
         chain = (
@@ -171,18 +166,6 @@ def _of_documents(tenant: str, odds: str, table: DocumentTableReport, *, chance:
             f" its bit{mark}, and each later window draws {table.fresh_rows} of {table.rows} bits anew; not proved:"
             " that a document keeps one name or appears only once, and that the provider did not start another origin",
         ]
-        if table.first is None:
-            what = (
-                "the earlier windows"
-                if table.continues is None
-                else f"Bits{' and listed rows' if chance else ''} carried from window {table.continues}"
-            )
-            lines.append(
-                f"{tenant}: {what}: not checked here"
-                if not table.checked
-                else f"{tenant}: bits are checked as far back as windows were supplied, not to the first table; the"
-                " windows before the oldest supplied one are not checked here"
-            )
     return lines
 
 

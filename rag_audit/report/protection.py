@@ -294,19 +294,11 @@ def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
     strength, reasons = _capped(level, where, window)
     figure = (
         f"{_if(window)}a missing result makes absence more likely, by a factor of at most {tenant.exclusion_factor} for"
-        f" {who}{more}: {odds_words(factor, f'a document of {_positions(size)} is absent')}{_uncounted(tenant)}"
+        f" {who}{more}: {odds_words(factor, f'a document of {_positions(size)} is absent')}"
     )
     return AbsenceLine(strength=strength, figure=figure, reasons=reasons, checks=checks,
                        exclusion_factor=tenant.exclusion_factor, exclusion_factor_all_accounts=every,
                        accounts=accounts, positions=size, odds=odds_after(factor))  # fmt: skip
-
-
-def _uncounted(tenant: TenantReport) -> str:
-    """What the factor leaves out if listed documents come from windows that this run did not have."""
-    table = tenant.documents
-    if table is None or tenant.chance_listed is None or table.continues is None or table.first is not None:
-        return ""
-    return "; the random bits of windows that were not supplied raise this factor"
 
 
 def by_adversary(protections: Sequence[TenantProtection]) -> list[tuple[str, list[str]]]:

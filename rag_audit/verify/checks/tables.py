@@ -5,6 +5,10 @@ that the named table is the latest one of the chain: a provider that skips a tab
 for a document. A window that its provider abandoned counts, and must have a sample if it has any entry between header
 and trailer, since its beacon decided the bits.
 
+The figures of a tenant with persistent bits are figures of the chain. They hold only if this run saw every window back
+to the service's first one, and if no window of the chain answered accounts of the tenant without the table: one exact
+answer shows what the bits hide.
+
 A table of a tenant with pooled listing also continues the listed rows of that window: those in the commitment of the
 tenant's last record there. The group verifies all records of the tenant in the supplied windows, because a record
 without a proof could end the window with any set, and no verdict of an abandoned window passes.
@@ -66,19 +70,53 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
         if none:
             return
         figures: dict[str, DocumentFigures] = {}
+        unproven = (
+            _missing(case, earlier) if any(s is not None and s.persistent for s in shapes.values()) else []
+        )
         for name, shape in shapes.items():
             if shape is None or (table := tables.get(name)) is None:
                 continue
             figures[name] = _figures(shape, table, case.header)
             if not _follow(case, name, shape, table, earlier, figures[name]):
                 return
+            if shape.persistent:
+                unproven += _answered_otherwise(name, case.policy.mechanism_of(name).name, earlier)
             if shape.persistent and not _continued_once(case, name, earlier, others):
                 return
         case.figures["documents"] = figures
         words = [f"{name}: {_words(figure)}" for name, figure in figures.items()]
         # The exclusion factor counts one bit of a document, which only the tables before this one can show.
-        case.require(CHECK, all(figure["checked"] for figure in figures.values()),
-                     "each table continues the latest table of its tenant in the chain", "; ".join(words))  # fmt: skip
+        case.require(CHECK, not unproven, "each table continues the latest table of its tenant in the chain",
+                     "; ".join(unproven or words))  # fmt: skip
+
+
+def _missing(case: Case, earlier: Sequence[_Earlier]) -> list[str]:
+    """The first window of the chain that the verifier does not have, in words; empty if the supplied windows reach the
+    service's first window."""
+    oldest = earlier[-1].case.header if earlier else case.header
+    if oldest.previous is None:
+        return []
+    return [
+        f"the window before {oldest.window} was not supplied: supply every window back to the first one with --previous"
+        f" (header {oldest.previous.header})"
+    ]
+
+
+def _answered_otherwise(tenant: str, mechanism: str, earlier: Sequence[_Earlier]) -> list[str]:
+    """Each supplied window of the chain that answered accounts of a tenant with persistent bits without its table.
+
+    :param mechanism: the tenant's mechanism in the window under verification
+    """
+    result = []
+    for window in earlier:
+        other = window.mechanism(tenant)
+        if window.answered(tenant) and not (other == mechanism and window.persists(tenant)):
+            table = "" if other != mechanism else ", without a table that keeps bits"
+            result.append(
+                f"window {window.case.header.window} answered accounts of {tenant} under mechanism"
+                f" {other or 'unknown'}{table}: no figure holds for the chain"
+            )
+    return result
 
 
 def _listed_fits(case: Case, tenant: str, table: TableEntry) -> bool:
@@ -109,11 +147,7 @@ def _words(figure: DocumentFigures) -> str:
     if figure["fresh_rows"] is None:
         return "each window draws all bits"
     last = "its first table" if figure["continues"] is None else f"the table of window {figure['continues']}"
-    if figure["first"] is not None:
-        return f"{last}, checked back to the first table of the chain"
-    if figure["checked"]:
-        return f"{last}, checked as far back as windows were supplied, not to the first table"
-    return f"{last}, not checked here"
+    return f"{last}, checked back to the first table of the chain"
 
 
 def _follow(
@@ -136,13 +170,22 @@ def _follow(
         return named is None or case.report(CHECK, False, expected_none,
                                             f"the table of window {named.window}", place)  # fmt: skip
     for window in earlier:
+        name = window.case.header.window
+        if (damage := window.incomplete) is not None:
+            status, words = damage
+            return case.record(
+                CHECK,
+                status,
+                f"{tenant}: the parts of window {name} that its header commits to",
+                words,
+                place,
+            )
         if (entry := window.sample_of(tenant)) is None:
-            name = window.case.header.window
-            if (unsound := window.fault_without_sample(tenant)) is not None:
-                status, words = unsound
-                return case.record(
-                    CHECK, status, f"{tenant}: window {name} without a draw, or with a sample", words, place
-                )
+            if window.drew and window.samples(tenant):
+                return case.report(
+                    CHECK, False, f"{tenant}: window {name} without a draw, or with a sample",
+                    "a window with a beacon or later entries, and without a sample entry of the tenant", place,
+                )  # fmt: skip
             if window.samples(tenant):
                 gaps.append(
                     f"window {name} was abandoned and has no beacon entry: a provider that knew its beacon has"
@@ -152,7 +195,7 @@ def _follow(
             continue
         expected = window.reference(tenant, entry)
         if expected is None:
-            return case.report(CHECK, False, f"{tenant}: a document table in window {window.case.header.window}",
+            return case.report(CHECK, False, f"{tenant}: a document table in window {name}",
                                "a sample without a table", place)  # fmt: skip
         if expected != named:
             return case.report(CHECK, False, f"{tenant}: {_named(expected)}", _named(named), place)
@@ -167,7 +210,6 @@ def _follow(
                 else "a valid sample, and valid proofs of records,"
             )
             return case.record(CHECK, status, f"{tenant}: {what} in window {expected.window}", words, place)
-        figure["checked"] = True
         case.table_windows[tenant] = case.table_windows.get(tenant, 1) + 1
         before = window.case.tenants[tenant].table
         assert before is not None  # `fault` found the window complete, and its policy has documents
@@ -177,9 +219,6 @@ def _follow(
             return case.report(CHECK, False, f"{tenant}: no table before the first table of the chain",
                                _named(named), place)  # fmt: skip
         figure["checked"], figure["first"] = True, later.window
-    elif figure["checked"]:
-        before_it = "" if named is None else f", window {named.window} with the table before among them"
-        gaps.append(f"the windows before {later.window} were not supplied and not checked here{before_it}")
     case.table_gaps[tenant] = gaps
     return True
 
@@ -280,6 +319,16 @@ class _Earlier:
         part = self.case.policy.tenant(tenant)
         return part is not None and self.case.policy.mechanism(part).pools
 
+    def mechanism(self, tenant: str) -> str | None:
+        """The name of the tenant's mechanism in the window's policy; None if the policy has no such tenant."""
+        part = self.case.policy.tenant(tenant)
+        return None if part is None else self.case.policy.mechanism(part).name
+
+    def answered(self, tenant: str) -> bool:
+        """Whether the ledger has a record of the tenant, or of an account of the tenant."""
+        own = {account.account for account in self.case.everyone if account.tenant == tenant}
+        return any(q.tenant == tenant or q.account in own for q in self.case.queries)
+
     def persists(self, tenant: str) -> bool:
         """Whether documents of the tenant keep their bits in later windows."""
         part = self.case.policy.tenant(tenant)
@@ -351,17 +400,6 @@ class _Earlier:
         header.check_well_formed(self.case)
         return self._fault_since(done)
 
-    def fault_without_sample(self, tenant: str) -> tuple[Status, str] | None:
-        """Why a window without a sample of the tenant may have drawn bits of it; None if it has drawn none."""
-        if (fault := self.incomplete) is not None:
-            return fault
-        if self.drew and self.samples(tenant):
-            return (
-                Status.FAIL,
-                "a window with a beacon or later entries, and without a sample entry of the tenant",
-            )
-        return None
-
     def _fault_since(self, done: int) -> tuple[Status, str] | None:
         for outcome in self.case.checks[done:]:
             if outcome.status is not Status.PASS:
@@ -370,26 +408,5 @@ class _Earlier:
 
 
 def notes(case: Case) -> list[str]:
-    """Sentences about tables that this run did not check, for the verdict."""
-    result = []
-    for tenant, figure in case.figures.get("documents", {}).items():
-        result += [f"{tenant}: {gap}" for gap in case.table_gaps.get(tenant, [])]
-        if figure["fresh_rows"] is None or figure["first"] is not None:
-            continue
-        if figure["continues"] is None:
-            result.append(
-                f"{tenant}: the window states that no earlier window has a document table of the tenant: not checked"
-                " here; supply the earlier windows with --previous"
-            )
-        elif not figure["checked"]:
-            pools = case.policy.mechanism_of(tenant).pools
-            what = "Bits and listed rows" if pools else "Bits"
-            result.append(f"{tenant}: {what} carried from window {figure['continues']}: not checked here")
-        if figure["continues"] is not None and case.policy.mechanism_of(tenant).pools:
-            counted = case.table_windows.get(tenant, 1)
-            result.append(
-                f"{tenant}: exclusion_factor and the figures of random bits count the queries of {counted}"
-                f" {'window' if counted == 1 else 'windows'} of the chain; the random bits of each window before also"
-                " raise them: supply the earlier windows with --previous"
-            )
-    return result
+    """Sentences about draws that no check sees, for the verdict."""
+    return [f"{tenant}: {gap}" for tenant, gaps in case.table_gaps.items() for gap in gaps]
