@@ -294,6 +294,16 @@ def trust_new(
             "warning: a quorum needs a witness that is not independent of the provider: every verdict will contain"
             " allow=pilot-witnesses, and shows nothing to a party that does not trust the provider"
         )
+    if trusted.assumptions["dependent-quorum"]:
+        say(
+            "warning: two quorums may have only witnesses of the provider in common: every verdict will contain"
+            " allow=dependent-quorum, and no report claims that there is one ledger only"
+        )
+    if trusted.assumptions["dependent-beacon"]:
+        say(
+            "warning: every witness of the beacon is dependent on the provider: every verdict will contain"
+            " allow=dependent-beacon, and no report claims that the provider could not choose the randomness"
+        )
     if not trusted.account:
         say("without --account no window can pass: a verdict needs receipts of independent accounts")
     create_file(out, text.encode())

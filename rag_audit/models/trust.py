@@ -7,7 +7,8 @@ unmet requirement or an absent ``max_``/``min_`` to exit code 3.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -84,7 +85,7 @@ class WitnessTrust(Model):
     name: Line
     vkey: str
     independent: bool = True
-    """false for a witness that the provider operates, as in a pilot; every verdict then says so"""
+    """false for a witness that the provider operates, as in a pilot; a verdict that depends on it then says so"""
     relation: Line | None = None
     """its relation to the provider, for reports"""
 
@@ -299,12 +300,35 @@ class Trust(Model):
     @property
     def minority_quorum(self) -> bool:
         """Whether half of the witnesses or fewer form a quorum."""
-        return 2 * self.quorum <= len(self.witness)
+        return is_minority(self.quorum, len(self.witness))
+
+    @property
+    def dependence(self) -> Dependence:
+        """The witnesses that depend on the provider: the file says so, or they sign with the provider's key."""
+        own = VerifierKey.parse(self.provider.vkey).public
+        dependent = [
+            w.name for w in self.witness if not w.independent or VerifierKey.parse(w.vkey).public == own
+        ]
+        return Dependence(tuple(w.name for w in self.witness), frozenset(dependent), self.quorum)
 
     @property
     def pilot(self) -> bool:
-        """Whether a quorum needs witnesses that are not independent of the provider."""
-        return sum(w.independent for w in self.witness) < self.quorum
+        """Whether the provider's witnesses decide a quorum (`Dependence.pilot`)."""
+        return self.dependence.pilot
+
+    @property
+    def assumptions(self) -> dict[str, bool]:
+        """The names of further assumptions about dependent witnesses, and whether a verdict states each of them.
+
+        A pilot's one name covers the others.
+        """
+        dependence = self.dependence
+        beacon = self.beacon.witnesses
+        return {
+            "pilot-witnesses": dependence.pilot,
+            "dependent-quorum": not (dependence.pilot or dependence.shares or self.minority_quorum),
+            "dependent-beacon": bool(beacon) and not (dependence.pilot or dependence.draws(beacon)),
+        }
 
     def listed(self, account: str) -> AccountTrust | None:
         """The account of that id, or None if this file does not list it."""
@@ -313,6 +337,48 @@ class Trust(Model):
     @cached_property
     def _by_id(self) -> dict[str, AccountTrust]:
         return {a.id: a for a in self.account}
+
+
+def is_minority(quorum: int, witnesses: int) -> bool:
+    """Whether half of a number of witnesses or fewer form a quorum."""
+    return 2 * quorum <= witnesses
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Which witnesses depend on the provider, and what the other witnesses then confirm. The rules are in
+    docs/protocol.md, Trust. Trust files and reports ask this one class.
+
+    :param witnesses: the names of the trust file's witnesses
+    :param dependent: the names of the dependent ones
+    :param quorum: the number of witnesses that form a quorum
+    """
+
+    witnesses: tuple[str, ...]
+    dependent: frozenset[str]
+    quorum: int
+
+    @property
+    def pilot(self) -> bool:
+        """Whether each quorum needs dependent witnesses, or dependent witnesses alone form one. The dependent witnesses
+        can then date a quorum back."""
+        independent = len(self.witnesses) - len(self.dependent)
+        return bool(self.witnesses) and not len(self.dependent) < self.quorum <= independent
+
+    @property
+    def minority(self) -> bool:
+        """Whether half of the witnesses or fewer form a quorum."""
+        return is_minority(self.quorum, len(self.witnesses))
+
+    @property
+    def shares(self) -> bool:
+        """Whether every two quorums have an independent witness in common. Two quorums of q of n witnesses have at
+        least 2q - n witnesses in common, so no second ledger gets a quorum if fewer witnesses are dependent."""
+        return 2 * self.quorum - len(self.witnesses) > len(self.dependent)
+
+    def draws(self, beacon: Iterable[str]) -> bool:
+        """Whether the value of at least one independent witness enters a beacon of the named witnesses."""
+        return not self.dependent.union(set(beacon) - set(self.witnesses)).issuperset(beacon)
 
 
 def _once(what: str, names: Sequence[str], place: str) -> None:

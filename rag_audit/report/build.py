@@ -87,7 +87,8 @@ def report_of(
             0, f"the window is dated after this report: {said}; a clock is wrong, or this is an example"
         )
     pilot = vouching.pilot
-    protections = protections_of(figures, facts.counts, facts.tenants, passed, judged=judged, pilot=pilot)
+    protections = protections_of(figures, facts.counts, facts.tenants, passed, judged=judged,
+                                 vouching=vouching)  # fmt: skip
     return model.Report(
         type="report",
         v=1,

@@ -206,6 +206,17 @@ _PILOT_FIGURES = marked(
 )
 
 
+_CHOSEN_FIGURES = marked(
+    "The provider's own witnesses alone made the beacon, so the provider could have chosen the randomness, and the"
+    " figure is valid only if the provider did not choose it."
+)
+
+
+def chosen(vouching: Vouching, tenants: Sequence[TenantReport]) -> bool:
+    """Whether figures depend on randomness that the provider could have chosen, although no pilot says so."""
+    return vouching.chosen and not vouching.pilot and any(named(t.mechanism).protects for t in tenants)
+
+
 def _privacy(say: Say, w: Window) -> str | None:
     f = w.figures
     if f.standing == "not-established" or f.eps is None:
@@ -220,6 +231,8 @@ def _privacy(say: Say, w: Window) -> str | None:
         )
     )
     condition = say.text(_PILOT_FIGURES) if w.vouching.pilot else ""
+    if chosen(w.vouching, w.tenants):
+        condition = say.text(_CHOSEN_FIGURES)
     conforming = f.standing == "if-conforming" and f.sampled != w.counts.records
     limits = {"who": who, "delta": say.number(f.delta)}
     if f.eps == "inf":
@@ -263,7 +276,7 @@ def _made(say: Say, w: Window) -> str:
             "follows the published rule, from the index (the documents in searchable form) in the provider's"
             " commitment; no independent party confirms when the provider made this commitment"
         )
-    if any(named(t.mechanism).protects for t in w.tenants):
+    if any(named(t.mechanism).protects for t in w.tenants) and not w.vouching.chosen:
         return say.text(
             "follows the published rule, with the randomness that the policy promises, from the index (the documents in"
             " searchable form) that the provider committed to before the window opened"
@@ -323,7 +336,7 @@ def _keys(say: Say, w: Window) -> str | None:
 def _randomness(say: Say, w: Window) -> str | None:
     beacon = w.vouching.beacon
     # The provider operates the witnesses of a pilot, so it chooses their values, or the date of its own commitment.
-    if w.vouching.pilot or not any(named(t.mechanism).protects for t in w.tenants):
+    if w.vouching.pilot or w.vouching.chosen or not any(named(t.mechanism).protects for t in w.tenants):
         return None
     if beacon.source == "witnesses":
         if not beacon.witnesses:
@@ -334,6 +347,9 @@ def _randomness(say: Say, w: Window) -> str | None:
             " help.",
             witnesses=some_of(say, dict.fromkeys(beacon.witnesses)),
         )
+    # A round is public after several window headers could have got a quorum each, and it helps to choose among them.
+    if w.vouching.forkable:
+        return None
     return say.text(
         "The provider could not choose the randomness: it depends on values of a public beacon (drand) that became"
         " known after the provider's commitment, so a choice would have required the beacon's help."
@@ -352,7 +368,7 @@ def _provider(say: Say, w: Window) -> str | None:
 def _ledger(say: Say, w: Window) -> str | None:
     v = w.vouching
     start, end = ([k.name for k in v.witnesses if getattr(k, part)] for part in ("header", "end"))
-    if not start or not end or v.pilot:
+    if not start or not end or v.pilot or v.forkable:
         return None
     enough = say.plural(
         "%(quorum)s of %(count)s witness",
@@ -449,8 +465,19 @@ def _questions_again(say: Say, w: Window) -> str | None:
 
 def _chain(say: Say, w: Window) -> str | None:
     before = w.chain.before
-    alone = [say.text("In this pilot, no independent party confirms that the provider made no other window.")]
-    if before is None and w.vouching.pilot:
+    alone = []
+    if w.vouching.pilot:
+        alone = [
+            say.text("In this pilot, no independent party confirms that the provider made no other window.")
+        ]
+    elif w.vouching.forkable:
+        alone = [
+            say.text(
+                "Two quorums may have no independent witness in common, so no independent party confirms that the"
+                " provider made no other window."
+            )
+        ]
+    if before is None and alone:
         return say.joined([say.text("The window header names no previous window."), *alone])
     if before is None:
         return say.text("The window header names no previous window: this window is the origin's first.")
@@ -477,7 +504,7 @@ def _chain(say: Say, w: Window) -> str | None:
         parts.append(say.text("%(lost)s abandoned since the last complete one.", lost=lost))
     if before.empty:
         parts.append(say.text("%(idle)s without a query since the last complete one.", idle=idle))
-    return say.joined([*parts, *(alone if w.vouching.pilot else [])])
+    return say.joined([*parts, *alone])
 
 
 def _next(say: Say, w: Window) -> str | None:

@@ -222,6 +222,8 @@ def _vouching(case: Case) -> Vouching:
     trust, source = case.trust, case.header.beacon
     header, end = (_signers(case.signed.get(name)) for name in ("header.signature", "ledger.checkpoint"))
     drand = isinstance(source, DrandBeacon)
+    dependent = trust.dependence.dependent
+    names = {w.vkey: w.name for w in trust.witness}
     in_beacon = set() if isinstance(source, DrandBeacon) else {w.vkey for w in source.witnesses}
     return Vouching(
         provider=_key(trust.provider.origin, trust.provider.vkey),
@@ -229,7 +231,7 @@ def _vouching(case: Case) -> Vouching:
         witnesses=[
             WitnessReport(
                 **_key(w.name, w.vkey).model_dump(),
-                independent=w.independent,
+                independent=w.name not in dependent,
                 header=w.vkey in header,
                 end=w.vkey in end,
                 beacon=w.vkey in in_beacon,
@@ -240,7 +242,9 @@ def _vouching(case: Case) -> Vouching:
         quorum=trust.quorum,
         beacon=BeaconReport(
             source="drand" if drand else "witnesses",
-            witnesses=[] if isinstance(source, DrandBeacon) else [w.name for w in source.witnesses],
+            witnesses=[]
+            if isinstance(source, DrandBeacon)
+            else [names.get(w.vkey, w.name) for w in source.witnesses],
             chain=source.chain if isinstance(source, DrandBeacon) else None,
             round=source.round if isinstance(source, DrandBeacon) else None,
         ),

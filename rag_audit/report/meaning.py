@@ -9,6 +9,7 @@ from rag_audit._internal.words import counted, listed
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import percent
+from rag_audit.report.claims import chosen
 from rag_audit.report.model import DocumentTableReport, Measured, Report, Requirement, TenantReport
 from rag_audit.report.requirements import nearest
 from rag_audit.report.strength import tier
@@ -74,6 +75,8 @@ def privacy_words(report: Report) -> list[str]:
         condition = (
             "; this holds only if the provider followed its own rules (pilot)"
             if report.vouching.pilot
+            else "; this holds only if the provider did not choose the randomness, which its own witnesses made"
+            if chosen(report.vouching, report.tenants)
             else ""
         )
         lines.append(f"{f.name} is {f.eps} for {who}; for lists this is {strength(eps)}{condition}")
@@ -190,8 +193,11 @@ def vouched_words(report: Report) -> list[str]:
         else f"the beacon consists of nonces of {listed(v.beacon.witnesses)}"
     )
     if v.pilot:
-        words = f"PILOT: {listed(v.dependent)} depend on the provider; {words}"
+        depend = "depends" if len(v.dependent) == 1 else "depend"
+        words = f"PILOT: {listed(v.dependent)} {depend} on the provider; {words}"
         beacon += ", so the provider could have chosen the randomness"
+    elif v.chosen:
+        beacon += ", all of them witnesses of the provider, so the provider could have chosen the randomness"
     elif not report.shows("randomness") and not _bare(report):
         beacon = "the beacon is not established"
     key = f"{v.provider.name}+{v.provider.key_id or 'malformed'}"

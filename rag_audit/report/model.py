@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 from rag_audit._internal.printable import printable
 from rag_audit.mechanisms import MechanismName
 from rag_audit.models.models import Hex32, Model, One
+from rag_audit.models.trust import Dependence
 from rag_audit.verify.verdict import OutcomeName
 
 
@@ -216,7 +217,7 @@ class WitnessReport(KeyReport):
     """A witness named in trust.toml, and the acts that it signed."""
 
     independent: bool
-    """false if trust.toml says that the provider operates the witness"""
+    """false if trust.toml says that the provider operates the witness, or if its key is the provider's"""
     header: bool
     end: bool
     beacon: bool
@@ -260,14 +261,30 @@ class Vouching(Model):
 
     @property
     def dependent(self) -> list[str]:
-        """The names of the witnesses that trust.toml calls dependent on the provider, or that sign with its key."""
-        own = {self.provider.fingerprint} - {None}
-        return [w.name for w in self.witnesses if not w.independent or w.fingerprint in own]
+        """The names of the witnesses that depend on the provider."""
+        return [w.name for w in self.witnesses if not w.independent]
+
+    @property
+    def dependence(self) -> Dependence:
+        """The dependent witnesses, as `Trust.dependence` found them."""
+        names = tuple(w.name for w in self.witnesses)
+        return Dependence(names, frozenset(self.dependent), self.quorum)
 
     @property
     def pilot(self) -> bool:
-        """Whether a quorum needs dependent witnesses, so that one party can forge each confirmation."""
-        return bool(self.witnesses) and len(self.witnesses) - len(self.dependent) < self.quorum
+        """Whether the provider's witnesses decide a quorum, so that one party can forge each confirmation."""
+        return self.dependence.pilot
+
+    @property
+    def forkable(self) -> bool:
+        """Whether two quorums may have no independent witness in common, so that two ledgers could have one each."""
+        return not self.dependence.shares
+
+    @property
+    def chosen(self) -> bool:
+        """Whether dependent witnesses alone made the beacon, so that the provider could have chosen the randomness."""
+        beacon = self.beacon
+        return beacon.source == "witnesses" and not self.dependence.draws(beacon.witnesses)
 
 
 class QueryCount(Model):
@@ -564,6 +581,7 @@ class Weakness(Model):
         "sampled",
         "challenge",
         "coalition",
+        "beacon",
         "quorum",
         "receipts",
         "mechanism",

@@ -18,7 +18,7 @@ from rag_audit._internal.words import PLAIN, Say, counted, marked, some, some_of
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.documents import EXPOSURE_RATIO
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.report.claims import SENTENCES, Claim, Passed
+from rag_audit.report.claims import SENTENCES, Claim, Passed, chosen
 from rag_audit.report.model import (
     AbsenceLine,
     Counts,
@@ -59,6 +59,7 @@ class _Window:
     :param answers: the claim that each answer, or each drawn answer, is proved; None if it is not
     :param gap: why some answers have no proof; None if every answer has one
     :param pilot: whether one party can forge each confirmation, so that every line depends on this party
+    :param chosen: whether the provider could have chosen the randomness, so that lines with randomness depend on it
     """
 
     k_max: int
@@ -68,9 +69,12 @@ class _Window:
     answers: Claim | None
     gap: str | None
     pilot: bool
+    chosen: bool
 
 
 PILOT_GAP = marked("one party plays all roles and can forge each confirmation (a pilot)")
+CHOSEN_GAP = marked("the provider's own witnesses alone made the beacon")
+_IF_CHOSEN = "only if the provider did not choose the randomness, which its own witnesses made: "
 _IF_PILOT = "only if the provider followed its own rules, which a pilot does not show: "
 
 
@@ -81,11 +85,11 @@ def protections_of(
     passed: Passed,
     *,
     judged: bool,
-    pilot: bool = False,
+    vouching: Vouching,
 ) -> list[TenantProtection]:
     """The four lines of each tenant, in the order of `tenants`.
 
-    :param pilot: whether a quorum needs witnesses of the provider (`Vouching.pilot`)
+    :param vouching: the witnesses, on which every line or the lines with randomness may depend
     :param judged: whether no check of the window is false or undecided, so that a report may show proved facts
     """
     sampled = figures.mode == "sampled"
@@ -101,7 +105,8 @@ def protections_of(
         figures.standing != "not-established",
         answers if judged and counts.records and passed.holds(answers) else None,
         gap,
-        pilot,
+        vouching.pilot,
+        chosen(vouching, tenants),
     )
     return [
         TenantProtection(
@@ -166,17 +171,23 @@ def line_words(name: str, line: ProtectionLine) -> str:
     return f"{ADVERSARIES[name]}: {line.strength.replace('-', ' ')}; {line.figure}"
 
 
-def _capped(level: Level, reasons: list[str], window: _Window) -> tuple[Level, list[str]]:
+def _capped(
+    level: Level, reasons: list[str], window: _Window, *, random: bool = True
+) -> tuple[Level, list[str]]:
     """The strength of a line whose figure is valid for proved answers only."""
     gaps = [*([] if window.gap is None else [window.gap]), *([PILOT_GAP] if window.pilot else [])]
+    if random and window.chosen:
+        gaps.append(CHOSEN_GAP)
     if not gaps:
         return level, reasons
     return min(level, "weak", key=ORDER.index), [*reasons, *gaps]
 
 
-def _if(window: _Window) -> str:
-    """The condition of every figure of a pilot."""
-    return _IF_PILOT if window.pilot else ""
+def _if(window: _Window, *, random: bool = True) -> str:
+    """The condition of a figure: of every figure of a pilot, or of a figure with randomness."""
+    if window.pilot:
+        return _IF_PILOT
+    return _IF_CHOSEN if random and window.chosen else ""
 
 
 def _isolation(window: _Window) -> IsolationLine:
@@ -185,12 +196,12 @@ def _isolation(window: _Window) -> IsolationLine:
         return IsolationLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[],
                              proved=False, other_tenants=None)  # fmt: skip
     others = window.tenants - 1
-    level, reasons = _capped("strong", [], window)
+    level, reasons = _capped("strong", [], window, random=False)
     which = "each answer" if window.gap is None else "each drawn answer"
     comes = "comes" if window.pilot else "is proved to come"
     figure = (
-        f"{_if(window)}see no data of this index: {which} in the ledger {comes} from the index of its account's own"
-        " tenant, whatever vector stands for the question"
+        f"{_if(window, random=False)}see no data of this index: {which} in the ledger {comes} from the index of its"
+        " account's own tenant, whatever vector stands for the question"
     )
     if not others:
         figure += "; the window has no other tenant"
@@ -396,7 +407,7 @@ def pilot_warnings(vouching: Vouching) -> list[str]:
         return []
     verb = "is" if len(dependent) == 1 else "are"
     return [
-        f"PILOT: trust.toml says that {some(dependent)} {verb} not independent of the provider, so this verdict shows"
+        f"PILOT: trust.toml shows that {some(dependent)} {verb} not independent of the provider, so this verdict shows"
         " nothing to a party that does not trust the provider"
     ]
 

@@ -58,7 +58,7 @@ def properties(report: Report | ShortReport) -> list[str]:
     names: list[str] = []
     if report.exit_code == 0:
         # A trust file of the sender's own choice is an exception too (`Report.remark`).
-        exceptions = report.figures.allowed or report.remark
+        exceptions = report.figures.allowed or report.remark or report.vouching.pilot
         names.append(report.outcome + ("-with-exceptions" if exceptions else ""))
     if report.figures.standing != "not-established":
         names.append("mechanisms-" + "-and-".join(sorted({t.mechanism for t in report.tenants})))
@@ -84,8 +84,10 @@ def _requirements(report: Report) -> list[str]:
         vouching = report.vouching
         if vouching.pilot:
             names.append("witnesses-pilot")
-        elif 2 * vouching.quorum <= len(vouching.witnesses):
+        elif vouching.dependence.minority:
             names.append("witnesses-minority")
+        elif vouching.forkable or vouching.chosen:
+            names.append("witnesses-dependent")
         else:
             names.append("witnesses-independent")
     # A requirement with a scope says nothing about the tenants outside it.

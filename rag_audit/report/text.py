@@ -12,6 +12,7 @@ import textwrap
 
 from rag_audit._internal.words import counted, instant
 from rag_audit.mechanisms.descriptions import description
+from rag_audit.report.claims import chosen
 from rag_audit.report.explanations import CAVEAT, Cause, cause_of, causes, decisive
 from rag_audit.report.meaning import (
     chain_words,
@@ -144,8 +145,10 @@ def _meaning(report: Report) -> str:
         protection, tenant = next((pair for pair in pairs if pair[1].tenant == figures.decisive), pairs[0])
         lists = protection.lists
         who = f"{'any number of' if lists.accounts is None else figures.k_max} colluding accounts"
-        pilot = "if the provider followed its own rules, " if report.vouching.pilot else ""
-        words = pilot + description(tenant.mechanism).meaning.format(who, factor(float(figures.eps)))
+        condition = "if the provider followed its own rules, " if report.vouching.pilot else ""
+        if chosen(report.vouching, report.tenants):
+            condition = "if the provider did not choose the randomness, which its own witnesses made, "
+        words = condition + description(tenant.mechanism).meaning.format(who, factor(float(figures.eps)))
         return words + ("" if lists.delta == "0" else ", apart from delta")
     own = next((p for p in report.protections if p.lists.eps is None), report.protections[0])
     return f"tenant {own.tenant} has {own.lists.figure}; {own.absence.figure}"

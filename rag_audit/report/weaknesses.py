@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rag_audit._internal.words import PLAIN, Say
+from rag_audit._internal.words import PLAIN, Say, some_of
 from rag_audit.mechanisms import ALL, named
 from rag_audit.mechanisms.descriptions import description
+from rag_audit.report.claims import chosen
 from rag_audit.report.model import (
     Counts,
     Figures,
@@ -81,6 +82,14 @@ def _weaknesses(
             say.text("one of the mechanisms %(names)s", names=say.listed(protecting)),
         )
     yield from _of_proofs(say, figures, counts)
+    if chosen(vouching, tenants):
+        yield (
+            "beacon",
+            say.text(
+                "the provider's own witnesses alone made the beacon, so the provider could have chosen the randomness"
+            ),
+            say.text("a beacon with the value of an independent witness, or drand"),
+        )
     yield from _of_parties(say, figures, vouching, counts, previous)
 
 
@@ -150,7 +159,19 @@ def _of_parties(
             say.text("no proof shows how many accounts repeated a question almost word for word"),
             say.text("a coalition proof (rag-audit provider policy new --coalition-proof)"),
         )
-    if 2 * vouching.quorum <= len(vouching.witnesses):
+    if vouching.forkable and not vouching.dependence.minority and not vouching.pilot:
+        yield (
+            "quorum",
+            say.text(
+                "two quorums of %(quorum)s of %(count)s witnesses may have only witnesses of the provider"
+                " (%(dependent)s) in common: two ledgers could each have a quorum",
+                count=len(vouching.witnesses),
+                quorum=vouching.quorum,
+                dependent=some_of(say, vouching.dependent),
+            ),
+            say.text("a quorum of more witnesses, or fewer witnesses of the provider"),
+        )
+    elif vouching.dependence.minority:
         yield (
             "quorum",
             say.text("the quorum is at most half of the witnesses: two ledgers could each have a quorum"),

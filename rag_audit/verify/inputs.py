@@ -66,7 +66,7 @@ class VerifierOptions:
             "unsafe-setup": unsafe,
             "max-epsilon-by-option": requested is not None and require.max_epsilon is None,
             "minority-quorum": require.allow_minority_quorum,
-            "pilot-witnesses": trust.pilot,
+            **trust.assumptions,
         }
         update: dict[str, Json] = {"allow_unsafe_setup": unsafe}
         update |= {} if requested is None else {"max_epsilon": requested}

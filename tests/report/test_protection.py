@@ -46,7 +46,14 @@ def made(
         for c in report.checks
     ]
     passed = Passed(checks, frozenset())
-    return protections_of(figures or report.figures, report.counts, report.tenants, passed, judged=judged)[0]
+    return protections_of(
+        figures or report.figures,
+        report.counts,
+        report.tenants,
+        passed,
+        judged=judged,
+        vouching=report.vouching,
+    )[0]
 
 
 def test_a_weak_epsilon_colours_no_other_line(reports: dict[str, Report]) -> None:
@@ -158,7 +165,7 @@ def test_a_pilot_has_a_label(dependent: tuple[str, ...], labelled: bool) -> None
     report = report_of(verdict, now=NOW)
     assert verdict.passed and ("allow=pilot-witnesses" in verdict.line) is labelled
     assert [w.name for w in report.vouching.witnesses if not w.independent] == [*dependent]
-    assert report.warnings[0].startswith("PILOT: trust.toml says that w1") is labelled
+    assert report.warnings[0].startswith("PILOT: trust.toml shows that w1") is labelled
     for kind in FORMATS:
         assert ("PILOT: " in render_report(report, kind)) is labelled, kind
     assert ("meaning: PILOT, " in brief(report)) is labelled

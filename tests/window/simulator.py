@@ -137,6 +137,8 @@ class Service:
     embedder: str = EMBEDDER
     witnesses: dict[str, Witness] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
+    drawing: tuple[str, ...] = ("w1", "w2")
+    """the witnesses that make the beacon"""
 
     def __post_init__(self) -> None:
         self.key = SigningKey.generate(ORIGIN)
@@ -165,10 +167,11 @@ class Service:
         return draft(**{**SMALL_POLICY, **values, **changes})
 
     def beacon(self) -> WitnessBeacon:
-        """A fresh nonce commitment of every witness."""
+        """A fresh nonce commitment of every witness of the beacon."""
         members = [
             {"name": n, "vkey": str(w.vkey), "commitment": w.nonce_commitment().hex()}
             for n, w in self.witnesses.items()
+            if n in self.drawing
         ]
         return WitnessBeacon.parse({"source": "witnesses", "witnesses": members}, field="beacon")
 
@@ -217,7 +220,8 @@ class Service:
         self.clock.advance(1_000)
         reveals = [
             str(w.reveal(merged, entry, log_key=log_key, witnesses=keys, quorum=len(keys)))
-            for w in self.witnesses.values()
+            for n, w in self.witnesses.items()
+            if n in self.drawing
         ]
         window.admit(reveals)
 
@@ -317,7 +321,7 @@ class Service:
             "quorum": 2,
             "provider": {"origin": ORIGIN, "vkey": str(self.key.verifier)},
             "witness": [{"name": n, "vkey": str(w.vkey)} for n, w in self.witnesses.items()],
-            "beacon": {"witnesses": [*self.witnesses]},
+            "beacon": {"witnesses": [*self.drawing]},
             "verifier": [{"name": "verifier", "vkey": str(self.verifier_key.verifier)}],
             "account": [{"id": n, "key": self.accounts[n].roster_entry.key} for n in independent],
             "pins": Pins(
@@ -374,15 +378,24 @@ class Finished:
         return value
 
 
-def finished_window(root: Path, *, rounds: int = 3, batch: int | None = None, **changes: Any) -> Finished:
+def finished_window(
+    root: Path,
+    *,
+    rounds: int = 3,
+    batch: int | None = None,
+    drawing: tuple[str, ...] = ("w1", "w2"),
+    **changes: Any,
+) -> Finished:
     """Six queries over two tenants, the first of each proved eagerly, all others after close.
 
     :param rounds: how many queries each tenant gets
     :param batch: prove so many of them at once
+    :param drawing: the witnesses that make the beacon
     :param changes: of the policy
     """
-    service = Service(root)
-    window = service.open(**changes)
+    service = Service(root, drawing=drawing)
+    keys = [w.vkey for w in service.witnesses.values()]
+    window = service.open(witnesses=keys, **changes)
     for number in range(rounds):
         for tenant in TEXTS:
             service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number], eager=number == 0)

@@ -135,7 +135,10 @@ def points(say: Say, report: Report) -> list[str]:
                 "sampled": say.text("only a draw of the answers is proved"),
                 "challenge": say.text("the provider drew the answers to prove"),
                 "coalition": say.text("the number of accounts that repeated a question is not proved"),
-                "quorum": say.text("half of the witnesses or fewer are required"),
+                "beacon": say.text("witnesses of the provider alone made the beacon"),
+                "quorum": say.text("half of the witnesses or fewer are required")
+                if report.vouching.dependence.minority
+                else say.text("two quorums may have no independent witness in common"),
                 "receipts": say.plural(
                     "%(count)s answer has no receipt of an independent account",
                     "%(count)s answers have no receipt of an independent account",
@@ -198,7 +201,7 @@ def _questions(say: Language, report: Report) -> Iterator[Markup]:
                 tenants=tenants,
             )
     for weakness in report.weaker:
-        if (question := _about(say, weakness.id)) is not None:
+        if (question := _about(say, report, weakness.id)) is not None:
             yield question
     if any(w.relation is None for w in report.vouching.witnesses):
         yield say.text("Who operates each witness, and which contracts do you have with these operators?")
@@ -218,7 +221,7 @@ def _questions(say: Language, report: Report) -> Iterator[Markup]:
     yield say.text("Which data does the service log outside of this ledger, and for how long?")
 
 
-def _about(say: Language, weakness: str) -> Markup | None:
+def _about(say: Language, report: Report, weakness: str) -> Markup | None:
     """The question about a weakness of the window. Receipts come from accounts, so `steps` asks for them."""
     return {
         "mechanism": say.text("Which mechanism will protect the tenants whose answers are exact today?"),
@@ -234,6 +237,9 @@ def _about(say: Language, weakness: str) -> Markup | None:
             "Why did you draw the answers to prove yourself? The next draw must be the verifier's."
         ),
         "coalition": say.text("How do you notice that one person asks through several accounts?"),
-        "quorum": say.text("When will more than half of the witnesses be required?"),
+        "beacon": say.text("When will the beacon contain the value of a witness that you do not operate?"),
+        "quorum": say.text("When will more than half of the witnesses be required?")
+        if report.vouching.dependence.minority
+        else say.text("When will every two quorums have a witness in common that you do not operate?"),
         "chain": say.text("Where are the previous windows, so that we can verify the chain?"),
     }.get(weakness)

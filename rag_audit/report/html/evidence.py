@@ -9,7 +9,7 @@ from markupsafe import Markup
 from rag_audit._internal.words import day, marked, some_of
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.report.claims import condition
+from rag_audit.report.claims import chosen, condition
 from rag_audit.report.html import verdict
 from rag_audit.report.html.words import clip
 from rag_audit.report.language import Language
@@ -163,6 +163,11 @@ def nist_fields(say: Language, report: Report) -> Iterator[tuple[Markup, Markup]
             " could have chosen the randomness"
         )
         if report.vouching.pilot
+        else say.text(
+            "central: the provider has the documents and the seed, and its own witnesses alone made the beacon, so it"
+            " could have chosen the randomness"
+        )
+        if chosen(report.vouching, report.tenants)
         else {
             "proved": say.text(
                 "central: the provider has the documents and the seed. Its use of the promised randomness is proved,"

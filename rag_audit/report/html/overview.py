@@ -19,7 +19,7 @@ from rag_audit._internal.errors import RagAuditError
 from rag_audit._internal.words import instant, marked, some_of
 from rag_audit.log.keys import VerifierKey
 from rag_audit.mechanisms import named
-from rag_audit.report.claims import SENTENCES
+from rag_audit.report.claims import SENTENCES, chosen
 from rag_audit.report.explanations import Cause, cause_of
 from rag_audit.report.html import words
 from rag_audit.report.language import Language
@@ -597,7 +597,7 @@ def _followed(report: Report, name: str) -> Answer | None:
     if report.shows(name):
         # One party of a pilot makes each witness's statement, and with its own keys also each proof.
         forged = [*_WITNESSED, *(_PROVED if forgeable_proofs(report) else ())]
-        if report.vouching.pilot and name in forged:
+        if (report.vouching.pilot and name in forged) or (report.vouching.forkable and name == "chain"):
             return "open"
         unseen = name == "chain" and report.chain.before is not None and not report.chain.reached
         return "unchecked" if unseen else "drawn" if name == "answers-drawn" else "yes"
@@ -637,7 +637,9 @@ def followed(report: Report) -> Answer:
     """Whether the provider followed the rules of the window."""
     if report.outcome == "FAIL" and cause_of(report.checks) is Cause.WINDOW:
         return "no"
-    if report.outcome in ("FAIL", "UNDECIDED", "UNPROVEN") or report.vouching.pilot:
+    v = report.vouching
+    trusted = v.pilot or v.forkable or chosen(v, report.tenants)
+    if report.outcome in ("FAIL", "UNDECIDED", "UNPROVEN") or trusted:
         return "open"
     return "drawn" if report.figures.mode == "sampled" else "yes"
 

@@ -39,6 +39,8 @@ def clauses(say: Language, report: Report) -> list[Clause]:
     unlogged = (
         say.text("not established: no independent party confirms the ledger of this pilot")
         if pilot
+        else say.text("not established: two quorums may have no independent witness in common")
+        if report.vouching.forkable
         else say.text("not established: the checks of the ledger did not pass")
     )
     kept = w.delete_after - w.closes_at
