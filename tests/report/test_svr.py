@@ -208,3 +208,11 @@ def test_a_key_signs_the_statement(reports: dict[str, Report]) -> None:
     signed = base64.b64decode(signature["sig"], validate=True)
     assert key.verifier.verifies(signed, encoded(PAYLOAD_TYPE, payload))
     assert not key.verifier.verifies(signed, encoded(PAYLOAD_TYPE, payload + b" "))
+
+
+def test_a_pilot_that_passes_is_never_a_plain_pass(reports: dict[str, Report]) -> None:
+    """The report's own witnesses decide, even if a verdict named no exception."""
+    report = with_figures(with_witnesses(reports["PASS"], independent=True, quorum=2), allowed=[])
+    assert properties(report)[0] == "RAG_AUDIT_PASS"
+    pilot = with_witnesses(report, independent=False, quorum=2)
+    assert properties(pilot)[0] == "RAG_AUDIT_PASS_WITH_EXCEPTIONS"
