@@ -12,7 +12,9 @@ from rag_audit.cli.init.folder import PILOT_RELATION
 from rag_audit.models.policy import OWN_DOCUMENTS
 from rag_audit.report.build import report_of
 from rag_audit.report.html.page import render
+from rag_audit.report.html.recognised import NOTES, RESULTS, VERDICTS, recognised
 from rag_audit.report.html.words import KNOWN
+from rag_audit.report.language import language_of
 from rag_audit.report.model import Report
 from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import EXAMPLES, NOW, OUTCOMES
@@ -114,6 +116,55 @@ def test_notes_and_relations_of_this_project_are_translated(reports: dict[str, R
     assert OWN_DOCUMENTS not in markup and "anhand seiner eigenen Dokumente gewählt" in markup
     assert "made beside" not in markup and "vom Anbieter betrieben" in markup
     assert {OWN_DOCUMENTS, PILOT_RELATION} == {*KNOWN}
+
+
+def _english(texts: list[str]) -> list[str]:
+    """The texts that a German page quotes in English."""
+    return [text for text in texts if 'lang="en"' in recognised(language_of("de"), text)]
+
+
+def _left(report: Report) -> list[str]:
+    """The English notes, sentence of the verdict and results of passed checks, on a German page."""
+    passed = [c.actual for c in report.checks if c.outcome == "pass"]
+    sentences = [text for text in passed if len(re.findall(r"(?<!\S)[a-z']{2,}(?!\S)", text)) > 1]
+    return _english([*report.notes, report.sentence, *sentences])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_notes_and_results_of_passed_checks_are_german(name: str) -> None:
+    case = json.loads((FOLDER / name / "case.json").read_text(encoding="utf-8"))
+    verdict = run(case, FOLDER / name)
+    assert isinstance(verdict, ReportedVerdict)
+    made = report_of(verdict, now=NOW, version="0")
+    assert made.notes and _left(made) == []
+    assert _english(report_of(verdict, now=0, version="0").notes) == []  # dated after the report
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_the_sentence_of_each_verdict_is_german(name: str, reports: dict[str, Report]) -> None:
+    assert _left(reports[name]) == []
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_the_sentence_of_the_verifiers_own_mistake_is_german(name: str) -> None:
+    assert _english([FOREIGN[name]().sentence]) == []
+
+
+@pytest.mark.parametrize("message", [*NOTES, *VERDICTS, *RESULTS])
+def test_each_pattern_has_a_translation_and_keeps_its_values(message: str) -> None:
+    names = re.findall(r"%\((\w+)\)s", message)
+    values = {name: f"value-{i}" for i, name in enumerate(names)}
+    shown = str(recognised(language_of("de"), message % values))
+    assert shown != message % values and 'lang="en"' not in shown
+    assert all(value in shown for value in values.values())
+
+
+def test_words_of_another_party_stay_a_quotation() -> None:
+    german = language_of("de")
+    assert recognised(german, "our index is safe") == '<span lang="en">our index is safe</span>'
+    hostile = recognised(german, "cosigned by <script>alert(1)</script> of us")
+    assert "<script" not in hostile and hostile.startswith('bestätigt von <span lang="en">')
+    assert recognised(german, "1,234 signed requests").startswith("1.234 ")
 
 
 @pytest.mark.parametrize("name", FOREIGN)

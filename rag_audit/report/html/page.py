@@ -39,6 +39,7 @@ from rag_audit.report.html import (
     verdict,
     words,
 )
+from rag_audit.report.html.recognised import recognised
 from rag_audit.report.language import Language, language_of
 from rag_audit.report.model import Report, ShortReport
 
@@ -105,6 +106,7 @@ def environment(code: str = "en") -> Environment:
         "nowrap": nowrap,
         "name": name_of,
         "quoted": language.quoted,
+        "recognised": partial(recognised, language),
         "sentence_case": overview.sentence_start,
     }
     result.globals |= {

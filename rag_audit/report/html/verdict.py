@@ -12,6 +12,7 @@ from rag_audit.mechanisms.descriptions import ALL, Description
 from rag_audit.report.explanations import OWN_SENTENCES, SENTENCES, Cause, cause_of, evidence, own_input
 from rag_audit.report.html import words
 from rag_audit.report.html.curves import Protection, protections
+from rag_audit.report.html.recognised import recognised
 from rag_audit.report.language import Language
 from rag_audit.report.model import CheckLine, Report, ShortReport
 from rag_audit.verify.checks.trust import ABSENT
@@ -111,8 +112,8 @@ def check_lines(say: Language, check: CheckLine, explained: bool) -> list[tuple[
     """The lines about a check that did not pass: the name of a line, and its text. What the check read is quoted."""
     e = check.explanation if explained else None
     lines = [
-        (say.text("read by the verifier"), say.quoted(check.actual)),
-        (say.text("expected"), say.quoted(check.expected)),
+        (say.text("read by the verifier"), recognised(say, check.actual)),
+        (say.text("expected"), recognised(say, check.expected)),
         (say.text("place"), say.quoted(check.at)),
     ]
     if e is not None:
