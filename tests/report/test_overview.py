@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,7 +18,9 @@ from rag_audit.report.html.page import render
 from rag_audit.report.language import language_of
 from rag_audit.report.model import Report, ServiceReport
 from rag_audit.report.protection import odds_after
+from rag_audit.report.verification import ReportedVerdict
 from tests.report.conftest import EXAMPLES, NOW, OUTCOMES
+from tests.simulate.cases import FOLDER, run
 
 EN = language_of("en")
 ARTICLE = {
@@ -124,6 +128,57 @@ def test_the_page_alone_answers_every_question(name: str, reports: dict[str, Rep
     assert all(w.name in answers["witness"] for w in report.vouching.witnesses)
     assert answers["questions"].count("?") >= 3
     assert report.window.window in answers["signature"] and "not the next window" in answers["signature"]
+
+
+def _sample() -> list[str]:
+    """About 40 published windows: at most four of each verdict and each set of mechanisms, in the order of names."""
+    counts: Counter[tuple[str, str]] = Counter()
+    chosen = []
+    for path in sorted(FOLDER.glob("*/case.json")):
+        case = json.loads(path.read_text(encoding="utf-8"))
+        verdict = case["expect"]["verdict"]
+        if verdict is None:  # the files are malformed: the run has no report with answers
+            continue
+        policy = json.loads((path.parent / case["window"]).read_text(encoding="utf-8"))["policy"]
+        kind = verdict, ",".join(sorted({t["mechanism"] for t in policy["tenants"]}))
+        counts[kind] += 1
+        if counts[kind] <= 4:
+            chosen.append(path.parent.name)
+    return chosen
+
+
+PUBLISHED = _sample()
+
+
+def test_the_sample_has_every_verdict_and_mechanism() -> None:
+    names = "PASS", "PASS-SAMPLED", "FAIL", "UNMET", "UNPROVEN", "UNDECIDED"
+    cases = [json.loads((FOLDER / name / "case.json").read_text())["expect"]["verdict"] for name in PUBLISHED]
+    assert {*cases} >= {*names} and 30 <= len(PUBLISHED) <= 60
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_page_of_a_published_window_answers_every_question(name: str) -> None:
+    """An answer has a figure only if the checks that it depends on passed."""
+    verdict = run(json.loads((FOLDER / name / "case.json").read_text(encoding="utf-8")), FOLDER / name)
+    assert isinstance(verdict, ReportedVerdict)
+    report = report_of(verdict, now=NOW, version="0")
+    markup = render(report)
+    answers = Answers(markup).found
+    assert answers.keys() >= ANSWERS and all(answers[answer].strip() for answer in ANSWERS)
+    assert report.window.window in answers["signature"]
+    passed = {c.base for c in report.checks if c.outcome == "pass"}
+    others = {c.base for c in report.checks if c.outcome != "pass"}
+    for checks, label in re.findall(r'<li data-checks="([^"]+)"><span class="tag [a-z]+">([^<]+)', markup):
+        if label.startswith("yes"):
+            assert {*checks.split()} & passed and not {*checks.split()} & others, (checks, label)
+    if report.figures.standing == "not-established":
+        assert "established nothing about your record" in answers["person"] and "exposure" not in answers
+        assert not re.search("strong|moderate|weak", answers["good"])
+    if report.outcome.startswith("PASS"):
+        assert decision.supported(report) in ("sign", "conditions", "trial")
+    else:
+        assert decision.supported(report) in ("refuse", "repeat", "conditions", "trial")
+        assert "The window meets every requirement" not in answers["proved"]
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
