@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rag_audit._internal.canonical import jcs
+from rag_audit.attest.window import Window
 from rag_audit.errors import ExitCode
 from rag_audit.log.note import Note, parse_note
 from rag_audit.models.chain import ClosedWindow
@@ -239,6 +240,47 @@ def test_a_fork_next_to_the_window_before_is_evidence_against_the_provider(
     monkeypatch.setattr(header, "_no_fork", lambda *given: True)
     result = verify(chain, "w-3", monkeypatch, "w-2", other.file("w-9"))
     assert result.exit_code is ExitCode.MALFORMED, "without the check the second window is only one too many"
+
+
+def test_two_ends_of_one_window_are_evidence_against_the_provider(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Provider and witnesses ended a copy of a window a second time, without one of its records."""
+    chain = Chain(service)
+    first = chain.run("w-1", None)
+    with service.open("w-2", previous=first, window="w-2") as window:
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        shutil.copytree(service.root, tmp_path / "fork")
+        other = Chain(service.copied(tmp_path / "fork", service.clock()))
+        service.ask(window, "law-1", QUESTIONS["law"][1])
+        service.finish(window)
+        service.clock.now = window.header.closes_at + 1
+    folder = tmp_path / "fork" / "w-2"
+    with Window.resume(folder, key=service.key, clock=other.service.clock) as window:
+        other.service.finish(window)
+    chain.run("w-3", chain.previous("w-2"))
+    own, second = chain.file("w-2"), other.file("w-2")
+    roots = {WindowFile.load(path).final_head().root.hex() for path in (own, second)}
+    for name, given in (
+        ("w-3", (own, second)),
+        ("w-3", (second, own)),
+        ("w-2", (second,)),
+        ("w-2", (second, own)),
+    ):
+        result = verify(chain, name, monkeypatch, "w-1", *given)
+        assert result.exit_code is ExitCode.FAIL and "header.chain" in faults(result)
+        assert len(roots) == 2 and all(root in line(result, "header.chain") for root in roots)
+    assert "header.chain" not in faults(verify(chain, "w-3", monkeypatch, "w-1", own, own)), "a copy"
+    file = WindowFile.load(second)
+    note = parse_note(file.final_checkpoint)
+    alone = str(Note(note.text, note.signatures[:-1]))
+    (tmp_path / "alone.json").write_bytes(jcs({**file.dump(), "final_checkpoint": alone}))
+    result = verify(chain, "w-3", monkeypatch, "w-1", own, tmp_path / "alone.json")
+    assert result.exit_code is ExitCode.MALFORMED and "header.chain" in faults(result)
+    monkeypatch.setattr(header, "_no_fork", lambda *given: True)
+    assert "header.chain" not in faults(verify(chain, "w-3", monkeypatch, "w-1", second, own)), (
+        "the last counts"
+    )
 
 
 def test_a_damaged_predecessor_is_no_evidence_against_this_window(

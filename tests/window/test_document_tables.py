@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import shutil
 import stat
@@ -685,6 +686,36 @@ def test_the_ledger_names_other_carried_columns_than_the_proof_s(
         patch.setattr("rag_audit.attest.columns.SampleStore._carried", lambda self, tenant: "0" * 64)
         forged.run(FIRST)
     assert failing(forged, 1)["proof.sample.law"] is FAIL
+
+
+def test_a_record_of_the_window_before_has_no_proof(chain: Chain, tmp_path: Path) -> None:
+    """A record without a proof could contain the exact answer, which shows the bits of the chain."""
+    file = WindowFile.load(chain.windows[0] / "public")
+    (seq,) = (
+        str(e["seq"])
+        for e in file.entries
+        if isinstance(e, dict) and e["type"] == "query" and e["tenant"] == "law"
+    )
+    proofs: dict[str, Any] = {key: file.proofs[key] for key in file.proofs if key != seq}
+    save_window(file.model_copy(update={"proofs": proofs}), tmp_path / "window.json")
+    assert chain.verify(2, 1).passed
+    verdict = chain.verify(2, tmp_path / "window.json")
+    assert exit_codes(verdict) == {"header.tables": UNDECIDED}
+    assert verdict.deciding is not None and f"record {seq}" in verdict.deciding.actual
+    sampled = chain.verify(2, tmp_path / "window.json", mode="sampled", beta="0.5", eta="0.9")
+    assert "header.tables" not in exit_codes(sampled), sampled.deciding
+    assert "law: the records of window w-1 are not verified here in sampled mode" in " ".join(sampled.notes)
+
+
+def test_a_damaged_window_before_is_no_evidence_against_this_window(chain: Chain, tmp_path: Path) -> None:
+    """Anybody can change a part of a stored file, and the signed header shows the change."""
+    file = WindowFile.load(chain.windows[0] / "public")
+    policy: Any = copy.deepcopy(file.policy)
+    policy["tenants"][0]["keep"] += 1
+    save_window(file.model_copy(update={"policy": policy}), tmp_path / "window.json")
+    verdict = chain.verify(2, tmp_path / "window.json")
+    assert exit_codes(verdict) == {"header.tables": UNDECIDED}
+    assert verdict.deciding is not None and "damaged file: c_policy" in verdict.deciding.actual
 
 
 @pytest.mark.parametrize("cheat", ["none", "changed"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rag_audit._internal.errors import InvalidProof, PolicyError, RagAuditError, SetupError, SignatureError
 from rag_audit._internal.words import counted, instant
-from rag_audit.log.checkpoint import SignedCheckpoint
+from rag_audit.log.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.beacon import drand_beacon, witness_beacon
 from rag_audit.models.chain import ClosedWindow, Outcome, Unanswered
@@ -250,24 +251,38 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
 
 
 def _no_fork(case: Case, given: Sequence[ClosedWindow]) -> bool:
-    """Check that no two cosigned windows continue the same window, or are both the first of the origin.
+    """Check that no two cosigned windows continue the same window, or are both the first of the origin, and that no
+    window has two cosigned ends.
 
     :param given: the supplied windows, which the provider signed and the witnesses' quorum cosigned
     :returns: whether all is well
     """
+    ends = {}
+    if any(window.digest == case.header_digest for window in given):
+        with suppress(RagAuditError):  # this window's own end counts only if the quorum cosigned it
+            ends[case.header_digest] = cosigned(case, case.file, "final_checkpoint").head
+    for window in given:
+        first, end = ends.setdefault(window.digest, window.head), window.head
+        if (first.size, first.root) != (end.size, end.root):
+            ended = f"two cosigned ends: {_end(first)} and {_end(end)}, after header {window.digest}"
+            return case.report("header.chain", False, f"one end of window {window.header.window}", ended)
     passed = {check.id for check in case.checks if check.status is Status.PASS}
     own = {"header.signature", "header.quorum", "header.root"} <= passed
     windows = [(case.header, case.header_digest)] if own else []
     continued: dict[str | None, tuple[str, str]] = {}
     for header, digest in [*windows, *((window.header, window.digest) for window in given)]:
         before = None if header.previous is None else header.previous.header
-        name, first = continued.setdefault(before, (header.window, digest))
-        if first != digest:
+        name, other = continued.setdefault(before, (header.window, digest))
+        if other != digest:
             place = "without a window before" if before is None else f"after header {before}"
             return case.report("header.chain", False, f"one window {place}",
-                               f"two cosigned windows: {first} of window {name} and {digest} of window"
+                               f"two cosigned windows: {other} of window {name} and {digest} of window"
                                f" {header.window}")  # fmt: skip
     return True
+
+
+def _end(head: Checkpoint) -> str:
+    return f"root {head.root.hex()} of {counted(head.size, 'entry', 'entries')}"
 
 
 def _first(case: Case, given: Sequence[ClosedWindow]) -> None:

@@ -11,7 +11,8 @@ answer shows what the bits hide.
 
 A table of a tenant with pooled listing also continues the listed rows of that window: those in the commitment of the
 tenant's last record there. The group verifies all records of the tenant in the supplied windows, because a record
-without a proof could end the window with any set, and no verdict of an abandoned window passes.
+without a proof could contain an exact answer or end the window with any set, and no verdict of an abandoned window
+passes. In sampled mode, which excludes pooled listing, a note states that it does not verify them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from functools import cached_property
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import RagAuditError
 from rag_audit.mechanisms.base import SAMPLE, TableShape, constants_text
+from rag_audit.models.header import compared
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader, WindowTrailer
 from rag_audit.models.windowfile import WindowFile
@@ -205,11 +207,14 @@ def _follow(
         if (fault := window.fault(tenant)) is not None:
             status, words = fault
             what = (
-                "a valid sample"
-                if not window.pools(tenant)
-                else "a valid sample, and valid proofs of records,"
+                "a valid sample" if window.assumed(tenant) else "a valid sample, and valid proofs of records,"
             )
             return case.record(CHECK, status, f"{tenant}: {what} in window {expected.window}", words, place)
+        if window.assumed(tenant) and window.answered(tenant):
+            gaps.append(
+                f"the records of window {name} are not verified here in sampled mode: the figures of the chain assume"
+                " that they conform"
+            )
         case.table_windows[tenant] = case.table_windows.get(tenant, 1) + 1
         before = window.case.tenants[tenant].table
         assert before is not None  # `fault` found the window complete, and its policy has documents
@@ -319,6 +324,10 @@ class _Earlier:
         part = self.case.policy.tenant(tenant)
         return part is not None and self.case.policy.mechanism(part).pools
 
+    def assumed(self, tenant: str) -> bool:
+        """Whether the figures assume that the tenant's records conform: sampled mode proves only drawn records."""
+        return self.case.trust.require.mode == "sampled" and not self.pools(tenant)
+
     def mechanism(self, tenant: str) -> str | None:
         """The name of the tenant's mechanism in the window's policy; None if the policy has no such tenant."""
         part = self.case.policy.tenant(tenant)
@@ -348,13 +357,13 @@ class _Earlier:
         )
 
     def fault(self, tenant: str) -> tuple[Status, str] | None:
-        """The first fault of the window's sample of a tenant, and with pooled listing of its records; None if their
-        proofs are valid."""
+        """The first fault of the window's sample of a tenant and, unless assumed to conform, of its records; None if
+        their proofs are valid."""
         if self.unsound is not None:
             return self.unsound
         done = len(self.case.checks)
         column = columns.check_column(self.case, tenant, SAMPLE)
-        if column is None or not self.pools(tenant):
+        if column is None or self.assumed(tenant):
             return self._fault_since(done)
         if (fault := self._fault_since(done) or self.unsound_records) is not None:
             return fault
@@ -364,7 +373,7 @@ class _Earlier:
 
     @cached_property
     def unsound_records(self) -> tuple[Status, str] | None:
-        """The first fault of the window's records that the ledger shows, for the tenants with pooled listing."""
+        """The first fault of the window's records that the ledger shows."""
         done = len(self.case.checks)
         ledger.check_records(self.case)
         return self._fault_since(done)
@@ -394,8 +403,14 @@ class _Earlier:
 
     @cached_property
     def incomplete(self) -> tuple[Status, str] | None:
-        """Why the policy is not well-formed or may not be the window's own; None if the header commits to it."""
-        done = len(self.case.checks)
+        """Why the policy is not well-formed or may not be the window's own; None if the header commits to it. A part
+        that does not open its commitment is damage to the file, which anybody can cause, and no evidence."""
+        done, file = len(self.case.checks), self.case.file
+        parts = compared(self.case.header, policy=file.policy, embedder=file.embedder, roster=self.case.roster,
+                         tenants=[*self.case.tenants.values()])  # fmt: skip
+        for name, committed, actual in parts:
+            if committed != actual:
+                return Status.UNDECIDED, f"damaged file: {name} = {actual}, and the header has {committed}"
         header.check_complete(self.case)
         header.check_well_formed(self.case)
         return self._fault_since(done)
