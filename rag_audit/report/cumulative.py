@@ -134,7 +134,7 @@ class Cumulative:
         given = [shape for shape in shapes if shape is not None]
         if len(given) < len(shapes) or not given:
             return None
-        chance = any(mechanism.flip_probability is not None for mechanism in mechanisms)
+        chance = any(mechanism.pools for mechanism in mechanisms)
         return min(s.positions_per_document for s in given), all(s.persistent for s in given), chance
 
     @property
