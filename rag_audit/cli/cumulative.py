@@ -43,6 +43,17 @@ def cumulative(ctx: click.Context, windows: tuple[Path, ...], delta: str | None,
     lines += [
         f"{scope}: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
+        *(
+            f"{scope} for {tenant}: eps {text(eps)}"
+            for tenant, eps in total.eps_of.items()
+            if eps < total.bound.eps
+        ),
+        *(
+            f"{tenant}: {count} of the given windows continue no table of another given window, so the factor counts"
+            f" {count} bits of a document"
+            for tenant, count in total.bits.items()
+            if count > 1
+        ),
         *by_exclusion_factor(
             (
                 (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), total.table)

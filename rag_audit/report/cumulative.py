@@ -124,6 +124,20 @@ class Cumulative:
     tenants: Sequence[str]
     exclusion_factor: float | None = None
     exclusion_factor_all_accounts: float | None = None
+    eps_of: Mapping[str, float] = field(default_factory=dict)
+    """the total eps of each tenant"""
+
+    @property
+    def bits(self) -> dict[str, int]:
+        """For each tenant whose documents keep their bits, the number of given windows that continue no given window:
+        the factors count one bit of a document for each of them."""
+        result = {}
+        for tenant in self.tenants:
+            shapes = {part.policy.window: part.policy.mechanism_of(tenant).table for part in self.windows}
+            kept = {window for window, shape in shapes.items() if shape is not None and shape.persistent}
+            if kept:
+                result[tenant] = len(kept - {*_continued(self.windows, tenant)})
+        return result
 
     @property
     def table(self) -> tuple[int, bool, bool] | None:
@@ -262,7 +276,8 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
         max((_of_tenant([part], tenant, total).eps for tenant in tenants), default=0.0) for part in windows
     ]
     odds, everyone = (_odds(windows, tenants, all_accounts=every) for every in (False, True))
-    return Cumulative(windows, bound, alone, tenants, odds, everyone)
+    eps = {tenant: own.eps for tenant, own in zip(tenants, bounds, strict=True)}
+    return Cumulative(windows, bound, alone, tenants, odds, everyone, eps)
 
 
 def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:

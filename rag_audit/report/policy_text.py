@@ -112,8 +112,8 @@ def unlisted(
                 "the policies of the given windows permit" if total else "the policy permits"
             )
         windows = (
-            "The figure counts the random bits of the given windows: the bit of a document persists and a listed"
-            " document stays listed in the chain of windows, and chance at the queries of each further window"
+            "The figure counts the random bits of the given windows: a document keeps its bit and stays listed in a"
+            " window that continues the table of another one, and chance at the queries of each further window"
             " multiplies the figure. An account that received a document in any window of the chain learns every later"
             " version and its removal."
             if persistent and chance and total
@@ -121,6 +121,10 @@ def unlisted(
             " the chain of windows, and chance at the queries of each other window multiplies the figure. An account"
             " that received a document in any window of the chain learns every later version and its removal."
             if persistent and chance
+            else "The figure counts the random bits of the given windows: a document keeps its bit in a window that"
+            " continues the table of another one; content under c rows has the c-th power. An account that received a"
+            " document in any window of the chain learns every later version and its removal."
+            if persistent and total
             else "The bit of a document persists in the chain of windows, so the figure covers all windows in which the"
             " document keeps its row; content under c rows has the c-th power. An account that received a document in"
             " any window of the chain learns every later version and its removal."

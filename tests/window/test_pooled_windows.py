@@ -452,6 +452,12 @@ def test_a_chain_that_starts_anew_needs_the_first_window(
     fresh.go(THIRD)
     assert fresh.verdict(3, 2).line == "UNPROVEN header.tables"
     assert exit_codes(fresh.verdict(3, 2, 1)) == {"header.tables": FAIL}
+    for given, count in (((1, 2, 3), 2), ((2, 3), 1)):
+        paths = [str(fresh.windows[number - 1] / "public") for number in given]
+        told = CliRunner().invoke(main, ["verifier", "cumulative", *paths]).stdout
+        assert "eps inf at delta 0, for law, medicine" in told and "for law: eps" in told
+        assert "persists in the chain" not in told
+        assert ("law: 2 of the given windows continue no table" in told) == (count == 2)
 
 
 Cheat = Callable[[Windows, CarriedTable], ListedRows]
