@@ -70,9 +70,15 @@ def run(config: Path, form: str) -> None:
                         stop.wait(POLL_S)
         finally:
             ended = supervisor.stop(max(0.0, until - time.monotonic()))
-        log.info("stopped" if stop.is_set() else "all windows are done")
+        log.info("stopped" if stop.is_set() else DONE)
     if not ended:  # a longer proof is cut off, and the next run makes it
         os._exit(0)
+
+
+DONE = (
+    "all windows are done: schedule.windows in provider.toml limits their number; raise it, or set it to 0 for no end,"
+    " and repeat the command for further windows"
+)
 
 
 @contextmanager

@@ -212,7 +212,7 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
     for path in paths:
         if not os.path.lexists(path):
             raise _missing("receipts", printable_name(path) or str(path),
-                           "give --receipts the files or folders that accounts exported")  # fmt: skip
+                           "give --receipts the exported files, or omit it if no account asked")  # fmt: skip
         try:
             inside = (
                 sorted(f for f in path.iterdir() if f.name.endswith(".json")) if path.is_dir() else [path]

@@ -227,6 +227,7 @@ def test_what_is_not_there_is_one_line_and_no_verdict(option: str, tmp_path: Pat
         else "previous window not found: empty/window.json"
     )
     assert done.stderr.startswith(f"rag-audit: {said} (") and len(done.stderr.splitlines()) == 1
+    assert ("or omit it if no account asked" in done.stderr) is (option == "--receipts")
 
 
 def test_a_folder_without_a_window_is_named_with_the_file_that_it_lacks(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -144,7 +146,22 @@ def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accept
     assert mechanism.threshold == policy.relevance == published_constants(DEFAULT_EMBEDDER).relevance
     assert mechanism.table is not None and mechanism.table.documents >= 3
     assert mechanism.epsilon(1, None) == mechanism.epsilon(12, None) <= float(defaults.EPS_POOLED_LISTING)
-    assert "e^" in (tmp_path / "pilot" / "users.txt").read_text()
+    told = (tmp_path / "pilot" / "users.txt").read_text()
+    (factor,) = set(re.findall(r"by a factor of at most ([0-9,]+)\.", told))
+    assert "e^" not in told
+    assert int(factor.replace(",", "")) == math.ceil(math.exp(mechanism.epsilon(12, None)))
+
+
+def test_two_services_without_a_name_have_different_names(tmp_path: Path, docs: Path) -> None:
+    """A trust file of one pilot must not name the ledger of another one."""
+    names = []
+    for folder in ("a/My Pilot", "b/My Pilot", "c/_"):
+        ok(tmp_path / folder, "--docs", docs, "--no-rights")
+        names.append(Trust.load(tmp_path / folder / "trust.toml").provider.origin)
+    assert all(re.fullmatch(r"my-pilot-[0-9a-f]{6}\.example/rag", name) for name in names[:2])
+    assert re.fullmatch(r"pilot-[0-9a-f]{6}\.example/rag", names[2]) and len(set(names)) == 3
+    ok(tmp_path / "a/My Pilot", "--docs", docs, "--no-rights")
+    assert Trust.load(tmp_path / "a/My Pilot/trust.toml").provider.origin == names[0]
 
 
 def test_the_choice_of_a_mechanism_follows_the_number_of_questions() -> None:
@@ -177,8 +194,8 @@ def test_witnesses_of_other_parties_make_no_pilot(tmp_path: Path, docs: Path) ->
     keys = [Witness.init(tmp_path / name, name).vkey for name in ("w1", "w2")]
     (tmp_path / "w1.pub").write_text(f"{keys[0]}\n")
     verifier = SigningKey.generate("verifier.example.org").verifier
-    ok(tmp_path / "service", "--docs", docs, "--name", "example.org/rag", "--witness",
-       f"{tmp_path / 'w1.pub'}@https://w1.example.org", "--witness", keys[1], "--verifier", verifier)  # fmt: skip
+    done = ok(tmp_path / "service", "--docs", docs, "--name", "example.org/rag", "--witness",
+              f"{tmp_path / 'w1.pub'}@https://w1.example.org", "--witness", keys[1], "--verifier", verifier)  # fmt: skip
     config = RunConfig.load(tmp_path / "service" / "provider.toml")
     assert config.witnesses == keys and not config.pilots
     assert [w.url for w in config.told.witness] == ["https://w1.example.org", None]
@@ -187,6 +204,8 @@ def test_witnesses_of_other_parties_make_no_pilot(tmp_path: Path, docs: Path) ->
     assert [v.vkey for v in trust.verifier] == [str(verifier)] and trust.provider.origin == "example.org/rag"
     assert {(w.independent, w.relation) for w in trust.witness} == {(True, None)}, "the verifier's to state"
     assert not (tmp_path / "service" / "witnesses").exists()
+    assert not any(account.independent for account in trust.account), "the provider made the account's key"
+    assert "Only independent accounts count for min_receipts" in done.stdout
 
 
 def test_files_beside_folders_make_one_tenant(tmp_path: Path, docs: Path) -> None:

@@ -323,8 +323,12 @@ def test_no_account_repeated_a_question_where_the_largest_group_is_one_account()
         said = _coalition(PLAIN, Window(parts, result.counts, result.vouching, result.tenants, result.chain))
         assert said is not None and words in said
     assert (
-        _repeated(1) == _repeated(0) == "no account but its author repeated a question almost word for word"
+        _repeated(1, 1)
+        == _repeated(0, 0)
+        == "no account but its author repeated a question almost word for word, none in one tenant"
     )
+    assert _repeated(2, 1).startswith("2 accounts") and _repeated(2, 1).endswith(", none in one tenant")
+    assert _repeated(3, 2).startswith("3 accounts") and _repeated(3, 2).endswith(", 2 in one tenant")
 
 
 def test_receipts_are_asked_of_accounts_and_not_of_the_provider() -> None:

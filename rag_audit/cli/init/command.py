@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +38,8 @@ from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
 from rag_audit.retrieval.readers import SUFFIXES
 from rag_audit.retrieval.texts import DEFAULT_TENANT, LINES, DocumentPart, load_directory, tenant_id
 
-NAME = "pilot.example/rag"
+NAME = "{folder}-{random}.example/rag"
+"""The default name of a service. Its random part keeps the windows and the trust files of two pilots apart."""
 HTTP = "127.0.0.1:8080"
 PILOT = {"lasts": "5m", "lead": "20s", "windows": 2}
 """The schedule of a pilot: its witnesses answer at once."""
@@ -132,7 +135,11 @@ class _Service:
 @gathered(
     "parties",
     _Parties,
-    click.option("--name", help=f"the name of the provider's key and ledger  [default: {NAME}]"),
+    click.option(
+        "--name",
+        help="the name of the provider's key and ledger  [default: the folder's name and six random"
+        " digits, such as pilot-4f09c2.example/rag]",
+    ),
     click.option(
         "--verifier",
         "verifiers",
@@ -297,9 +304,12 @@ def _check_config(given: Given) -> None:
 
 
 def _own_name(directory: Path) -> str:
-    """The name of the key that is in the folder already, or the default name."""
+    """The name of the key that is in the folder already, or a new default name, which no other service has."""
     path = directory / "provider.skey"
-    return SigningKey.load(path).name if path.exists() else NAME
+    if path.exists():
+        return SigningKey.load(path).name
+    folder = re.sub(r"[^a-z0-9]+", "-", directory.resolve().name.lower()).strip("-")[:40].rstrip("-")
+    return NAME.format(folder=folder or "pilot", random=secrets.token_hex(3))
 
 
 def _refuse_foreign(directory: Path) -> None:
@@ -519,7 +529,9 @@ def _report(folder: Folder, made: Sequence[str]) -> list[str]:
     pilot = ["PILOT: the two witnesses and the accounts are NOT independent of the provider. For production,"
              " name witnesses of other parties (--witness); verifiers and accounts make their own keys."]  # fmt: skip
     asks = [f"send {path / 'provider.skey.pub'} to each witness, which starts `rag-audit witness serve` with a trust"
-            " file for this provider (docs/witnesses.md)"]  # fmt: skip
+            " file for this provider (docs/witnesses.md)",
+            "Only independent accounts count for min_receipts, and the accounts of this folder are not independent:"
+            " each verifier adds independent accounts to its own trust file (docs/verifier.md)"]  # fmt: skip
     return [
         *head,
         "",

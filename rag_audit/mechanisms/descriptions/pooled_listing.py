@@ -238,7 +238,7 @@ class PooledListingDescription(Description):
         return [
             f"Until a document is listed for the first time {first}, everything that all accounts together see"
             " distinguishes it from any other document by a factor of at most"
-            f" e^{text(mechanism.epsilon(accounts, None))}. From then on, an account that asks can read it.",
+            f" {_factor(mechanism.epsilon(accounts, None))}. From then on, an account that asks can read it.",
             f"A person who never received a given document {span} may conclude its absence at most {factor} times more"
             f" strongly than before, {further}",
             "Accounts of this tenant are not private from one another.",
@@ -298,6 +298,15 @@ def _bound(mechanism: Mechanism) -> bernoulli.ChanceListing | None:
     if mechanism.keep is None or mechanism.flip_probability is None:
         return None
     return bernoulli.ChanceListing(mechanism.keep, mechanism.flip_probability)
+
+
+def _factor(eps: float) -> str:
+    """e^eps as a whole number for people, rounded up; as a power above 10^12.
+
+    >>> _factor(9.7463), _factor(400.0)
+    ('17,091', 'e^400')
+    """
+    return f"{math.ceil(math.exp(eps)):,}" if eps < math.log(1e12) else f"e^{text(eps)}"
 
 
 def _is_probability(written: str) -> bool:

@@ -33,17 +33,20 @@ def check(case: Case) -> None:
         "coalition.count",
         min(1, asking) <= c_tenant <= c <= asking,
         f"{min(1, asking)} <= c in one tenant <= c <= {asking} accounts with queries",
-        f"c = {c}: {_repeated(c)}, {c_tenant} in one tenant",
+        f"c = {c}: {_repeated(c, c_tenant)}",
     )
     if _certificate(case, declared) and right:
         case.figures["coalition"] = "checked"
     by = "proved" if case.figures["coalition"] == "checked" else "declared, not proved"
     case.report("coalition.cap", c <= policy.k_max, f"c at most k_max = {policy.k_max}",
-                f"c = {c}: {_repeated(c)}, {c_tenant} in one tenant ({by})")  # fmt: skip
+                f"c = {c}: {_repeated(c, c_tenant)} ({by})")  # fmt: skip
 
 
-def _repeated(c: int) -> str:
-    return f"{counted(c, 'account') if c > 1 else 'no account but its author'} repeated a question almost word for word"
+def _repeated(c: int, c_tenant: int) -> str:
+    who, within = counted(c, "account") if c > 1 else "no account but its author", max(1, c_tenant)
+    return (
+        f"{who} repeated a question almost word for word, {'none' if within == 1 else within} in one tenant"
+    )
 
 
 def _parameters(theta: list[int], tau: int, unit: str) -> str:
