@@ -95,7 +95,7 @@ def next_steps_of(
         return [
             say.text("rely on no figure of this window yet"),
             say.text(
-                "supply every window since the last one that you verified with --previous, or omit --previous for the"
+                "supply every window back to the first one of the service with --previous, or omit --previous for the"
                 " first window of a service, and repeat the verification"
             ),
             *explain,

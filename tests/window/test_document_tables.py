@@ -236,7 +236,7 @@ def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:
     law = next(line for line in report["protections"] if line["tenant"] == "law")
     assert [law[name]["strength"] for name in ("lists", "presence", "absence")] == ["not-established"] * 3
     assert "exclusion_factor" not in report["figures"] or report["figures"]["exclusion_factor"] is None
-    assert "supply the windows before this one with --previous" in " ".join(render(verdict).split())
+    assert "supply every window before this one with --previous" in " ".join(render(verdict).split())
 
 
 @pytest.mark.parametrize(
