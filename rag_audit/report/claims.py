@@ -238,9 +238,9 @@ def _privacy(say: Say, w: Window) -> str | None:
     if f.eps == "inf":
         bare = [t.tenant for t in w.tenants if t.eps in (None, "inf")]
         own = [(t.eps, t.tenant) for t in w.tenants if t.eps not in (None, "inf")]
+        if not own:  # an absent promise is no proved statement
+            return None
         none = say.text("No epsilon is promised for %(tenants)s.", tenants=some_of(say, dict.fromkeys(bare)))
-        if not own:
-            return none
         values = some_of(
             say,
             dict.fromkeys(
@@ -520,7 +520,7 @@ def _next(say: Say, w: Window) -> str | None:
 
 def _cumulative(say: Say, w: Window) -> str | None:
     c = w.figures.cumulative
-    if c is None:
+    if c is None or c.eps == "inf":
         return None
     return say.text(
         "The eps of %(windows)s windows over one index is %(eps)s in total, at delta %(delta)s; %(condition)s.",

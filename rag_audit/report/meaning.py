@@ -49,6 +49,19 @@ def strength(eps: float) -> str:
     return STRENGTHS[tier(eps)]
 
 
+def _graded(report: Report, tenant: str | None, words: str) -> str:
+    """The strength of a tenant's epsilon, with its condition if the line of the tenant has a lower one."""
+    own = next((p for p in report.protections if p.tenant == tenant), None)
+    if own is None or own.lists.eps is None or own.lists.strength == tier(float(own.lists.eps)):
+        return f"is {words}"
+    others = report.vouching.pilot or chosen(report.vouching, report.tenants)
+    conditions = [
+        *(["other parties confirmed it"] if others else []),
+        *([] if own.isolation.proved else ["each answer were proved"]),
+    ]
+    return f"is {own.lists.strength}; it would be {words}, if {' and '.join(conditions)}"
+
+
 def privacy_words(report: Report) -> list[str]:
     """The meaning of epsilon, its strength, and two related figures."""
     f = report.figures
@@ -79,7 +92,8 @@ def privacy_words(report: Report) -> list[str]:
             if chosen(report.vouching, report.tenants)
             else ""
         )
-        lines.append(f"{f.name} is {f.eps} for {who}; for lists this is {strength(eps)}{condition}")
+        graded = _graded(report, f.decisive, strength(eps))
+        lines.append(f"{f.name} is {f.eps} for {who}; for lists this {graded}{condition}")
     elif any(named(t.mechanism).limit == "max_exclusion_factor" for t in report.tenants):
         lines.append(
             f"{f.name} has no value for {who}: a mechanism of this window has no epsilon over all outcomes"
@@ -87,7 +101,8 @@ def privacy_words(report: Report) -> list[str]:
     for tenant in report.tenants:
         own = float(tenant.eps or "inf")
         if math.isfinite(own) and (not math.isfinite(eps) or tenant.eps != f.eps):
-            lines.append(f"eps of tenant {tenant.tenant} is {tenant.eps} ({tier(own)}): the odds change by at most"
+            graded = _graded(report, tenant.tenant, tier(own))
+            lines.append(f"eps of tenant {tenant.tenant} is {tenant.eps} (this {graded}): the odds change by at most"
                          f" {factor(own)}")  # fmt: skip
     by_exclusion_factor: dict[tuple[str, str | None], list[str]] = {}
     for tenant in report.tenants:

@@ -60,6 +60,7 @@ class _Window:
     :param gap: why some answers have no proof; None if every answer has one
     :param pilot: whether one party can forge each confirmation, so that every line depends on this party
     :param chosen: whether the provider could have chosen the randomness, so that lines with randomness depend on it
+    :param own_keys: whether one party made the keys of the proofs, and could forge proofs
     """
 
     k_max: int
@@ -70,6 +71,7 @@ class _Window:
     gap: str | None
     pilot: bool
     chosen: bool
+    own_keys: bool
 
 
 PILOT_GAP = marked("one party plays all roles and can forge each confirmation (a pilot)")
@@ -107,6 +109,7 @@ def protections_of(
         gap,
         vouching.pilot,
         chosen(vouching, tenants),
+        figures.setup == "unsafe",
     )
     return [
         TenantProtection(
@@ -157,13 +160,13 @@ def odds_words(factor: float, event: str) -> str:
     """The same in words.
 
     >>> odds_words(10.0, "a document is absent")
-    'odds of 1 in 2 that a document is absent become at most 10 in 11'
+    'a probability of 1 in 2 that a document is absent becomes at most 10 in 11'
     """
-    even = f"odds of 1 in 2 that {event}"
+    even = f"a probability of 1 in 2 that {event}"
     odds = odds_after(factor)
     if odds is None:
-        return f"{even} can become near certainty"
-    return f"{even} become at most {odds.likely:,} in {odds.of:,}"
+        return f"{even} can become nearly 1"
+    return f"{even} becomes at most {odds.likely:,} in {odds.of:,}"
 
 
 def line_words(name: str, line: ProtectionLine) -> str:
@@ -198,11 +201,15 @@ def _isolation(window: _Window) -> IsolationLine:
     others = window.tenants - 1
     level, reasons = _capped("strong", [], window, random=False)
     which = "each answer" if window.gap is None else "each drawn answer"
+    # A provider that made the keys of the proofs of its own pilot can forge the proofs too.
+    forged = _IF_PILOT if window.pilot and window.own_keys else ""
     comes = "comes" if window.pilot else "is proved to come"
     figure = (
-        f"{_if(window, random=False)}see no data of this index: {which} in the ledger {comes} from the index of its"
-        " account's own tenant, whatever vector stands for the question"
+        f"{forged}accounts of other tenants see no data of this index: {which} in the ledger {comes} from the"
+        " index of its account's own tenant, whatever vector stands for the question"
     )
+    if window.pilot:
+        figure += ", but the provider can replace the ledger"
     if not others:
         figure += "; the window has no other tenant"
     return IsolationLine(strength=level, figure=figure, reasons=reasons, checks=[*claim.checks],
@@ -266,13 +273,14 @@ def exposure_words(exposure: Exposure, *, by_position: bool) -> str:
     :param by_position: whether the tenant has no document table, so that the numbers are positions of the index
     """
     of = (
-        f"{exposure.documents:,} positions"
+        f"{exposure.limit:,} of {exposure.documents:,} positions ("
         if by_position
-        else f"at most {counted(exposure.documents, 'document')}"
+        else f"{counted(exposure.limit, 'document')} (the table has room for {exposure.documents:,}; the number of"
+        " documents is not published; "
     )
     words = (
-        f"{counted(exposure.accounts, 'account')} can read up to {exposure.limit:,} of {of} (exact retrieval:"
-        f" {exposure.exact:,}; {_LOG}{exposure.realised:,})"
+        f"{counted(exposure.accounts, 'account')} can read up to {of}exact retrieval: {exposure.exact:,};"
+        f" {_LOG}{exposure.realised:,})"
     )
     if exposure.by_chance is not None:
         words += f", of which chance alone returns at most {float(exposure.by_chance):,.0f} on average"

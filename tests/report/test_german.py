@@ -34,7 +34,7 @@ ALLOWED = (
     r"noise, sampling|pooled-listing, sampling|exact|re-executed(\([0-9/]+\))?|verifier",
     r"SQuAD dev v1.1|SciFact|PubMedQA.*|wordllama[a-z0-9-]*|hash.*|trust.toml|window.json|k_max",
     # titles of publications, standards and functions
-    r"mode = \"full\" in trust.toml.|NIST SP 800-226|SHA-256|C_policy|ε|Index|Name|Epsilon.*|Delta.*|Verdict|Ledger",
+    r"mode = \"full\" in trust.toml.|NIST SP 800-226|SHA-256|C_policy|ε|Index|Name|Epsilon.*|Delta.*|Verdict|Ledger|Position|Quorum|PASS, UNPROVEN",
     r"(σ/Δ|sigma/Delta) [0-9.,]+|docs/[a-z.#-]+",
 )
 """What both languages may print alike."""

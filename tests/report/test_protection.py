@@ -82,8 +82,8 @@ def test_a_factor_for_absence_does_not_make_lists_private() -> None:
     assert law.absence.exclusion_factor == "3.3334" and law.absence.accounts is None
     assert law.absence.positions == 2 and law.lists.eps is None
     assert law.absence.figure == (
-        "a missing result makes absence more likely, by a factor of at most 3.3334 for any number of accounts: odds of"
-        " 1 in 2 that a document of at most 2 positions is absent become at most 17 in 22"
+        "a missing result makes absence more likely, by a factor of at most 3.3334 for any number of accounts: a"
+        " probability of 1 in 2 that a document of at most 2 positions is absent becomes at most 17 in 22"
     )
     assert "(70 in 100)" in law.presence.figure and law.presence.keep == "0.7"
     assert medicine.absence.exclusion_factor is None and medicine.lists.eps == "12.39"
@@ -137,12 +137,12 @@ def test_answers_without_proof_weaken_each_established_line(reports: dict[str, R
 
 def test_odds_in_plain_words() -> None:
     def words(factor: float) -> str:
-        return odds_words(factor, "it is absent").removeprefix("odds of 1 in 2 that it is absent ")
+        return odds_words(factor, "it is absent").removeprefix("a probability of 1 in 2 that it is absent ")
 
-    assert words(10.0) == "become at most 10 in 11"
-    assert words(2.0) == "become at most 2 in 3"
-    assert words(2.05) == "become at most 21 in 31"  # rounded up
-    assert words(float("inf")) == words(float("nan")) == "can become near certainty"
+    assert words(10.0) == "becomes at most 10 in 11"
+    assert words(2.0) == "becomes at most 2 in 3"
+    assert words(2.05) == "becomes at most 21 in 31"  # rounded up
+    assert words(float("inf")) == words(float("nan")) == "can become nearly 1"
     assert odds_after(1_000_001.0) is None
     for factor in (1.0, 1.01, 3.3334, 9.99, 10.01, 12345.6):
         odds = odds_after(factor)
@@ -232,7 +232,7 @@ def test_brief_states_the_factor_of_absence_where_no_epsilon_exists() -> None:
     assert meaning.startswith(
         "meaning: tenant law has no epsilon: mechanism sampling bounds no epsilon; a missing"
     )
-    assert "become at most 17 in 22" in meaning and following.startswith("next: ")
+    assert "becomes at most 17 in 22" in meaning and following.startswith("next: ")
 
 
 def test_the_decisive_tenant_is_named_where_figures_are(reports: dict[str, Report]) -> None:

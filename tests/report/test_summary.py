@@ -43,9 +43,11 @@ def test_every_outcome_has_at_most_twelve_lines_with_the_verdict_first_and_last(
 def test_a_pass_states_figure_signers_counts_and_weaknesses(reports: dict[str, Report]) -> None:
     report = reports["PASS"]
     assert shown(report)[-1] == "PASS eps_audit=12.39 delta=1e-5 k_max=2 allow=unsafe-setup"
-    assert row(report, "isolation").startswith("law and medicine: strong; see no data of this index")
+    assert row(report, "isolation").startswith(
+        "law and medicine: strong; accounts of other tenants see no data of this index"
+    )
     assert row(report, "lists").startswith(
-        "law and medicine: weak; epsilon 12.39 for the lists of 2 accounts: odds of"
+        "law and medicine: weak; epsilon 12.39 for the lists of 2 accounts: a"
     )
     assert row(report, "presence").startswith("law and medicine: none; the text of a document that is")
     assert row(report, "presence").endswith("all questions in the log: at most 8)")

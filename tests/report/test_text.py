@@ -31,7 +31,7 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
     "what is eps, and is it good?": lambda r: [
         "privacy eps_audit is 12.39 for up to 2 colluding accounts of 3 queries each; for lists this is weak, because it"
         " is above 10",
-        "odds of 1 in 2 that a document of one position is present become at most 240,386 in 240,387, except with"
+        "a probability of 1 in 2 that a document of one position is present becomes at most 240,386 in 240,387, except with"
         " probability 1e-5 (delta)",
         "a test that wrongly suspects 1 in 100 absent documents of one position recognises at most 52 in 100 present ones",
     ],

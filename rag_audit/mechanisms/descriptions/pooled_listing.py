@@ -272,6 +272,15 @@ class PooledListingDescription(Description):
         return say.joined([super().details(facts, say), listed], "")
 
     @classmethod
+    def returned(cls, facts: Facts) -> str:
+        share = f"{100 * float(facts.keep or 0):.3g}"
+        return (
+            f"a document with a score of at least {facts.threshold or 0} for a question of any account is listed if its"
+            f" random bit permits ({share} in 100), and chance lists others; a listed document among the best matches"
+            " is returned with its text"
+        )
+
+    @classmethod
     def cost(cls, facts: Facts) -> str:
         return (
             f"{missed_words(facts.keep)} in this window unless random bits list them, and a passage below the"

@@ -216,9 +216,7 @@ def nist_fields(say: Language, report: Report) -> Iterator[tuple[Markup, Markup]
                     "the figures do not cover the time and size of answers, the text that a model writes, and the"
                     " counts and times of honest accounts."
                 ),
-                say.text("The provider draws noise in constant work before it knows the question.")
-                if noise
-                else say.text("The random bits follow from a seed that was fixed before the first question."),
+                _drawn_before(say, report, noise=noise),
             ]
         ),
     )
@@ -327,3 +325,18 @@ def _mechanisms(say: Language, report: Report) -> Iterator[Markup]:
         yield say.text("%(tenants)s: %(words)s", tenants=some_of(say, tenants), words=how)
     if len(groups) > 12:
         yield say.plural("and %(count)s more", "and %(count)s more", len(groups) - 12)
+
+
+def _drawn_before(say: Language, report: Report, *, noise: bool) -> Markup:
+    """When the provider draws randomness: proved by the witnesses, or stated by the provider alone."""
+    if report.shows("randomness") and not report.vouching.pilot:
+        if noise:
+            return say.text("The provider draws noise in constant work before it knows the question.")
+        return say.text("The random bits follow from a seed that was fixed before the first question.")
+    if noise:
+        return say.text(
+            "By the provider's word only, it draws noise in constant work before it knows the question."
+        )
+    return say.text(
+        "The random bits follow from a seed that, by the provider's word only, was fixed before the first question."
+    )

@@ -27,23 +27,26 @@ from rag_audit.report.model import (
     AbsenceLine,
     Exposure,
     IsolationLine,
+    Level,
     ListsLine,
     Odds,
     PresenceLine,
     ProtectionLine,
     Report,
+    Requirement,
     TenantProtection,
     TenantReport,
     WitnessReport,
 )
-from rag_audit.report.protection import exclusion_tier
+from rag_audit.report.protection import CHOSEN_GAP, exclusion_tier
+from rag_audit.report.requirements import pilot_scope
 from rag_audit.report.strength import tier
 
 MAX_GROUPS, MAX_LISTED = 3, 40
 """Maximum groups of tenants with equal protection that the page describes in full, and that its table of further
 groups lists; the report in JSON has all tenants."""
 MAX_WITNESSES = 8
-Answer: TypeAlias = Literal["yes", "drawn", "unchecked", "no", "open"]
+Answer: TypeAlias = Literal["yes", "drawn", "part", "unchecked", "no", "open"]
 
 
 class Group(NamedTuple):
@@ -109,21 +112,24 @@ PILOT_CONDITION = marked(
 )
 
 
-def person(say: Language, group: Group) -> Markup:
-    """What the window means for a person whose record is in the index of these tenants, in one sentence."""
+def person(say: Language, group: Group) -> list[Markup]:
+    """What the window means for a person whose record is in the index of these tenants: who receives the record, what
+    other tenants receive, what a missing result shows, and what accounts of the tenant learn about one another."""
     p = group.protection
     if p.presence.strength == "not-established":
-        return say.text(
-            "This verification established nothing about your record, because a check did not pass or evidence is"
-            " missing."
-        )
+        return [
+            say.text(
+                "This verification established nothing about your record, because a check did not pass or evidence is"
+                " missing."
+            )
+        ]
     parts = [
         _receives(say, group),
         _others(say, p.isolation, group),
         _missing(say, p.absence, group.first),
         _shared(say, group.first),
     ]
-    return Markup("; ").join(part for part in parts if part) + Markup(".")
+    return [sentence_start(part) + Markup(".") for part in parts if part]
 
 
 def _receives(say: Language, group: Group) -> Markup:
@@ -151,19 +157,26 @@ def _receives(say: Language, group: Group) -> Markup:
             best=best,
         )
     size = _longer(say) if tenant.documents is None else _bit(say, tenant)
-    exposed = group.protection.presence.exposure
-    flips = (
-        Markup()
-        if exposed is None or exposed.by_chance is None
-        else say.text("; by chance alone, documents that nobody asked for are returned too")
-    )
+    if named(tenant.mechanism).pools:
+        return say.text(
+            "a question of any account of the tenant lists your record if the record's score for this question reaches"
+            " the threshold of %(threshold)s, unless your record is one of the %(omitted)s in 100 that the sample"
+            " omits%(size)s. Chance can list any record. A listed record stays listed for %(span)s: each account of the"
+            " tenant receives it for a question if it is among the %(best)s best listed matches",
+            threshold=tenant.threshold or 0,
+            omitted=say.number(f"{100 * (1 - float(keep)):.3g}"),
+            size=size,
+            span=say.text("the window")
+            if tenant.documents is None or tenant.documents.fresh_rows is None
+            else say.text("the whole chain of windows"),
+            best=best,
+        )
     return say.text(
         "an account of the tenant whose question matches your record receives it with a probability of %(share)s in"
-        " 100%(size)s if it is among the %(best)s best matches%(flips)s",
+        " 100%(size)s if it is among the %(best)s best matches",
         share=say.number(f"{100 * float(keep):.3g}"),
         size=size,
         best=best,
-        flips=flips,
     )
 
 
@@ -233,7 +246,7 @@ def _missing(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
             "a missing result is no proof of absence: it raises the odds that your record is absent by a factor of at"
             " most %(factor)s (%(odds)s), %(size)s",
             factor=say.number(line.exclusion_factor),
-            odds=odds(say, line.odds),
+            odds=say.text("a probability of 1 in 2 becomes %(odds)s", odds=odds(say, line.odds)),
             size=_limits(say, line.positions, tenant),
         )
     if named(tenant.mechanism).protects:
@@ -260,10 +273,10 @@ def _limits(say: Language, positions: int | None, tenant: TenantReport) -> Marku
 
 
 def odds(say: Language, value: Odds | None) -> Markup:
-    """The most that an even chance becomes."""
+    """The most that a probability of 1 in 2 becomes."""
     if value is None:
-        return say.text("odds of 1 in 2 can become certainty")
-    return say.text("odds of 1 in 2 become at most %(likely)s in %(of)s", likely=value.likely, of=value.of)
+        return say.text("up to nearly 1")
+    return say.text("at most %(likely)s in %(of)s", likely=value.likely, of=value.of)
 
 
 def level(say: Language, strength: str) -> Markup:
@@ -376,8 +389,8 @@ def _lists(say: Language, line: ListsLine, tenant: TenantReport) -> Markup:
         delta = say.text(", except with probability %(delta)s", delta=say.number(str(line.delta)))
     if named(tenant.mechanism).pools:
         return say.text(
-            "until the document is listed for the first time: %(odds)s that %(document)s is present, for all that"
-            " %(accounts)s see%(span)s (epsilon %(eps)s)",
+            "until the document is listed for the first time: a probability of 1 in 2 that %(document)s is present"
+            " becomes %(odds)s, for all that %(accounts)s see%(span)s (epsilon %(eps)s)",
             span=_span(say, tenant),
             odds=odds(say, line.odds),
             document=_document(say, line.positions),
@@ -385,7 +398,8 @@ def _lists(say: Language, line: ListsLine, tenant: TenantReport) -> Markup:
             eps=say.number(line.eps),
         )
     return say.text(
-        "%(odds)s that %(document)s is present%(delta)s, for the lists of %(accounts)s (epsilon %(eps)s)",
+        "a probability of 1 in 2 that %(document)s is present becomes %(odds)s%(delta)s, for the lists of %(accounts)s"
+        " (epsilon %(eps)s)",
         odds=odds(say, line.odds),
         document=_document(say, line.positions),
         delta=delta,
@@ -409,6 +423,15 @@ def _presence(say: Language, line: PresenceLine, tenant: TenantReport) -> Markup
             return say.text(
                 "no protection of presence: a returned document is read; retrieval is the purpose"
             )
+        case share if named(tenant.mechanism).pools:
+            return say.text(
+                "no protection of presence: a document with a score of at least %(threshold)s for a question of any"
+                " account is listed in %(share)s of 100 cases%(bit)s; a listed document among the best matches is"
+                " returned and then read; retrieval is the purpose",
+                threshold=tenant.threshold or 0,
+                bit=_once(say, tenant),
+                share=say.number(f"{100 * float(share):.3g}"),
+            )
         case share:
             return say.text(
                 "no protection of presence: a matching document is returned in %(share)s of 100 cases%(bit)s and then"
@@ -426,7 +449,7 @@ def _absence(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
             return say.text("no figure limits what a missing result reveals")
         return say.text("no limit: answers are exact, so a missing result shows absence")
     return say.text(
-        "%(odds)s that %(document)s is absent, for %(accounts)s (factor %(factor)s)",
+        "a probability of 1 in 2 that %(document)s is absent becomes %(odds)s, for %(accounts)s (factor %(factor)s)",
         odds=odds(say, line.odds),
         document=_document(say, line.positions),
         accounts=_accounts(say, line.accounts),
@@ -454,10 +477,10 @@ def exposure(
         )
         if by_position
         else say.plural(
-            "%(count)s account together can read at most %(limit)s of at most %(documents)s documents; with exact"
-            " retrieval it would be %(exact)s.",
-            "%(count)s accounts together can read at most %(limit)s of at most %(documents)s documents; with exact"
-            " retrieval it would be %(exact)s.",
+            "%(count)s account can read at most %(limit)s documents; with exact retrieval it would be %(exact)s. The"
+            " table has room for %(documents)s documents; the number of documents is not published.",
+            "%(count)s accounts together can read at most %(limit)s documents; with exact retrieval it would be"
+            " %(exact)s. The table has room for %(documents)s documents; the number of documents is not published.",
             value.accounts,
             **numbers,
         )
@@ -488,32 +511,56 @@ def good(say: Language, group: Group) -> Markup:
         return say.text("This cannot be said: no row has an established figure.")
     parts = [_judged(say, row, group) for row in table]
     if group.pilot:
-        parts.insert(
-            0,
-            say.text("No row of a pilot is good for another party. If the provider followed its own rules:"),
-        )
+        parts.insert(0, say.text("No row of a pilot is good for another party."))
     return Markup(" ").join(parts)
+
+
+def unless(say: Language, group: Group) -> Markup:
+    """The condition under which a figure would have the strength that its number alone gives."""
+    gap = not group.protection.isolation.proved
+    others = group.pilot or any(CHOSEN_GAP in line.reasons for line in group.protection.lines.values())
+    if others and gap:
+        return say.text("if other parties confirmed it and each answer were proved")
+    return say.text("if other parties confirmed it") if others else say.text("if each answer were proved")
+
+
+def _graded(say: Language, line: ProtectionLine, alone: Level, condition: Markup) -> Markup:
+    """The strength of a line in its table, and the strength that its number alone would give if they differ."""
+    if line.strength == alone:
+        return level(say, alone)
+    return say.text(
+        "%(strength)s (would be %(alone)s %(condition)s)",
+        strength=level(say, line.strength),
+        alone=level(say, alone),
+        condition=condition,
+    )
 
 
 def _judged(say: Language, row: Row, group: Group) -> Markup:
     """Whether one row of a group's table is good, in a sentence about this row alone."""
+    condition = unless(say, group)
     line = row.line
     if line.strength == "not-established":
         words = say.text("not established")
     else:
         match line:
             case IsolationLine() if group.forgeable:
-                words = say.text("separated")
+                words = say.text("%(strength)s, separated", strength=_graded(say, line, "strong", condition))
             case IsolationLine(proved=True):
-                words = say.text("separated by proof")
+                words = say.text(
+                    "%(strength)s, separated by proof", strength=_graded(say, line, "strong", condition)
+                )
             case IsolationLine():
-                words = say.text("separated in the drawn answers only")
+                words = say.text(
+                    "%(strength)s, separated in the drawn answers only",
+                    strength=_graded(say, line, "strong", condition),
+                )
             case ListsLine(eps=None):
                 words = say.text("no limit")
             case ListsLine(eps=eps):
                 words = say.text(
                     "%(strength)s, for lists only (epsilon %(eps)s)",
-                    strength=level(say, tier(float(eps or "inf"))),
+                    strength=_graded(say, line, tier(float(eps or "inf")), condition),
                     eps=say.number(str(eps)),
                 )
             case PresenceLine():
@@ -523,7 +570,7 @@ def _judged(say: Language, row: Row, group: Group) -> Markup:
             case AbsenceLine(exclusion_factor=factor):
                 words = say.text(
                     "%(strength)s (factor %(factor)s)",
-                    strength=level(say, exclusion_tier(float(factor or "inf"))),
+                    strength=_graded(say, line, exclusion_tier(float(factor or "inf")), condition),
                     factor=say.number(str(factor)),
                 )
             case _:  # a line has one of the four types
@@ -571,12 +618,28 @@ def rules(say: Language, report: Report) -> list[Rule]:
 
 def _order(say: Language, report: Report) -> Markup:
     """The rule about the order of windows, with its evidence in this run."""
+    confirmed = report.shows("chain") and not report.vouching.pilot and not report.vouching.forkable
+    if report.chain.before is None and not confirmed:
+        return say.text(
+            "Whether the window is the first one of the service: its header says so, and no independent party confirms"
+            " it."
+        )
+    if not report.chain.reached and not confirmed:
+        return say.text(
+            "Whether a window was left out: the window header names a previous window, which was not supplied, and no"
+            " independent party confirms the order."
+        )
+    if not confirmed:
+        return say.text(
+            "Whether a window was left out: the window header names a previous window, and no independent party"
+            " confirms that the provider made no other window."
+        )
     if report.chain.before is None:
         return say.text(
             "The window is the first one of the service: its header names no previous window, and witnesses confirm"
             " only one such window."
         )
-    if not report.chain.reached and report.shows("chain"):
+    if not report.chain.reached:
         return say.text(
             "The window header names a previous window, which was not supplied: only the witnesses confirm that no"
             " window in between was left out."
@@ -627,6 +690,7 @@ def answer(say: Language, value: Answer) -> Markup:
     return {
         "yes": say.text("yes"),
         "drawn": say.text("yes, for the drawn answers"),
+        "part": say.text("in part"),
         "unchecked": say.text("not checked here"),
         "no": say.text("no"),
         "open": say.text("not established"),
@@ -644,9 +708,38 @@ def followed(report: Report) -> Answer:
     return "drawn" if report.figures.mode == "sampled" else "yes"
 
 
+def partly(report: Report) -> list[Requirement]:
+    """The requirements that a window that passed meets only for some tenants, or only by the rules of a pilot."""
+    if not report.outcome.startswith("PASS"):
+        return []
+    return [r for r in report.requirements if r.outcome == "pass" and r.scope is not None]
+
+
+def meets(report: Report) -> Answer:
+    """Whether the window meets the requirements of the trust file."""
+    if report.exit_code == 0:
+        return "part" if partly(report) else "yes"
+    return "no" if report.outcome == "UNMET" else "open"
+
+
 def required(say: Language, report: Report) -> Markup:
     """Whether the window meets the requirements of the trust file."""
     unmet = sum(r.outcome == "unmet" for r in report.requirements)
+    limited = partly(report)
+    if limited:
+        words = say.plural(
+            "The window meets the requirements of the trust file, %(count)s of them only in part: %(names)s.",
+            "The window meets the requirements of the trust file, %(count)s of them only in part: %(names)s.",
+            len(limited),
+            names=say.listed([r.name for r in limited]),
+        )
+        if any(pilot_scope(say, r.name, report.vouching) for r in limited):
+            receipts = say.text(
+                "Required receipts of independent accounts can be missing: this pilot counts receipts of other accounts"
+                " too."
+            )
+            return say.joined([words, receipts])
+        return words
     if report.outcome.startswith("PASS"):
         return say.text("The window meets every requirement of the trust file.")
     if unmet and report.outcome == "UNMET":
@@ -835,7 +928,7 @@ def _size(say: Language, report: Report) -> Markup:
         whose.setdefault(room, []).append(words.clip(tenant.tenant, 60))
     return say.joined(
         (
-            say.text("%(tenants)s: room for %(room)s each", tenants=some_of(say, names), room=room)
+            say.text("%(tenants)s: each with room for %(room)s", tenants=some_of(say, names), room=room)
             if len(names) > 1
             else say.text("%(tenants)s: room for %(room)s", tenants=names[0], room=room)
             for room, names in whose.items()

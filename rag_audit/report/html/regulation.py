@@ -15,7 +15,7 @@ from rag_audit._internal.words import day, instant
 from rag_audit.report.language import Language
 from rag_audit.report.model import Report
 
-Met: TypeAlias = Literal["yes", "part", "no", "unless"]
+Met: TypeAlias = Literal["yes", "part", "no", "open", "unless", "biometric"]
 MONTHS_6 = 184 * 86_400_000
 """Six months in milliseconds, by the longest half of a year."""
 
@@ -59,7 +59,7 @@ def clauses(say: Language, report: Report) -> list[Clause]:
             )
             if logged
             else unlogged,
-            "part" if logged else "no",
+            "part" if logged else "open",
         ),
         Clause(
             "12(2)(a)",
@@ -73,13 +73,13 @@ def clauses(say: Language, report: Report) -> list[Clause]:
             )
             if logged
             else unlogged,
-            "part" if logged else "no",
+            "part" if logged else "open",
         ),
         Clause(
             "12(2)(b)",
             say.text("“facilitating the post-market monitoring referred to in Article 72”"),
             say.text("this report, repeated for each window") if logged else unlogged,
-            "part" if logged else "no",
+            "part" if logged else "open",
         ),
         Clause(
             "12(2)(c)",
@@ -87,7 +87,7 @@ def clauses(say: Language, report: Report) -> list[Clause]:
             say.text("the number of questions of each account, and the estimate of repeated questions")
             if logged
             else unlogged,
-            "part" if logged else "no",
+            "part" if logged else "open",
         ),
         Clause(
             "12(3)(a)",
@@ -100,7 +100,7 @@ def clauses(say: Language, report: Report) -> list[Clause]:
             else unlogged
             if pilot
             else say.text("not established: the checks of the times did not pass"),
-            "part" if times else "no",
+            "biometric",
         ),
         Clause(
             "12(3)(b)",
@@ -108,13 +108,13 @@ def clauses(say: Language, report: Report) -> list[Clause]:
             say.text("the commitment to each tenant's index, at the beginning of the window")
             if logged
             else unlogged,
-            "yes" if logged else "no",
+            "biometric",
         ),
         Clause(
             "12(3)(c)",
             say.text("“the input data for which the search has led to a match”"),
             say.text("only a commitment to each question; the account has the question, and can disclose it"),
-            "no",
+            "biometric",
         ),
         Clause(
             "12(3)(d)",
@@ -123,7 +123,7 @@ def clauses(say: Language, report: Report) -> list[Clause]:
                 " in Article 14(5)”"
             ),
             say.text("no field: the ledger knows accounts, and no natural persons"),
-            "no",
+            "biometric",
         ),
         Clause(
             "19(1)",
@@ -145,7 +145,7 @@ def clauses(say: Language, report: Report) -> list[Clause]:
                 " %(day)s, at least six months",
                 day=day(w.delete_after),
             ),
-            "part" if "delete-after" in kinds and kept >= MONTHS_6 else "no",
+            "open" if "delete-after" not in kinds else "part" if kept >= MONTHS_6 else "no",
         ),
         Clause(
             "19(2)",
@@ -168,5 +168,7 @@ def met(say: Language, value: Met) -> Markup:
         "yes": say.text("addressed"),
         "part": say.text("addressed in part"),
         "no": say.text("not met by this window"),
+        "open": say.text("not established"),
         "unless": say.text("does not apply, unless the provider is a financial institution"),
+        "biometric": say.text("does not apply, unless the system identifies persons remotely by biometrics"),
     }[value]

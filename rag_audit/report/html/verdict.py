@@ -10,11 +10,12 @@ from markupsafe import Markup
 from rag_audit._internal.words import marked, some_of
 from rag_audit.mechanisms.descriptions import ALL, Description
 from rag_audit.report.explanations import OWN_SENTENCES, SENTENCES, Cause, cause_of, evidence, own_input
-from rag_audit.report.html import words
+from rag_audit.report.html import overview, words
 from rag_audit.report.html.curves import Protection, protections
 from rag_audit.report.html.recognised import recognised
 from rag_audit.report.language import Language
 from rag_audit.report.model import CheckLine, Report, ShortReport
+from rag_audit.report.strength import tier
 from rag_audit.verify.checks.trust import ABSENT
 
 OUTCOMES = {
@@ -57,6 +58,10 @@ OUTCOMES = {
     ),
 }
 """By outcome: its colour, and its meaning in a sentence."""
+IN_PART = marked(
+    "Every check passed. The window meets the requirements of the verifier's trust file, some of them only in part."
+)
+"""The meaning of a window that passed and meets a requirement only for some tenants, or by the rules of a pilot."""
 OPEN = {
     "FAIL": marked("No statement on this page counts as proved, because a check did not pass."),
     "UNDECIDED": marked("No statement on this page counts as proved, because a check could not be decided."),
@@ -85,6 +90,8 @@ def outcome(report: Report) -> tuple[str, str]:
         return colour, OWN_SENTENCES[own]
     if report.vouching.pilot and colour == "pass":
         colour = "unproven"
+    if report.outcome == "PASS" and overview.partly(report):
+        return colour, IN_PART
     return colour, SENTENCES[cause_of(report.checks)] if report.outcome == "FAIL" else meaning
 
 
@@ -265,7 +272,7 @@ def _epsilon(
         name,
         say.shown(say.number(eps)),
         say.joined([
-            say.text("This is %(strength)s.", strength=words.strength(value, say)),
+            _protects(say, report, protection, value),
             say.text(
                 "Until a document is listed for the first time, everything that these accounts see changes the odds"
                 " that it is in the index by a factor of at most %(factor)s: %(belief)s.",
@@ -279,6 +286,22 @@ def _epsilon(
             ),
         ]),
     )  # fmt: skip
+
+
+def _protects(say: Language, report: Report, protection: Protection, value: float) -> Markup:
+    """The strength of an epsilon, with its condition if the table of protection gives a lower one."""
+    for group in overview.groups(report):
+        lists = group.protection.lists
+        if group.first.tenant == protection.first.tenant and lists.strength not in (
+            "not-established",
+            tier(value),
+        ):
+            return say.text(
+                "This would be %(strength)s %(condition)s.",
+                strength=words.strength(value, say),
+                condition=overview.unless(say, group),
+            )
+    return say.text("This is %(strength)s.", strength=words.strength(value, say))
 
 
 def not_proved(say: Language, report: Report) -> Iterator[Markup]:
