@@ -163,7 +163,7 @@ def _receives(say: Language, group: Group) -> Markup:
             " the threshold of %(threshold)s, unless your record is one of the %(omitted)s in 100 that the sample"
             " omits%(size)s. Chance can list any record. A listed record stays listed for %(span)s: each account of the"
             " tenant receives it for a question if it is among the %(best)s best listed matches",
-            threshold=tenant.threshold or 0,
+            threshold=str(tenant.threshold),
             omitted=say.number(f"{100 * (1 - float(keep)):.3g}"),
             size=size,
             span=say.text("the window")
@@ -428,7 +428,7 @@ def _presence(say: Language, line: PresenceLine, tenant: TenantReport) -> Markup
                 "no protection of presence: a document with a score of at least %(threshold)s for a question of any"
                 " account is listed in %(share)s of 100 cases%(bit)s; a listed document among the best matches is"
                 " returned and then read; retrieval is the purpose",
-                threshold=tenant.threshold or 0,
+                threshold=str(tenant.threshold),
                 bit=_once(say, tenant),
                 share=say.number(f"{100 * float(share):.3g}"),
             )
