@@ -64,8 +64,8 @@ UNDER = ("s2mia-s", "rag-mia")
 """The attacks on mechanisms: each asks one question about a document."""
 MECHANISMS = tuple(
     Cell(mechanism, accounts=accounts)
-    for mechanism in ("pooled-listing:0.9", "sampling:0.7", "noise:1,8,64:32", "noise:1,1,1,1:128")
     for accounts in (1, 4)
+    for mechanism in ("pooled-listing:0.9", "sampling:0.7", "noise:1,1,1,1:128", "noise:1,8,64:32")
 )
 """The mechanisms in the order in which the model answers, each against one account and against four."""
 UNDER_SHARE = 0.5
