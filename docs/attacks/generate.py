@@ -109,12 +109,19 @@ def beside(runs: Sequence[AttackRun]) -> str:
 
 
 def answers(runs: Sequence[AttackRun]) -> str:
-    """The form of the answers, and what they repeat of the passages, for each attack with and without the guard."""
+    """The form of the answers without a mechanism, and what they repeat of the passages, with and without the guard.
+    Attacks that read the same answers share a row, which has the name of the first.
+    """
     rows = []
     for run in runs:
+        read: set[tuple[str, str]] = set()
         for r in run.results:
-            if r.written is None:
+            if r.written is None or r.cell.mechanism != "none":
                 continue
+            same = (r.cell.defence, r.written.model_dump_json())
+            if same in read:
+                continue
+            read.add(same)
             w, f = r.written, r.written.forms
             counts = (f.followed, f.declined, f.ignored, f.repeated, f.empty)
             rows.append([
