@@ -109,11 +109,16 @@ def cause_of(checks: Sequence[CheckLine]) -> Cause:
     return Cause.PIN if false and false <= pins else Cause.WINDOW
 
 
+_NOT_SUPPLIED = " was not supplied: "
+"""The words of `header.tables` about a window that the verifier did not supply (`verify.checks.tables`)."""
+
+
 class Own(StrEnum):
     """The verifier's own input that does not fit a window."""
 
     RECEIPTS = "receipts"
     PREVIOUS = "previous"
+    MISSING = "missing"
     TRUST = "trust"
 
 
@@ -121,7 +126,8 @@ def own_input(checks: Sequence[CheckLine]) -> Own | None:
     """The verifier's own input that alone kept a window from a verdict, or None.
 
     Such a result is no evidence about the provider: a receipt of another window, an earlier window of another service,
-    or a trust file with another key or without a limit gives it for each honest provider.
+    an earlier window that the verifier did not supply, or a trust file with another key or without a limit gives it for
+    each honest provider.
     """
     deciding = [check for check in checks if check.decides]
     if not deciding:
@@ -133,6 +139,8 @@ def own_input(checks: Sequence[CheckLine]) -> Own | None:
         return Own.RECEIPTS
     if outcome == "undecided" and bases == {"header.chain"}:
         return Own.PREVIOUS
+    if outcome == "unproven" and bases == {"header.tables"} and _NOT_SUPPLIED in deciding[0].actual:
+        return Own.MISSING
     absent = all(c.expected.startswith(ABSENT) or c.actual.endswith(" absent") for c in deciding)
     return Own.TRUST if outcome in ("unmet", "unproven") and absent else None
 
@@ -145,6 +153,10 @@ OWN_SENTENCES = {
     Own.PREVIOUS: marked(
         "An earlier window that the verifier supplied does not fit this window. Nothing is established, and this result"
         " says nothing about the provider."
+    ),
+    Own.MISSING: marked(
+        "The verifier did not supply an earlier window, on which the figures of this window depend. Nothing is"
+        " established, and this result says nothing about the provider."
     ),
 }
 """The meaning of a window without a verdict, by the verifier's own input that does not fit."""

@@ -308,6 +308,16 @@ def test_the_verifiers_own_input_is_named_and_the_provider_is_not_asked(name: st
     assert "Ihre eigenen Eingaben" in render(result, "de")
 
 
+def test_an_earlier_window_that_the_verifier_did_not_supply_is_no_fault_of_the_provider() -> None:
+    result = report(folder=VECTORS / "pooled-listing-second", trusted=VECTORS / "pooled-listing-second")
+    assert result.outcome == "UNPROVEN" and decision.supported(result) == "repeat"
+    text = page_text(result)
+    assert "your own input is not complete" in text and "Before you ask the provider" in text
+    assert "How do you explain this" not in text and "supply every window back to the first one" in text
+    assert text.count("see the report in JSON") == 1, "only the table of checks shortens what a check read"
+    assert "Ihre eigenen Eingaben" in render(result, "de")
+
+
 def test_a_false_statement_is_the_providers() -> None:
     result = report(folder=VECTORS / "proof-of-another-record", trusted=VECTORS / "honest", receipts=[])
     assert decision.supported(result) == "refuse" and "How do you explain this" in page_text(result)

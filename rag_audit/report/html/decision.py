@@ -99,6 +99,11 @@ def _unfit(say: Language, report: Report) -> Markup:
                 "your own input does not fit this window: an earlier window that you supplied does not precede this"
                 " one. Nothing is established, and nothing speaks against the provider"
             )
+        case Own.MISSING:
+            return say.text(
+                "your own input is not complete: an earlier window, on which the figures of this window depend, was not"
+                " supplied. Nothing is established, and nothing speaks against the provider"
+            )
     if report.outcome == "UNMET":
         return say.text("your own trust file lacks a limit, and an absent limit counts as not met")
     return say.text(
