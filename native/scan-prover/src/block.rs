@@ -67,13 +67,16 @@ impl Committed {
     }
 }
 
-/// Commitments to columns, and their openings.
+/// The rows of each column's commitment, and the openings.
+pub(crate) type Opened = (Vec<Vec<G1Affine>>, Vec<Arc<Opening>>);
+
+/// Commits to columns.
 pub(crate) fn commit(
     label: &[u8; 32],
     columns: Vec<Vec<i64>>,
     bound: Bound,
     row_variables: usize,
-) -> Result<(Vec<Vec<G1Affine>>, Vec<Arc<Opening>>)> {
+) -> Result<Opened> {
     let seed: Zeroizing<Vec<u8>> = Zeroizing::new(columns.iter().flat_map(|c| bytes(c)).collect());
     let mut nonces = Nonces::new(label, &seed)?;
     let open = |values: Vec<i64>| {
