@@ -1,6 +1,6 @@
 //! Processor time and size of a proof of one attention block at the published size with random weights, beside a noise proof in
 //! the same run: `cargo run --release -p ragaudit-bench --example attention`.
-use ragaudit_bench::{measure_noise, memory, random, timed};
+use ragaudit_bench::{measure_block, measure_noise, random};
 use ragaudit_scan_prover::attention::{
     commit_places, commit_used, forward, prove_attention, verify_attention, AttentionStatement,
     Parameters, Shape, Weights,
@@ -45,20 +45,9 @@ fn main() {
         inputs: &inputs.rows,
         outputs: &outputs.rows,
     };
-    for _ in 0..4 {
-        let (proof, seconds) = timed(|| prove_attention(&statement, &used, &inputs, &outputs));
-        let proof = proof.expect("a true statement");
-        let (checked, verifying) = timed(|| {
-            let mut all = (0..10).map(|_| verify_attention(&statement, &proof).is_ok());
-            all.all(|valid| valid)
-        });
-        assert!(checked);
-        println!(
-            "block: {seconds:.2} s, {} bytes, verified in {:.3} s, {}",
-            proof.len(),
-            verifying / 10.0,
-            memory()
-        );
-    }
+    measure_block(
+        || prove_attention(&statement, &used, &inputs, &outputs).expect("a true statement"),
+        |proof| verify_attention(&statement, proof).is_ok(),
+    );
     measure_noise();
 }

@@ -3,7 +3,7 @@
 //!
 //! The weights are random. A file of int16, little-endian, replaces them: matrix and bias of both dense layers, gain and bias of
 //! the LayerNorm, the table of GELU, and the activations of 32 places.
-use ragaudit_bench::{measure_noise, memory, random, timed};
+use ragaudit_bench::{measure_block, measure_noise, random};
 use ragaudit_scan_prover::feed_forward::{
     commit_places, forward, prove_feed_forward, verify_feed_forward, FeedForwardStatement,
     Parameters, Shape, Weights,
@@ -70,20 +70,9 @@ fn main() {
         inputs: &inputs.rows,
         outputs: &outputs.rows,
     };
-    for _ in 0..4 {
-        let (proof, seconds) = timed(|| prove_feed_forward(&statement, &inputs, &outputs));
-        let proof = proof.expect("a true statement");
-        let (checked, verifying) = timed(|| {
-            let mut all = (0..10).map(|_| verify_feed_forward(&statement, &proof).is_ok());
-            all.all(|valid| valid)
-        });
-        assert!(checked);
-        println!(
-            "block: {seconds:.2} s, {} bytes, verified in {:.3} s, {}",
-            proof.len(),
-            verifying / 10.0,
-            memory()
-        );
-    }
+    measure_block(
+        || prove_feed_forward(&statement, &inputs, &outputs).expect("a true statement"),
+        |proof| verify_feed_forward(&statement, proof).is_ok(),
+    );
     measure_noise();
 }

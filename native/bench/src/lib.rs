@@ -56,6 +56,22 @@ pub fn random(seed: u64, count: usize, below: i64) -> Vec<i16> {
     (0..count).map(|_| next()).collect()
 }
 
+/// Prints time and size of four proofs of one block, and the time of a verification.
+pub fn measure_block(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> bool) {
+    const VERIFICATIONS: usize = 10;
+    for _ in 0..4 {
+        let (proof, seconds) = timed(&prove);
+        let (checked, verifying) = timed(|| (0..VERIFICATIONS).all(|_| verify(&proof)));
+        assert!(checked);
+        println!(
+            "block: {seconds:.2} s, {} bytes, verified in {:.3} s, {}",
+            proof.len(),
+            verifying / VERIFICATIONS as f64,
+            memory()
+        );
+    }
+}
+
 /// Prints time and size of three noise proofs of 10^5 positions with three gains, for comparison.
 pub fn measure_noise() {
     const POSITIONS: usize = 100_000;

@@ -95,12 +95,6 @@ impl Marks {
     }
 }
 
-/// Both matrices of the columns of places.
-pub struct Places {
-    pub x: Vec<ColumnId>,
-    pub y: Vec<ColumnId>,
-}
-
 /// Appends the block's own segments in the order of the page, without tables.
 pub fn look_up(
     segments: &mut Segments,
@@ -159,21 +153,17 @@ pub fn attention_protocol<'a, C: Channel>(
     let (weights, places) = (statement.weights, statement.places);
     let shape = &weights.shape;
 
-    let openings = secret.as_mut().map(|s| {
-        let [x, y] = [&mut s.inputs, &mut s.outputs].map(std::mem::take);
-        (x, y)
-    });
-    let (of_x, of_y) = openings.unzip();
+    let openings = secret
+        .as_mut()
+        .map(|s| [&mut s.inputs, &mut s.outputs].map(std::mem::take));
     let marks = session.add_column(Column {
         variables: log2_ceil(places),
         rows: vec![statement.marks],
         opening: secret.as_ref().map(|s| s.marks.clone()),
     });
     let variables = shape.place_variables(places);
-    let at = Places {
-        x: add_columns(&mut session, variables, statement.inputs, of_x),
-        y: add_columns(&mut session, variables, statement.outputs, of_y),
-    };
+    let matrices = [statement.inputs, statement.outputs];
+    let at = Places::add(&mut session, variables, matrices, openings);
     let mut bounds = Columns::bounds(shape, places).in_order();
     bounds.extend(Multiplicities::bounds(shape, places).in_order());
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));

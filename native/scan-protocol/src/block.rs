@@ -197,8 +197,30 @@ impl LayerNorm {
     }
 }
 
+/// Both matrices of the columns of places.
+pub struct Places {
+    pub x: Vec<ColumnId>,
+    pub y: Vec<ColumnId>,
+}
+
+impl Places {
+    /// Adds the columns of the inputs and of the outputs of a statement, of so many variables each.
+    pub fn add<C: Channel>(
+        session: &mut Session<C>,
+        variables: usize,
+        [inputs, outputs]: [&[Vec<G1Affine>]; 2],
+        openings: Option<[Vec<Arc<Opening>>; 2]>,
+    ) -> Self {
+        let (of_x, of_y) = openings.map(|[x, y]| (x, y)).unzip();
+        Self {
+            x: add_columns(session, variables, inputs, of_x),
+            y: add_columns(session, variables, outputs, of_y),
+        }
+    }
+}
+
 /// Adds the columns of a matrix of a statement, of so many variables each.
-pub fn add_columns<C: Channel>(
+fn add_columns<C: Channel>(
     session: &mut Session<C>,
     variables: usize,
     rows: &[Vec<G1Affine>],

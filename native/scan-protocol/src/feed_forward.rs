@@ -45,12 +45,6 @@ pub fn verify_feed_forward<'p, V: Verifies<'p>>(
     equation.verify::<V::Engine>(&[])
 }
 
-/// Both matrices of the columns of places.
-pub struct Places {
-    pub x: Vec<ColumnId>,
-    pub y: Vec<ColumnId>,
-}
-
 /// Appends the block's own segments in the order of the page, without tables.
 pub fn look_up(
     segments: &mut Segments,
@@ -96,16 +90,12 @@ pub fn feed_forward_protocol<'a, C: Channel>(
     let (weights, places) = (statement.weights, statement.places);
     let shape = &weights.shape;
 
-    let openings = secret.as_mut().map(|s| {
-        let [x, y] = [&mut s.inputs, &mut s.outputs].map(std::mem::take);
-        (x, y)
-    });
-    let (of_x, of_y) = openings.unzip();
+    let openings = secret
+        .as_mut()
+        .map(|s| [&mut s.inputs, &mut s.outputs].map(std::mem::take));
     let variables = log2_ceil(places) + shape.width_blocks().variables;
-    let at = Places {
-        x: add_columns(&mut session, variables, statement.inputs, of_x),
-        y: add_columns(&mut session, variables, statement.outputs, of_y),
-    };
+    let matrices = [statement.inputs, statement.outputs];
+    let at = Places::add(&mut session, variables, matrices, openings);
     let bounds = Columns::bounds(shape, places).in_order();
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
     let ids = session.commit_bounded("feed-forward columns", &bounds, values)?;
