@@ -180,8 +180,7 @@ def with_listed_rows(
     result, read = [], earlier_windows()
     for entry in tenants:
         part = policy.tenant(entry.tenant)
-        shape = None if part is None else policy.mechanism(part).table
-        if part is None or entry.table is None or shape is None or not shape.persistent:
+        if part is None or entry.table is None or not policy.mechanism(part).persists:
             result.append(entry)
             continue
         latest = carried_from(earlier, entry.tenant, read)

@@ -475,8 +475,7 @@ def check_chain(policy: Policy, folders: Sequence[Path], previous: PreviousWindo
 
 def _persistent(policy: Policy) -> set[str]:
     """The tenants with document tables that continue earlier ones."""
-    tables = ((part.tenant, policy.mechanism(part).table) for part in policy.tenants)
-    return {tenant for tenant, table in tables if table is not None and table.persistent}
+    return {part.tenant for part in policy.tenants if policy.mechanism(part).persists}
 
 
 def _publish(directory: Path, stored: StoredCommitment, key: SigningKey) -> None:

@@ -430,9 +430,14 @@ class Mechanism(ABC):
         return {}
 
     @property
+    def persists(self) -> bool:
+        """Whether documents have a table and keep their bits in later windows."""
+        return self.table is not None and self.table.persistent
+
+    @property
     def carries_listed_rows(self) -> bool:
         """Whether a listed document stays listed in later windows, which then have one epsilon together."""
-        return self.pools and self.table is not None and self.table.persistent
+        return self.pools and self.persists
 
     def chance_queries(self, queries: int) -> int:
         """Maximum number of queries at which random bits may have listed a document for accounts with so many queries

@@ -133,8 +133,7 @@ class Cumulative:
         the factors count one bit of a document for each of them."""
         result = {}
         for tenant in self.tenants:
-            shapes = {part.policy.window: part.policy.mechanism_of(tenant).table for part in self.windows}
-            kept = {window for window, shape in shapes.items() if shape is not None and shape.persistent}
+            kept = {p.policy.window for p in self.windows if p.policy.mechanism_of(tenant).persists}
             if kept:
                 result[tenant] = len(kept - {*_continued(self.windows, tenant)})
         return result
@@ -367,8 +366,7 @@ def _continued(windows: Sequence[WindowPart], tenant: str) -> dict[str, str]:
                 hint="no verifier accepts these windows as one chain: `rag-audit verify` with --previous fails at"
                 " header.tables",
             )
-        persistent = mechanism.table is not None and mechanism.table.persistent
-        if persistent and before.header not in continued:
+        if mechanism.persists and before.header not in continued:
             continued.add(before.header)
             result[part.policy.window] = before.policy.window
     return result

@@ -202,6 +202,11 @@ class TenantReport(Model):
     score_lo: Number
     score_hi: Number
 
+    @property
+    def persists(self) -> bool:
+        """Whether documents have a table and keep their bits in later windows (`Mechanism.persists`)."""
+        return self.documents is not None and self.documents.fresh_rows is not None
+
 
 class KeyReport(Model):
     """A public key that trust.toml names."""

@@ -344,7 +344,7 @@ def figure_lines(report: Report) -> list[str]:
             if t.documents is None
             else (
                 t.documents.positions_per_document,
-                t.documents.fresh_rows is not None,
+                t.persists,
                 t.exposure is not None and t.exposure.by_chance is not None,
             ),
         )

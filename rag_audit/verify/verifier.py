@@ -365,7 +365,7 @@ def needed_checks(case: Case) -> frozenset[str]:
         "trust.max_exclusion_factor": any(policy.mechanism(t).limits_absence for t in policy.tenants),
         "trust.max_exposure": trust.require.max_exposure is not None,
         "trust.max_fresh_share": trust.require.max_fresh_share is not None
-        and any((own := policy.mechanism(t).table) is not None and own.persistent for t in policy.tenants),
+        and any(policy.mechanism(t).persists for t in policy.tenants),
         "trust.min_keep": any(policy.mechanism(t).sampled for t in policy.tenants),
         **dict.fromkeys(("coalition.parameters", "coalition.count", "coalition.cap"), declared),
         **dict.fromkeys(

@@ -381,9 +381,9 @@ class Description(ABC):
     def _sampling_words(cls, mechanism: Mechanism) -> list[str]:
         if mechanism.keep is None:
             return []
-        kept, table = mechanism.keep / PROBABILITY_RANGE, mechanism.table
-        unit = "position" if table is None else "document"
-        span = "window" if table is None or not table.persistent else "chain of windows"
+        kept = mechanism.keep / PROBABILITY_RANGE
+        unit = "position" if mechanism.table is None else "document"
+        span = "chain of windows" if mechanism.persists else "window"
         return [
             f"the sample contains each {unit} with probability {kept:.4g} for the whole {span}, and other {unit}s"
             f" score 0, so an answer misses about {percent(1 - kept)} of its passages"

@@ -204,8 +204,8 @@ class PooledListingDescription(Description):
     def explained(cls, mechanism: Mechanism) -> list[str]:
         f = mechanism.list_without_relevance(1) or 0.0
         m = mechanism.tenant.accounts_max * mechanism.tenant.queries
-        kept, table = (mechanism.keep or 0) / PROBABILITY_RANGE, mechanism.table
-        span = "chain of windows" if table is not None and table.persistent else "window"
+        kept = (mechanism.keep or 0) / PROBABILITY_RANGE
+        span = "chain of windows" if mechanism.persists else "window"
         return [
             cls.words,
             f"the sample contains each document with probability {kept:.4g} for the whole {span}, and other documents"
@@ -223,8 +223,7 @@ class PooledListingDescription(Description):
     @classmethod
     def for_users(cls, mechanism: Mechanism, accounts: int, queries: int) -> list[str]:
         factor = text(mechanism.exclusion_factor(accounts * queries) or math.inf)
-        table = mechanism.table
-        chain = table is not None and table.persistent
+        chain = mechanism.persists
         span, first = (
             ("in any window of this chain", "in this chain of windows")
             if chain

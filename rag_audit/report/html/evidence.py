@@ -271,8 +271,7 @@ def _epsilon(say: Language, report: Report) -> Markup:
 
 def _chained(tenant: TenantReport) -> bool:
     """Whether one epsilon of pooled listing covers the whole chain of windows."""
-    table = tenant.documents
-    return named(tenant.mechanism).pools and table is not None and table.fresh_rows is not None
+    return named(tenant.mechanism).pools and tenant.persists
 
 
 def _composition(say: Language, report: Report) -> Markup:

@@ -166,9 +166,7 @@ def _receives(say: Language, group: Group) -> Markup:
             threshold=str(tenant.threshold),
             omitted=say.number(f"{100 * (1 - float(keep)):.3g}"),
             size=size,
-            span=say.text("the window")
-            if tenant.documents is None or tenant.documents.fresh_rows is None
-            else say.text("the whole chain of windows"),
+            span=say.text("the whole chain of windows") if tenant.persists else say.text("the window"),
             best=best,
         )
     return say.text(
@@ -184,20 +182,20 @@ def _bit(say: Language, tenant: TenantReport) -> Markup:
     """How often the random bit of a document is drawn, which decides whether another question can succeed."""
     if tenant.documents is None:
         return Markup()
-    if tenant.documents.fresh_rows is None:
-        return say.text(" (one random bit for the whole window: asking again changes nothing)")
-    return say.text(
-        " (one random bit for the whole chain of windows: asking again, now or in a later window, changes nothing)"
-    )
+    if tenant.persists:
+        return say.text(
+            " (one random bit for the whole chain of windows: asking again, now or in a later window, changes nothing)"
+        )
+    return say.text(" (one random bit for the whole window: asking again changes nothing)")
 
 
 def _once(say: Language, tenant: TenantReport) -> Markup:
     """The same in few words."""
     if tenant.documents is None:
         return Markup()
-    if tenant.documents.fresh_rows is None:
-        return say.text(" (one random bit for the window)")
-    return say.text(" (one random bit for the whole chain of windows)")
+    if tenant.persists:
+        return say.text(" (one random bit for the whole chain of windows)")
+    return say.text(" (one random bit for the window)")
 
 
 def _longer(say: Language) -> Markup:
@@ -410,9 +408,9 @@ def _lists(say: Language, line: ListsLine, tenant: TenantReport) -> Markup:
 
 def _span(say: Language, tenant: TenantReport) -> Markup:
     """The windows that one epsilon of pooled listing covers."""
-    if tenant.documents is None or tenant.documents.fresh_rows is None:
-        return say.text(" in this window; each further window adds its own epsilon")
-    return say.text(" in all windows of the chain together")
+    if tenant.persists:
+        return say.text(" in all windows of the chain together")
+    return say.text(" in this window; each further window adds its own epsilon")
 
 
 def _presence(say: Language, line: PresenceLine, tenant: TenantReport) -> Markup:
@@ -538,44 +536,41 @@ def _graded(say: Language, line: ProtectionLine, alone: Level, condition: Markup
 
 def _judged(say: Language, row: Row, group: Group) -> Markup:
     """Whether one row of a group's table is good, in a sentence about this row alone."""
-    condition = unless(say, group)
-    line = row.line
+    return say.text(
+        "%(whom)s: %(words)s.", whom=sentence_start(row.adversary), words=_judgement(say, row.line, group)
+    )
+
+
+def _judgement(say: Language, line: ProtectionLine, group: Group) -> Markup:
+    """Whether a line of a group is good, in a few words: its strength, and the figure that decides it."""
+
+    def graded(alone: Level) -> Markup:
+        return _graded(say, line, alone, unless(say, group))
+
     if line.strength == "not-established":
-        words = say.text("not established")
-    else:
-        match line:
-            case IsolationLine() if group.forgeable:
-                words = say.text("%(strength)s, separated", strength=_graded(say, line, "strong", condition))
-            case IsolationLine(proved=True):
-                words = say.text(
-                    "%(strength)s, separated by proof", strength=_graded(say, line, "strong", condition)
-                )
-            case IsolationLine():
-                words = say.text(
-                    "%(strength)s, separated in the drawn answers only",
-                    strength=_graded(say, line, "strong", condition),
-                )
-            case ListsLine(eps=None):
-                words = say.text("no limit")
-            case ListsLine(eps=eps):
-                words = say.text(
-                    "%(strength)s, for lists only (epsilon %(eps)s)",
-                    strength=_graded(say, line, tier(float(eps or "inf")), condition),
-                    eps=say.number(str(eps)),
-                )
-            case PresenceLine():
-                words = say.text("no protection; only access rights and contracts help")
-            case AbsenceLine(exclusion_factor=None):
-                words = say.text("no limit")
-            case AbsenceLine(exclusion_factor=factor):
-                words = say.text(
-                    "%(strength)s (factor %(factor)s)",
-                    strength=_graded(say, line, exclusion_tier(float(factor or "inf")), condition),
-                    factor=say.number(str(factor)),
-                )
-            case _:  # a line has one of the four types
-                words = Markup()
-    return say.text("%(whom)s: %(words)s.", whom=sentence_start(row.adversary), words=words)
+        return say.text("not established")
+    match line:
+        case IsolationLine() if group.forgeable:
+            return say.text("%(strength)s, separated", strength=graded("strong"))
+        case IsolationLine(proved=True):
+            return say.text("%(strength)s, separated by proof", strength=graded("strong"))
+        case IsolationLine():
+            return say.text("%(strength)s, separated in the drawn answers only", strength=graded("strong"))
+        case ListsLine(eps=eps) if eps is not None:
+            return say.text(
+                "%(strength)s, for lists only (epsilon %(eps)s)",
+                strength=graded(tier(float(eps))),
+                eps=say.number(eps),
+            )
+        case AbsenceLine(exclusion_factor=factor) if factor is not None:
+            return say.text(
+                "%(strength)s (factor %(factor)s)",
+                strength=graded(exclusion_tier(float(factor))),
+                factor=say.number(factor),
+            )
+        case PresenceLine():
+            return say.text("no protection; only access rights and contracts help")
+    return say.text("no limit")
 
 
 def sentence_start(text: Markup) -> Markup:

@@ -17,14 +17,14 @@ passes. In sampled mode, which excludes pooled listing, a note states that it do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import RagAuditError
-from rag_audit.mechanisms.base import SAMPLE, TableShape, constants_text
+from rag_audit.mechanisms.base import SAMPLE, Mechanism, TableShape, constants_text
 from rag_audit.models.header import compared
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import ColumnEntry, PreviousTable, TableEntry, WindowHeader, WindowTrailer
@@ -72,9 +72,8 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
         if none:
             return
         figures: dict[str, DocumentFigures] = {}
-        unproven = (
-            _missing(case, earlier) if any(s is not None and s.persistent for s in shapes.values()) else []
-        )
+        persists = any(case.policy.mechanism(t).persists for t in case.policy.tenants)
+        unproven = _missing(case, earlier) if persists else []
         for name, shape in shapes.items():
             if shape is None or (table := tables.get(name)) is None:
                 continue
@@ -111,12 +110,13 @@ def _answered_otherwise(tenant: str, mechanism: str, earlier: Sequence[_Earlier]
     """
     result = []
     for window in earlier:
-        other = window.mechanism(tenant)
-        if window.answered(tenant) and not (other == mechanism and window.persists(tenant)):
+        own = window.mechanism(tenant)
+        other = "unknown" if own is None else own.name
+        if tenant in window.answered and not (other == mechanism and window.persists(tenant)):
             table = "" if other != mechanism else ", without a table that keeps bits"
             result.append(
                 f"window {window.case.header.window} answered accounts of {tenant} under mechanism"
-                f" {other or 'unknown'}{table}: no figure holds for the chain"
+                f" {other}{table}: no figure holds for the chain"
             )
     return result
 
@@ -210,7 +210,7 @@ def _follow(
                 "a valid sample" if window.assumed(tenant) else "a valid sample, and valid proofs of records,"
             )
             return case.record(CHECK, status, f"{tenant}: {what} in window {expected.window}", words, place)
-        if window.assumed(tenant) and window.answered(tenant):
+        if window.assumed(tenant) and tenant in window.answered:
             gaps.append(
                 f"the records of window {name} are not verified here in sampled mode: the figures of the chain assume"
                 " that they conform"
@@ -319,30 +319,31 @@ class _Earlier:
         """The window's `sample` entry of a tenant."""
         return self.case.columns.get((tenant, SAMPLE))
 
+    def mechanism(self, tenant: str) -> Mechanism | None:
+        """The tenant's mechanism in the window's policy; None if the policy has no such tenant."""
+        part = self.case.policy.tenant(tenant)
+        return None if part is None else self.case.policy.mechanism(part)
+
     def pools(self, tenant: str) -> bool:
         """Whether the window's policy has pooled listing for the tenant."""
-        part = self.case.policy.tenant(tenant)
-        return part is not None and self.case.policy.mechanism(part).pools
+        mechanism = self.mechanism(tenant)
+        return mechanism is not None and mechanism.pools
 
     def assumed(self, tenant: str) -> bool:
         """Whether the figures assume that the tenant's records conform: sampled mode proves only drawn records."""
         return self.case.trust.require.mode == "sampled" and not self.pools(tenant)
 
-    def mechanism(self, tenant: str) -> str | None:
-        """The name of the tenant's mechanism in the window's policy; None if the policy has no such tenant."""
-        part = self.case.policy.tenant(tenant)
-        return None if part is None else self.case.policy.mechanism(part).name
-
-    def answered(self, tenant: str) -> bool:
-        """Whether the ledger has a record of the tenant, or of an account of the tenant."""
-        own = {account.account for account in self.case.everyone if account.tenant == tenant}
-        return any(q.tenant == tenant or q.account in own for q in self.case.queries)
+    @cached_property
+    def answered(self) -> Set[str]:
+        """The tenants for which the ledger has a record of the tenant, or of an account of the tenant."""
+        asked = {q.account for q in self.case.queries}
+        own = {a.tenant for a in self.case.everyone if a.account in asked}
+        return own | {q.tenant for q in self.case.queries}
 
     def persists(self, tenant: str) -> bool:
         """Whether documents of the tenant keep their bits in later windows."""
-        part = self.case.policy.tenant(tenant)
-        table = None if part is None else self.case.policy.mechanism(part).table
-        return table is not None and table.persistent
+        mechanism = self.mechanism(tenant)
+        return mechanism is not None and mechanism.persists
 
     def reference(self, tenant: str, entry: ColumnEntry) -> PreviousTable | None:
         """The reference that the next table has to this window's table; None if the window has no table."""
@@ -397,9 +398,8 @@ class _Earlier:
 
     def samples(self, tenant: str) -> bool:
         """Whether the window's policy samples for the tenant."""
-        policy = self.case.policy
-        part = policy.tenant(tenant)
-        return part is not None and SAMPLE in policy.mechanism(part).columns
+        mechanism = self.mechanism(tenant)
+        return mechanism is not None and SAMPLE in mechanism.columns
 
     @cached_property
     def incomplete(self) -> tuple[Status, str] | None:
