@@ -86,14 +86,14 @@ def _setups(findings: Findings) -> set[str]:
 def _receipts(findings: Findings, parties: Parties | None) -> None:
     """Check that enough receipts of independent accounts can come about at all."""
     minimum = findings.trust.require.min_receipts
-    named = [a.id for a in findings.trust.account if a.independent or findings.trust.pilot]
+    pilot = findings.trust.pilot
+    keys = {a.id: a.key for a in findings.trust.account if a.independent or pilot}
+    named = [*keys]
     if parties is not None:
         named = [
             line.account
             for line in parties.roster
-            if line.account in named
-            and (known := findings.trust.listed(line.account)) is not None
-            and (line.custody, line.key) == ("account", known.key)
+            if (line.custody, line.key) == ("account", keys.get(line.account))
         ]
     maximum = len(named) * findings.policy.n
     wanted = "min_receipts (absent)" if minimum is None else minimum
