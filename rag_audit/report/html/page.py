@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import re
 from collections.abc import Iterator
 from functools import cache, partial
@@ -99,7 +98,7 @@ def environment(code: str = "en") -> Environment:
     result.install_gettext_callables(language.translated, language.translated_plural, newstyle=True)  # type: ignore[attr-defined]
     result.filters |= {
         "clip": words.clip,
-        "shortened": shortened,
+        "shortened": words.shortened,
         "sentence": words.sentence,
         "number": charts.number,
         "breakable": breakable,
@@ -128,13 +127,6 @@ def finalized(language: Language, value: str | int | Undefined | None) -> Markup
 def breakable(name: str) -> Markup:
     """A name with points in it, which a narrow column may break after each."""
     return Markup("<wbr>").join(printable(part) for part in re.split(r"(?<=\.)", name))
-
-
-def shortened(text: str, limit: int) -> str:
-    """A text or markup of at most a number of letters, as `words.clip`; markup that is too long loses its elements."""
-    if isinstance(text, Markup) and len(text) > limit:
-        return words.clip(html.unescape(str(text.striptags())), limit)
-    return words.clip(text, limit)
 
 
 def nowrap(text: str) -> Markup:

@@ -71,6 +71,8 @@ OPEN = {
 MAX_SHOWN, MAX_EXPLAINED = 12, 4
 """Maximum checks that are shown one by one, and maximum explained ones among them; equal checks of several tenants
 count once."""
+MAX_QUOTE = 300
+"""Maximum characters of a value that the page quotes about a check that did not pass."""
 MAX_MECHANISMS = 4
 
 
@@ -115,14 +117,16 @@ def status(say: Language, outcome: str) -> Markup:
     }[outcome]
 
 
-def check_lines(say: Language, check: CheckLine, explained: bool) -> list[tuple[Markup, Markup]]:
-    """The lines about a check that did not pass: the name of a line, and its text. What the check read is quoted."""
+def check_lines(say: Language, check: CheckLine, explained: bool) -> list[tuple[Markup, str]]:
+    """The lines about a check that did not pass: the name of a line, and its text. What the check read is quoted, and
+    shortened, since it can contain words of any length from other parties' files."""
     e = check.explanation if explained else None
-    lines = [
+    quotes = [
         (say.text("read by the verifier"), recognised(say, check.actual)),
         (say.text("expected"), recognised(say, check.expected)),
         (say.text("place"), say.quoted(check.at)),
     ]
+    lines: list[tuple[Markup, str]] = [(name, words.shortened(text, MAX_QUOTE)) for name, text in quotes]
     if e is not None:
         failed, ask = say.known(e.failed), say.known(e.ask)
         if check.expected.startswith(ABSENT):

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import html
 import math
+
+from markupsafe import Markup
 
 from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.report.strength import tier
@@ -95,6 +98,13 @@ def clip(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     return f"{text[:limit].rstrip()} [{len(text):,} characters; see the report in JSON]"
+
+
+def shortened(text: str, limit: int) -> str:
+    """A text or markup of at most a number of letters, as `clip`; markup that is too long loses its elements."""
+    if isinstance(text, Markup) and len(text) > limit:
+        return clip(html.unescape(str(text.striptags())), limit)
+    return clip(text, limit)
 
 
 def sentence(text: str) -> str:
