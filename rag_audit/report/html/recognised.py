@@ -38,25 +38,6 @@ NOTES = (
         " one more draw of the bits"
     ),
     marked(
-        "%(tenant)s: the windows before %(later)s were not supplied and not checked here, window %(window)s with the"
-        " table before among them"
-    ),
-    marked("%(tenant)s: the windows before %(later)s were not supplied and not checked here"),
-    marked(
-        "%(tenant)s: the window states that no earlier window has a document table of the tenant: not checked here;"
-        " supply the earlier windows with --previous"
-    ),
-    marked("%(tenant)s: Bits and listed rows carried from window %(window)s: not checked here"),
-    marked("%(tenant)s: Bits carried from window %(window)s: not checked here"),
-    marked(
-        "%(tenant)s: exclusion_factor and the figures of random bits count the queries of %(count)s window of the"
-        " chain; the random bits of each window before also raise them: supply the earlier windows with --previous"
-    ),
-    marked(
-        "%(tenant)s: exclusion_factor and the figures of random bits count the queries of %(count)s windows of the"
-        " chain; the random bits of each window before also raise them: supply the earlier windows with --previous"
-    ),
-    marked(
         "the window is dated after this report: %(event)s at %(then)s, and this report was made at %(now)s; a clock is"
         " wrong, or this is an example"
     ),
