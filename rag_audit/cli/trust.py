@@ -152,7 +152,7 @@ class _Statements:
             witness["relation"] = check_line(words, field="--relation")
         for name in self.dependent:
             _named(by_name, name, "--not-independent")["independent"] = False
-        return {**known, "witness": witnesses} | ({"service": service} if service else {})
+        return {**known, "witness": witnesses, "service": service}
 
 
 def _named(witnesses: Mapping[str, dict[str, object]], name: str, option: str) -> dict[str, object]:

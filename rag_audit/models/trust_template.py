@@ -35,6 +35,12 @@ _PILOT = (
     "shows that every step works. It shows nothing to a party that does not trust the provider: such a party writes",
     "its own file with `rag-audit verifier trust new`.",
 )
+_SERVICE = {
+    "operator": "the organisation that operates the service",
+    "purpose": "the task that users have the service for",
+    "contact": "the operator's address for questions about a report",
+}
+"""The comment for a field of `[service]` without a value."""
 _DEPENDENT = "made by `rag-audit init` beside the provider's key: NOT independent of the provider"
 
 
@@ -80,9 +86,11 @@ def trust_template(
 
     document.add("provider", table(trust.provider.model_dump()))
     if trust.service is not None:
-        document.add(
-            "service", table(trust.service.model_dump(exclude_none=True), "shown in reports, not checked")
-        )
+        stated = trust.service.model_dump(exclude_none=True)
+        service = table(stated, "shown in reports, not checked")
+        for name in (name for name in _SERVICE if name not in stated):
+            service.add(tomlkit.comment(f'{name} = ""  # {_SERVICE[name]}'))
+        document.add("service", service)
     drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
     document.add("beacon", table(trust.beacon.model_dump(exclude_none=True), drawn))
     document.add("witness", tables([

@@ -223,11 +223,12 @@ def _vouching(case: Case) -> Vouching:
     header, end = (_signers(case.signed.get(name)) for name in ("header.signature", "ledger.checkpoint"))
     drand = isinstance(source, DrandBeacon)
     dependent = trust.dependence.dependent
+    stated = {} if trust.service is None else trust.service.model_dump()
     names = {w.vkey: w.name for w in trust.witness}
     in_beacon = set() if isinstance(source, DrandBeacon) else {w.vkey for w in source.witnesses}
     return Vouching(
         provider=_key(trust.provider.origin, trust.provider.vkey),
-        service=None if trust.service is None else ServiceReport(**trust.service.model_dump()),
+        service=ServiceReport(**stated) if any(stated.values()) else None,
         witnesses=[
             WitnessReport(
                 **_key(w.name, w.vkey).model_dump(),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.models.trust import Trust
+from rag_audit.models.trust import ServiceTrust, Trust
 from tests.window.test_quorum import trust_new
 
 SERVICE = (
@@ -28,7 +28,11 @@ def test_the_service_is_described(tmp_path: Path) -> None:
     assert trust_new(tmp_path, "--operator", "Example GmbH").exit_code == 0
     service = Trust.load(tmp_path / "trust.toml").service
     assert service is not None and (service.operator, service.purpose) == ("Example GmbH", None)
-    assert trust_new(tmp_path).exit_code == 0 and Trust.load(tmp_path / "trust.toml").service is None
+    # Without a statement, the section has only the comments that a verifier completes.
+    assert (
+        trust_new(tmp_path).exit_code == 0 and Trust.load(tmp_path / "trust.toml").service == ServiceTrust()
+    )
+    assert '# operator = ""  # ' in (tmp_path / "trust.toml").read_text()
 
 
 def test_a_relation_says_nothing_about_independence(tmp_path: Path) -> None:

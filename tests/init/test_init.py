@@ -25,7 +25,7 @@ from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon
 from rag_audit.models.policy import Policy
-from rag_audit.models.trust import Trust
+from rag_audit.models.trust import ServiceTrust, Trust
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, published_constants
 from rag_audit.retrieval.inventory import Inventory
@@ -126,13 +126,40 @@ def test_no_written_file_has_a_draft_or_an_unexplained_field(made: Path) -> None
         assert str(policy[name]) not in explained
     assert "opens_at           = 20s after the publication of the window header" in explained
     assert "closes_at          = 5m after opens_at" in explained and "= 30 days after closes_at" in explained
-    unset = [
-        line
-        for line in (made / "trust.toml").read_text().splitlines()
-        if line.startswith("# ") and " =  # " in line
-    ]
+    text = (made / "trust.toml").read_text()
+    unset = [line for line in text.splitlines() if line.startswith("# ") and " =  # " in line]
     assert [line.split()[1] for line in unset] == ["beta", "eta"]
     assert all('only for mode = "sampled"' in line for line in unset)
+
+
+def test_reports_get_the_service_s_operator_purpose_and_contact(
+    made: Path, tmp_path: Path, docs: Path
+) -> None:
+    empty = (made / "trust.toml").read_text()
+    (section,) = re.findall(r"^\[service\].*\n((?:# .*\n)*)", empty, re.MULTILINE)
+    # A reader completes a line by removing its first two characters: then the file has the field.
+    for line, name in zip(section.splitlines(), ("operator", "purpose", "contact"), strict=True):
+        assert line.startswith(f'# {name} = ""  # ')
+        completed = empty.replace(line, line[2:].replace('""', f'"my {name}"'))
+        assert Trust.from_toml(completed.encode(), source="trust.toml").service == ServiceTrust(
+            **{name: f"my {name}"}
+        )
+    words = (
+        "--operator",
+        "City Library",
+        "--purpose",
+        "search in leases",
+        "--contact",
+        "audit@library.example",
+    )
+    ok(tmp_path / "told", "--docs", docs, *words)
+    assert Trust.load(tmp_path / "told" / "trust.toml").service == ServiceTrust(
+        operator="City Library", purpose="search in leases", contact="audit@library.example"
+    )
+    assert '# operator = ""' not in (tmp_path / "told" / "trust.toml").read_text()
+    assert "--operator" in refused(tmp_path / "told", "--operator", "Another")
+    assert "--contact" in refused(tmp_path / "other", "--docs", docs, "--contact", "two\nlines")
+    assert not (tmp_path / "other").exists()
 
 
 def test_users_without_rights_get_lists_with_an_epsilon_that_a_trust_file_accepts(
@@ -223,11 +250,18 @@ def test_files_beside_folders_make_one_tenant(tmp_path: Path, docs: Path) -> Non
 
 def test_a_person_is_asked_for_what_the_options_omit(tmp_path: Path, docs: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(command, "on_terminal", lambda: True)
-    done = ok(tmp_path / "pilot", "--accounts", 3, stdin=f"{docs}\nn\nfirm\n20\nn\n\n\n")
+    done = ok(
+        tmp_path / "pilot",
+        "--accounts",
+        3,
+        stdin=f"{docs}\nn\nfirm\n20\nn\n\n\nThe Firm\n\nit@firm.example\n",
+    )
     policy = RunConfig.load(tmp_path / "pilot" / "provider.toml").policy("w-1", 0)
     assert [t.tenant for t in policy.tenants] == ["firm"] and policy.n == 20
     assert policy.tenants[0].accounts_max == 3 and policy.mechanism_of("firm").name == "pooled-listing"
     assert "maximum accounts" not in done.stderr
+    service = Trust.load(tmp_path / "pilot" / "trust.toml").service
+    assert service == ServiceTrust(operator="The Firm", contact="it@firm.example")
     ok(tmp_path / "silent", "--docs", docs, "--yes")  # nothing is asked
     # A prompt without an answer ends the command, and leaves no folder.
     assert "the prompt got no answer" in refused(tmp_path / "other", stdin="")

@@ -15,6 +15,8 @@ from rag_audit._internal.errors import SetupError
 from rag_audit.models.models import Count, Identifier, Line, Model, One, Positive
 
 FILE = "init.json"
+FACTS = ("operator", "purpose", "contact")
+"""The answers about the service that reports show and no check reads."""
 MAX_BYTES = 1 << 20
 
 
@@ -51,6 +53,7 @@ class Answers(Model):
     :param model: the folder of the embedder's files, absolute
     :param capacities: the positions of each tenant
     :param tables: the document table of each tenant
+    :param operator: the provider's words about the service, for reports; `purpose` and `contact` likewise
     """
 
     v: One = 1
@@ -71,6 +74,9 @@ class Answers(Model):
     skip_unreadable: bool
     capacities: dict[str, Positive]
     tables: dict[str, TableAnswer]
+    operator: Line | None = None
+    purpose: Line | None = None
+    contact: Line | None = None
 
     @property
     def pilot(self) -> bool:
@@ -102,6 +108,9 @@ class Given:
     embedder: str | None = None
     model: Path | None = None
     skip_unreadable: bool = False
+    operator: str | None = None
+    purpose: str | None = None
+    contact: str | None = None
 
     def values(self) -> dict[str, object]:
         """The answers that were given, in the form of `Answers`."""

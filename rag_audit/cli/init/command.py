@@ -19,6 +19,7 @@ from rag_audit.cli.choice import RIGHTS
 from rag_audit.cli.common import PATH, emit, json_option, on_terminal, patiently, say, verifier_key
 from rag_audit.cli.count import Count, seconds_to_embed
 from rag_audit.cli.init.answers import (
+    FACTS,
     FILE,
     Answers,
     Given,
@@ -27,7 +28,15 @@ from rag_audit.cli.init.answers import (
     refuse_other_answers,
 )
 from rag_audit.cli.init.folder import Folder
-from rag_audit.cli.options import flag_option, gathered, model_option, path_option, read_policy, whole_number
+from rag_audit.cli.options import (
+    flag_option,
+    gathered,
+    line,
+    model_option,
+    path_option,
+    read_policy,
+    whole_number,
+)
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.mechanisms import defaults
@@ -75,6 +84,15 @@ class _Parties:
     name: str | None
     verifiers: tuple[str, ...]
     witnesses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """The options about the service that reports show and no check reads."""
+
+    operator: str | None
+    purpose: str | None
+    contact: str | None
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,13 @@ class _Service:
     ),
 )
 @gathered(
+    "facts",
+    _Facts,
+    click.option("--operator", callback=line, help="the operator of the service, for reports"),
+    click.option("--purpose", callback=line, help="the purpose of the service, for reports"),
+    click.option("--contact", callback=line, help="the operator's contact, for reports"),
+)
+@gathered(
     "service",
     _Service,
     click.option("--http", metavar="HOST:PORT", help=f"the address of the service  [default: {HTTP}]"),
@@ -181,6 +206,7 @@ def init(
     documents: _Documents,
     promises: _Promises,
     parties: _Parties,
+    facts: _Facts,
     service: _Service,
     yes: bool,
     as_json: bool,
@@ -196,6 +222,7 @@ def init(
         [str(verifier_key(text, field="--verifier")) for text in parties.verifiers],
         _witnesses(parties.witnesses), service.http, service.lasts, service.lead, service.windows,
         documents.embedder, documents.model, documents.skip_unreadable,
+        facts.operator, facts.purpose, facts.contact,
     )  # fmt: skip
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -275,6 +302,7 @@ def _answers(given: Given, directory: Path) -> tuple[Answers, dict[str, object]]
         "skip_unreadable": given.skip_unreadable,
         "capacities": {c.tenant: _capacity(c) for c in counts},
         "tables": {c.tenant: _table(c) for c in counts},
+        **{name: getattr(given, name) for name in FACTS},
     }
     answers = Answers.parse(values, field="answers")
     SigningKey.generate(answers.name)  # refuses a name that no key can have, before anything is written
@@ -401,10 +429,10 @@ def _count(given: Given, tenant: str | None, embedder_name: str) -> tuple[list[C
     counts = [Count.of(inventory, name, parts, embedder) for name, parts in sorted(read.items())]
     seconds = seconds_to_embed(embedder, read)
     omissions = (
-        line for line in inventory.lines() if not line.startswith("read ")
+        told for told in inventory.lines() if not told.startswith("read ")
     )  # the counts have the sizes
-    for line in [*(line for own in counts for line in own.lines()), *omissions]:
-        say(line)
+    for told in [*(told for own in counts for told in own.lines()), *omissions]:
+        say(told)
     say(f"embedding: about {seconds:.0f} s on this machine with {embedder_name}" if seconds is not None
         else f"embedding: no estimate, since {embedder_name} gives some texts of the sample no vector")  # fmt: skip
     return counts, {
@@ -503,8 +531,14 @@ def _ask(given: Given) -> Given:
             "witnesses as VKEY@URL, separated by spaces (empty: a pilot with two local witnesses)", ""
         ).split()
     )
+
+    def fact(name: str, earlier: str | None) -> str | None:
+        said = earlier or text(f"{name} of the service, for reports (empty: not stated)", "")
+        return check_line(said, field=f"--{name}") if said else None
+
     return replace(given, docs=folders, one_tenant=tenant, accounts=accounts, questions=questions, rights=rights,
-                   verifiers=verifiers, witnesses=witnesses)  # fmt: skip
+                   verifiers=verifiers, witnesses=witnesses, operator=fact("operator", given.operator),
+                   purpose=fact("purpose", given.purpose), contact=fact("contact", given.contact))  # fmt: skip
 
 
 def _listed(docs: Path) -> list[Path]:

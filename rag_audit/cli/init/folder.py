@@ -17,7 +17,7 @@ from rag_audit._internal.durable import create_file, sync_directory
 from rag_audit._internal.errors import SetupError, StoreError
 from rag_audit.account.account import Account
 from rag_audit.cli.choice import choose_mechanism, coalition, reason
-from rag_audit.cli.init.answers import Answers
+from rag_audit.cli.init.answers import FACTS, Answers
 from rag_audit.cli.mechanisms import read_mechanisms
 from rag_audit.cli.options import read_policy
 from rag_audit.cli.trust import REMARKS, requirements, trust_of
@@ -222,6 +222,7 @@ class Folder:
             "beacon": {"witnesses": [key.name for key in keys]},
             "verifier": [{"name": key.name, "vkey": str(key)} for key in verifiers],
             "account": [{"id": line.account, "key": line.key, "independent": False} for line in accounts],
+            "service": {name: value for name in FACTS if (value := getattr(answers, name)) is not None},
         }
         mechanisms = sorted({policy.mechanism(tenant).name for tenant in policy.tenants})
         require = requirements(
