@@ -195,7 +195,17 @@ RESTORED = (
     ' newest receipts, or wait for the next window (docs/accounts.md, "A restored folder")'
 )
 """Hint for an account if the provider recorded more of its queries than its folder has receipts of."""
-HINTS = {"slot-used": RESTORED, "closed": "ask again once the provider's next window is open"}
+ROSTER = (
+    "the provider adds the account's line (`rag-audit account new` prints it) to the roster of the next window, or"
+    " approves a request (`rag-audit account request`)"
+)
+HINTS = {
+    "slot-used": RESTORED,
+    "closed": "ask again once the provider's next window is open",
+    "unknown-account": ROSTER,
+    "bad-signature": f"--account names another folder than the account's own, or the account has a new key: {ROSTER}",
+    "limit": "ask again in the provider's next window",
+}
 """The account's next step after a refusal, by its reason."""
 
 

@@ -153,7 +153,10 @@ def check_signed(
         )
     if not verifies(bytes.fromhex(account.key), request.message(), request.sig):
         raise RequestRefused(
-            "bad-signature", "the request is not signed by the account's key", field="request.sig"
+            "bad-signature",
+            "the request is not signed by the key that the window's roster has for this account",
+            field="request.sig",
+            expected=f"key {account.key}",
         )
 
 

@@ -49,7 +49,7 @@ def from_witnesses(
     """
     over_http = [name for name in names if name in asked]
     themselves = [name for name in names if name not in asked]
-    request = f"{what} of {', '.join(over_http)}{over and f' {over}'} (the run asks over HTTP)"
+    request = f"{what} of {', '.join(over_http)}{over and f' {over}'} (the run asks them)"
     act = f"{what} of {', '.join(themselves)}{over and f' {over}'}: each runs `rag-audit witness {command}`"
     return " and ".join([*([request] if over_http else []), *([act] if themselves else [])])
 

@@ -20,7 +20,7 @@ from rag_audit.cli.options import PROCESSES, default_option, flag_option, gather
 from rag_audit.cli.reports import distinct
 from rag_audit.cli.verify import Proofs
 from rag_audit.report.archive import digest_of
-from rag_audit.verify.inputs import VerifierOptions, reading_window
+from rag_audit.verify.inputs import VerifierOptions, require_window
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,7 @@ def bundle(
     own = [] if sign is None else [sign]
     distinct([output], [window, inputs.trust, *inputs.receipts, *inputs.previous, *inputs.challenges, *own])
     key = None if sign is None else signing_key(sign)
-    if window.is_dir():
-        with reading_window(
-            window
-        ):  # names the public folder, or the files to fetch, before the verification
-            pass
+    require_window(window)
     files = Files(window, inputs.trust, inputs.receipts, inputs.previous, inputs.challenges)
     with (
         patiently("verifying") as quiet,

@@ -20,6 +20,11 @@ from rag_audit.models.window_writer import stray_siblings
 from rag_audit.service.running.config import RunConfig
 from rag_audit.service.running.directory import Failure, is_running, load_state, standings
 
+DONE = (
+    "all {} windows are done: raise schedule.windows in provider.toml, or set it to 0 for no end, and start"
+    " `rag-audit run` for further windows"
+)
+
 
 @click.command()
 @click.argument("directory", type=PATH)
@@ -39,15 +44,19 @@ def status(directory: Path, as_json: bool) -> None:
         )
     if (directory / "provider.toml").is_file() and not Layout(directory).commitment.exists():
         directory = directory / "provider.toml"  # the folder that `rag-audit init` made
-    configured = directory.is_file()
+    configured, windows = directory.is_file(), 0
     if configured:
-        directory = RunConfig.load(directory).folder
+        config = RunConfig.load(directory)
+        directory, windows = config.folder, config.told.schedule.windows
     state = load_state(directory)
     if state is not None or configured:
         running = is_running(directory)
+        done = 0 < windows <= len({*state.published} - {*state.abandoned}) if state is not None else False
         rows = [] if state is None else standings(directory, state, now_ms())
         failures = [] if state is None else state.failures
         status, head = _run_status(directory, running=running, begun=state is not None, windows=bool(rows))
+        if done and not running:
+            status, head = "done", DONE.format(windows)
         if not running and any(failure.next_at == 0 for failure in failures):
             head = "no process runs it: correct the object of the failure below, and start `rag-audit run`"
         progress = [] if state is None or not running else state.progress

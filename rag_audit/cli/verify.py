@@ -327,7 +327,7 @@ def is_bundle(path: Path) -> bool:
     with suppress(OSError), open_regular(path) as handle:
         if handle.read(4) == b"PK\x03\x04":
             raise click.UsageError(
-                f"{path.name} is an archive and no window file: if you expect a bundle, rename it to end with .zip"
+                f"{path} is an archive and no window file: if you expect a bundle, rename it to end with .zip"
             )
     return False
 

@@ -26,9 +26,7 @@ def hint_of_public(file: Path) -> str | None:
     public = file.parent / "public"
     if file.exists() or not (public / file.name).exists():
         return None
-    return (
-        f"this is the provider's own folder of the window; name its public folder, {file.parent.name}/public"
-    )
+    return f"this is the provider's own folder of the window; name its public folder, {public}"
 
 
 class Publication(Model):

@@ -377,7 +377,7 @@ def report_of_error(
         object=None if error.field is None else local(error.field),
         expected="a file" if error.missing else local(expected or "a value that its format allows"),
         actual=model.NO_FILE if error.missing else local(actual or message),
-        next_step=error.hint or "correct the named input, and repeat the command",
+        next_step=local(error.hint or "correct the named input, and repeat the command"),
     )
     # UNMET would claim that the window is sound, which this run has not established.
     word = "FAIL" if error.exit_code is ExitCode.FAIL else "MALFORMED"

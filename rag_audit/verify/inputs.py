@@ -23,6 +23,8 @@ from rag_audit.verify.checks.challenge import open_challenge
 
 MAX_RECEIPT_BYTES = 8 << 20
 EARLY = "the window is not complete: the provider publishes window.json after its end and its proofs; repeat this then"
+FETCH = "fetch window.json and its sibling files from the provider's public folder"
+ABSENT = f"name the folder `public` of the window, or {FETCH}"
 Role: TypeAlias = Literal["window", "sibling", "trust", "previous", "challenge", "attacks"]
 
 
@@ -81,22 +83,12 @@ class VerifierOptions:
         return trust.model_copy(update={"require": changed}), [n for n, holds in exceptions.items() if holds]
 
 
-def _missing(what: str, name: str, remedy: str) -> EncodingError:
-    """The error about a file that is not there."""
+def _missing(what: str, path: Path, remedy: str) -> EncodingError:
+    """The error about a file that is not there. A report has only the last name of the path."""
+    name = _printable_path(path)
     error = EncodingError(f"{what} not found: {name}", field=name, hint=remedy)
     error.missing = True
     return error
-
-
-def in_folder(path: Path) -> str:
-    """The name of the window file that a path means: of a folder, the file inside, with the folder's name.
-
-    >>> in_folder(Path("docs/examples"))
-    'examples/window.json'
-    """
-    if not path.is_dir():
-        return printable_name(path) or str(path)
-    return f"{printable_name(path)}/window.json" if path.name else "window.json"
 
 
 @contextmanager
@@ -111,7 +103,7 @@ def reading(what: str, path: Path, *, missing: str, remedy: str) -> Iterator[Non
         yield
     except RagAuditError as exc:
         if not path.exists():
-            raise _missing(what, printable_name(path) if path.name else str(path), missing) from exc
+            raise _missing(what, path, missing) from exc
         if exc.hint is None:
             exc.hint = remedy
         raise
@@ -123,16 +115,19 @@ def reading_trust(path: Path) -> AbstractContextManager[None]:
                    remedy="correct the trust file, or make a new one with `rag-audit verifier trust new`")  # fmt: skip
 
 
-@contextmanager
-def reading_window(path: Path) -> Iterator[None]:
-    """`reading` of a window file."""
-    fetch = "fetch window.json and its sibling files from the provider's public folder"
-    absent = f"name the folder `public` of the window, or {fetch}"
+def reading_window(path: Path) -> AbstractContextManager[None]:
+    """`require_window`, and `reading` of a window file."""
+    require_window(path)
+    return reading("window file", window_file(path), missing=ABSENT,
+                   remedy=f"{FETCH} a second time; if the files are the same, ask the provider")  # fmt: skip
+
+
+def require_window(path: Path) -> None:
+    """Raise an EncodingError about a folder without a window file, before a longer task reads it."""
     if path.is_dir() and not (path / "window.json").exists():
-        raise _missing("window file", in_folder(path), EARLY if (path / "header.json").exists() else absent)
-    with reading("window file", window_file(path), missing=absent,
-                   remedy=f"{fetch} a second time; if the files are the same, ask the provider"):  # fmt: skip
-        yield
+        raise _missing(
+            "window file", path / "window.json", EARLY if (path / "header.json").exists() else ABSENT
+        )
 
 
 def reading_challenge(path: Path) -> AbstractContextManager[None]:
@@ -211,7 +206,7 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
     unread: list[str] = []
     for path in paths:
         if not os.path.lexists(path):
-            raise _missing("receipts", printable_name(path) or str(path),
+            raise _missing("receipts", path,
                            "give --receipts the exported files, or omit it if no account asked")  # fmt: skip
         try:
             inside = (
@@ -254,11 +249,11 @@ def _refuse_parent(path: Path) -> None:
         more = f" and {len(below) - 4} more" if len(below) > 4 else ""
         raise EncodingError(
             "the folder has no receipts, and its subfolders have",
-            field=printable_name(path) or str(path),
+            field=_printable_path(path),
             expected="a folder with the receipts of one window",
             actual=f"receipts in {named}{more}",
             hint="give --receipts the subfolder of the window, for example"
-            f" {printable_name(path / below[0])}",  # a report has only last names
+            f" {_printable_path(path / below[0])}",
         )
 
 
@@ -294,13 +289,17 @@ def printable_name(path: Path) -> str:
     return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
+def _printable_path(path: Path) -> str:
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
 def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
     """An earlier window, or its error if it cannot be read. `header.chain` reports the error; other windows count.
 
     :raises EncodingError: the path does not exist, or the folder has no window.json
     """
     if not os.path.lexists(window_file(path)):
-        raise _missing("previous window", in_folder(path),
+        raise _missing("previous window", window_file(path),
                        "give --previous the window.json, or the folder `public`, of an earlier window")  # fmt: skip
     try:
         file, digests = WindowFile.load_with_digests(path)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rag_audit.account.account import Account
 from rag_audit.cli import main
 from rag_audit.errors import EncodingError, RequestRefused
 from rag_audit.log.signing import SigningKey
@@ -46,12 +47,12 @@ def test_a_provider_s_own_folder_is_told_from_the_public_one(closed: Path, tmp_p
     for command, more in (("verify",), ()), (("verifier", "bundle"), packed):
         said = refused(*command, closed, "--trust", trust, *more)
         assert (
-            "window file not found: window/window.json" in said
+            f"window file not found: {closed}/window.json" in said
             and "name the folder `public` of the window" in said
         )
     with pytest.raises(EncodingError) as caught:
         Publication.load(closed)  # as accounts and witnesses do
-    assert f"name its public folder, {closed.name}/public" in str(caught.value.hint)
+    assert f"name its public folder, {closed}/public" in str(caught.value.hint)
     with pytest.raises(EncodingError) as caught:
         Publication.load(tmp_path)
     assert "public" not in str(caught.value.hint)
@@ -166,6 +167,40 @@ def test_an_unknown_tenant_is_told_the_tenants(tmp_path: Path) -> None:
         with pytest.raises(RequestRefused, match=f"its tenants are {names}"):
             raise RequestRefused(reply.reason, reply.detail)  # type: ignore[union-attr]
         assert reply.reason == "unknown-tenant"  # type: ignore[union-attr]
+
+
+def test_a_refusal_about_the_account_names_the_way_to_the_roster(tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    with service.open() as window:
+        service.accounts["law-1"] = Account.create(
+            tmp_path / "a", "law-1", "law"
+        )  # of the same id, with another key
+        service.accounts["law-9"] = Account.create(tmp_path / "b", "law-9", "law")
+        for account, reason in (("law-1", "bad-signature"), ("law-9", "unknown-account")):
+            with pytest.raises(RequestRefused) as caught:
+                service.ask(window, account, QUESTIONS["law"][0])
+            assert caught.value.reason == reason
+            assert "roster of the next window" in str(caught.value.hint), account
+
+
+def test_paths_in_errors_are_those_that_the_verifier_gave(
+    closed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust = written(tmp_path)
+    monkeypatch.chdir(closed.parent)
+    assert f"window file not found: {closed.name}/window.json" in refused(
+        "verify", closed.name, "--trust", trust
+    )
+    assert f"trust file not found: {closed.name}/trust.toml" in refused(
+        "verify", closed / "public", "--trust", f"{closed.name}/trust.toml"
+    )
+    # An absolute path stays absolute on standard error, and a report has its last name only.
+    report = tmp_path / "report.json"
+    said = refused(
+        "verify", closed / "public", "--trust", tmp_path / "none.toml", "--format", "json", "--output", report
+    )
+    assert f"trust file not found: {tmp_path}/none.toml" in said
+    assert str(tmp_path) not in report.read_text() and "none.toml" in report.read_text()
 
 
 def test_a_question_after_the_end_is_for_the_next_window(tmp_path: Path) -> None:

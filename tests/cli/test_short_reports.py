@@ -85,7 +85,7 @@ def test_standard_output_has_the_same_object(options: list[str], tmp_path: Path)
     assert value["outcome"] == "MALFORMED" and value["malformed"]["object"] == "t.toml"
     assert (
         done.stderr
-        == "rag-audit: trust file not found: t.toml (create one with `rag-audit verifier trust new`)\n"
+        == f"rag-audit: trust file not found: {tmp_path}/t.toml (create one with `rag-audit verifier trust new`)\n"
     )
     passed = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *options)
     assert json.loads(passed.stdout).keys() == value.keys()
@@ -222,9 +222,9 @@ def test_what_is_not_there_is_one_line_and_no_verdict(option: str, tmp_path: Pat
     done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", option, place)
     assert done.exit_code == 2 and done.stdout == ""
     said = (
-        "receipts not found: nope"
+        f"receipts not found: {place}"
         if option == "--receipts"
-        else "previous window not found: empty/window.json"
+        else f"previous window not found: {place}/window.json"
     )
     assert done.stderr.startswith(f"rag-audit: {said} (") and len(done.stderr.splitlines()) == 1
     assert ("or omit it if no account asked" in done.stderr) is (option == "--receipts")
@@ -234,7 +234,7 @@ def test_a_folder_without_a_window_is_named_with_the_file_that_it_lacks(tmp_path
     (tmp_path / "receipts").mkdir()
     done = verify(tmp_path / "receipts", FOLDER / "honest/trust.toml")
     assert done.exit_code == 2 and done.stderr.startswith(
-        "rag-audit: window file not found: receipts/window.json ("
+        f"rag-audit: window file not found: {tmp_path}/receipts/window.json ("
     )
 
 

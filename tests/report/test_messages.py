@@ -125,6 +125,7 @@ def test_a_missing_file_is_named_for_what_it_is(name: str, tmp_path: Path) -> No
             attacks=given.get("attacks.json"),
         )
     message, step = MISSING[name]
+    message = message.replace(name, str(tmp_path / name))
     assert caught.value.message == message and step in str(caught.value.hint)
     assert caught.value.diagnostics() == f"{message} ({caught.value.hint})"
 

@@ -297,5 +297,5 @@ def test_a_witness_that_does_not_know_the_provider_is_named(watched: Watched) ->
     assert any("witness w1:" in line and "does not know the log" in line for line in play.said), play.said
     failures = watched.scrape().samples["rag_audit_witness_failures_total"]
     assert failures == {frozenset({("witness", "w1")}): 1.0}
-    waits = "w-1 waits for cosignatures of w1 (the run asks over HTTP) and cosignatures of w2"
+    waits = "w-1 waits for cosignatures of w1 (the run asks them) and cosignatures of w2"
     assert watched.unready() == f"the window is committed: {waits}"

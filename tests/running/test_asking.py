@@ -59,7 +59,7 @@ def test_windows_follow_each_other_with_witnesses_that_are_asked(tmp_path: Path)
         assert silent["windows"][0]["waits_for"] == "the witnesses' nonces"  # and no end of another window
         text = CliRunner().invoke(main, ["provider", "status", str(play.folder)]).stdout
         assert "witness w2 does not answer since" in text and "the witness cannot be reached" in text
-        assert any("w-1 waits for nonces of w2 (the run asks over HTTP)" in line for line in play.said)
+        assert any("w-1 waits for nonces of w2 (the run asks them)" in line for line in play.said)
         assert not any("rag-audit witness" in line for line in play.said)  # no witness has to act by itself
         with server_of(play, "w2", port) as second:
             second.start()

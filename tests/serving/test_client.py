@@ -356,8 +356,9 @@ def test_a_publication_is_its_provider_s(served: Served, files: dict[str, bytes]
     for changed, error in cheats:
         with pytest.raises(error):
             _driven(published(_key(served)), changed)
-    with pytest.raises(SignatureError):
+    with pytest.raises(SignatureError, match="the provider's key that you named did not sign") as caught:
         _driven(published(SigningKey.generate(_key(served).name).verifier), files)
+    assert "provider.skey.pub" in str(caught.value.hint)
 
 
 def test_a_response_without_end_is_cut_off(

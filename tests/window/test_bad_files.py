@@ -471,7 +471,7 @@ def test_a_receipt_of_another_window(finished: Finished, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("missing", ["none.json", "none"])
 def test_a_receipt_file_that_is_not_there(missing: str, finished: Finished, tmp_path: Path) -> None:
-    with pytest.raises(EncodingError, match=f"receipts not found: {missing}") as caught:
+    with pytest.raises(EncodingError, match=f"receipts not found: {tmp_path}/{missing}") as caught:
         finished.verify(receipts=[finished.receipts, tmp_path / missing])
     assert caught.value.exit_code is ExitCode.MALFORMED
 

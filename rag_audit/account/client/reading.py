@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from rag_audit._internal.canonical import jcs, parse_json
 from rag_audit._internal.durable import replace_file
-from rag_audit._internal.errors import EncodingError, InvalidProof
+from rag_audit._internal.errors import EncodingError, InvalidProof, SignatureError
 from rag_audit.account.account import Account, check_receipt
 from rag_audit.log.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.log.keys import VerifierKey
@@ -41,9 +41,17 @@ def published(provider: VerifierKey) -> Reading[Publication]:
                             field="header.json")  # fmt: skip
     window.check()
     note = yield f"{address_of(window)}/checkpoint-1.txt", MAX_CHECKPOINT_BYTES
-    head = open_checkpoint(
-        note, origin=window.parsed_header().log, log_key=provider, field="checkpoint-1.txt"
-    )
+    try:
+        head = open_checkpoint(
+            note, origin=window.parsed_header().log, log_key=provider, field="checkpoint-1.txt"
+        )
+    except SignatureError as exc:
+        exc.message = "the provider's key that you named did not sign the ledger of the window"
+        exc.hint = (
+            "the address or the key belongs to another service: ask the provider for both (its file provider.skey.pub"
+            " has the key)"
+        )
+        raise
     result = (head.checkpoint.size, head.checkpoint.root)
     if result != (1, leaf_hash(jcs(window.header))):
         raise InvalidProof(

@@ -76,7 +76,10 @@ def not_fetched(address: str, actual: str, status: int = 0) -> SetupError:
     if status in AGAIN:
         hint = "the service cannot answer at the moment: repeat the request later"
     elif not status:
-        hint = "check the address, and ask the provider whether the service runs"
+        hint = (
+            "no service answers at this address: check the address. A provider ends its service after the last window;"
+            " ask the provider when the next one opens"
+        )
     return SetupError(
         "a published file cannot be fetched", field=without_userinfo(address), actual=actual, hint=hint
     )

@@ -110,9 +110,9 @@ class Acts:
 
     def _settings(self, place: Place) -> None:
         """Let the commands of one window, such as `estimate`, work on this one too."""
-        settings: dict[str, Json] = {"key": str(self.config.path(self.config.told.key))}
+        settings: dict[str, Json] = {"key": str(self.config.path(self.config.told.key).absolute())}
         if (model := self.config.model) is not None:
-            settings["model"] = str(model)
+            settings["model"] = str(model.absolute())
         place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(place.layout.settings, jcs(settings))
 

@@ -291,7 +291,7 @@ class RunConfig:
             )
             raise
         try:
-            return cls(path.absolute().parent, Config.parse(value, field=path.name))
+            return cls(path.parent, Config.parse(value, field=path.name))
         except SchemaError as exc:
             exc.hint = exc.hint or "correct this line; docs/deploy/README.md explains every field"
             cause = exc.__cause__
@@ -317,7 +317,7 @@ class RunConfig:
         return replace(self, told=self.told.model_copy(update={"witness": told}))
 
     def path(self, value: str) -> Path:
-        """A path of the configuration, absolute."""
+        """A path of the configuration, relative to the working folder if the configuration was named so."""
         return self.base / value
 
     @property

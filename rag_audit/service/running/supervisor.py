@@ -296,7 +296,7 @@ class Supervisor:
         result = self._acts.prove(window, self._jobs.check)
         self._proved.add(name)
         self._say(
-            f"{name}: {counted(result, 'proof')} made, {window.context.layout.public.window} is complete"
+            f"{name}: {_proved(len(window.state.records), result)}; {window.context.layout.public.window} is complete"
         )
 
     def _shut(self, name: str) -> None:
@@ -433,7 +433,9 @@ class Supervisor:
         except BaseException:
             self._tried.discard(note)
             raise
-        self._say(f"{place.window}: {counted(result, 'proof')} made for {note.name}")
+        self._say(
+            f"{place.window}: the records that {note.name} draws are proved ({counted(result, 'new proof')})"
+        )
 
     # -- clock, failures, reports ---------------------------------------------------------------------------------
 
@@ -536,6 +538,20 @@ def try_room(folder: Path) -> None:
     probe = folder / ".room"
     replace_file(probe, bytes(ROOM_BYTES))
     probe.unlink(missing_ok=True)
+
+
+def _proved(records: int, proofs: int) -> str:
+    """The end of the work on a window's proofs.
+
+    >>> _proved(4, 8), _proved(1, 2)
+    ('all 4 records are proved (8 new proofs)', 'the only record is proved (2 new proofs)')
+
+    :param proofs: the number of proofs that this attempt made; each record has several
+    """
+    if not records:
+        return "the window has no record to prove"
+    whole = f"all {records:,} records are" if records > 1 else "the only record is"
+    return f"{whole} proved ({counted(proofs, 'new proof')})"
 
 
 def _abandoned(window: Window) -> bool:
