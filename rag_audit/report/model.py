@@ -146,7 +146,8 @@ class TenantProtection(Model):
 
 
 class DocumentTableReport(Model):
-    """The document table of a tenant: one Bernoulli bit decides for all positions of a document."""
+    """The document table of a tenant: its figures are for documents. With a sample, one Bernoulli bit decides for all
+    positions of a document."""
 
     rows: Number
     positions_per_document: Number
@@ -155,8 +156,6 @@ class DocumentTableReport(Model):
     """rows that each window after the first replaces; null if each window draws the bits of all rows anew"""
     continues: Text | None
     """the window with the table that this window's table continues; null for a first table"""
-    checked: bool
-    """whether this run checked that it is the latest table of the chain"""
     first: Text | None
     """the window with the first table of the chain, if this run checked all windows back to it"""
 

@@ -174,12 +174,10 @@ class DocumentFigures(DocumentTableFigures):
     """The document table of one tenant, with its place in the chain.
 
     :param continues: the window with the table that this one continues; None for the first table of a chain
-    :param checked: whether this run checked that it is the latest table of the chain
     :param first: the window with the first table of the chain, if this run checked all windows back to it
     """
 
     continues: str | None
-    checked: bool
     first: str | None
 
 
@@ -206,7 +204,8 @@ class Figures(TypedDict, total=False):
     :param tenants: the protection of each tenant's documents
     :param exclusion_factor: the largest factor of the tenants with samples, for k_max accounts
     :param exclusion_factor_all_accounts: the largest factor for all accounts that a tenant may have
-    :param positions_per_document: the positions of a document that both factors assume
+    :param positions_per_document: the positions of a document that both factors assume, and epsilon of noise with
+        document tables
     :param by_chance: with pooled listing, the probability that the random flips list a given document
     :param documents: the document table of each tenant that has one
     :param listable: number of each tenant's positions that may have been listed

@@ -216,7 +216,6 @@ def test_every_window_of_the_chain_passes_and_its_figure_is_for_documents(chain:
             "positions_per_document": 2,
             "fresh_rows": 3,
             "continues": None if number == 1 else f"w-{number - 1}",
-            "checked": True,
             "first": "w-1",
         }
         assert "was not supplied" not in render(verdict)

@@ -140,7 +140,6 @@ def _figures(shape: TableShape, table: TableEntry, opened: WindowHeader) -> Docu
         "fresh_rows": shape.fresh_rows,
         "continues": None if table.previous is None else table.previous.window,
         # Without a window before there is no table before.
-        "checked": opened.previous is None or not shape.persistent,
         "first": opened.window if opened.previous is None or not shape.persistent else None,
     }
 
@@ -223,7 +222,7 @@ def _follow(
         if named is not None:
             return case.report(CHECK, False, f"{tenant}: no table before the first table of the chain",
                                _named(named), place)  # fmt: skip
-        figure["checked"], figure["first"] = True, later.window
+        figure["first"] = later.window
     case.table_gaps[tenant] = gaps
     return True
 
