@@ -10,6 +10,10 @@ from rag_audit._internal.errors import ExitCode
 from rag_audit.cli.common import PATH, emit, json_option
 
 
+def _positions(size: int) -> str:
+    return "one position" if size == 1 else f"at most {size} positions"
+
+
 @click.command()
 @click.argument("windows", type=PATH, nargs=-1, required=True)
 @click.option("--delta", help="delta for all windows in total; the largest delta_policy by default")
@@ -41,7 +45,8 @@ def cumulative(ctx: click.Context, windows: tuple[Path, ...], delta: str | None,
         for part, eps in zip(total.windows, total.alone, strict=True)
     ]
     lines += [
-        f"{scope}: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)}",
+        f"{scope}: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)},"
+        f" about a document of {_positions(total.positions)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
         *(
             f"{scope} for {tenant}: eps {text(eps)}"

@@ -129,11 +129,12 @@ class _Tenants:
     fresh_rows: int | None
     fresh_bits: bool
 
-    def _shape(self, capacity: int, *, default: bool) -> TableShape | None:
-        """The document table of a tenant with sampling or pooled listing.
+    def _shape(self, capacity: int, *, default: bool, noised: bool) -> TableShape | None:
+        """The document table of a tenant.
 
         :param default: whether the tenant has a table without any option: a row for each position, and each window
             replaces a quarter of the rows
+        :param noised: whether the tenant has noise, so that no bit lasts longer than its window
         :returns: None if the options ask for no table
         :raises PolicyError: an option is missing or contradicts another
         """
@@ -148,6 +149,8 @@ class _Tenants:
                               field="--positions-per-document", expected="a number of positions", actual="none",
                               hint="`rag-audit provider count` prints the positions of the largest"
                                    " document")  # fmt: skip
+        if noised:
+            return TableShape(self.documents, self.positions_per_document, None)
         if (self.fresh_rows is None) != self.fresh_bits:
             raise PolicyError("the bits of a document table either persist or not", field="--fresh-rows",
                               expected="--fresh-rows ROWS, or --fresh-bits for new bits in every window",
@@ -165,14 +168,19 @@ class _Tenants:
         result = {}
         for tenant, own in mechanisms.items():
             default = own.requires_table or tenant in chosen
-            shape = self._shape(capacities[tenant], default=default)
+            shape = self._shape(capacities[tenant], default=default, noised=own.noised)
             result[tenant] = (None if shape is None else own.by_document(shape)) or own
-        if any(own.table is not None for own in result.values()):
+        with_table = [own for own in result.values() if own.table is not None]
+        if with_table and self.fresh_rows is not None and all(own.noised for own in with_table):
+            raise PolicyError("the option is about bits that last for a chain of windows", field="--fresh-rows",
+                              expected="no --fresh-rows, since losses of noise add up over windows",
+                              actual=self.fresh_rows)  # fmt: skip
+        if with_table:
             return result
         if self.documents is not None:
-            raise PolicyError("a document table belongs to sampling or pooled listing", field="--documents",
-                              expected="--mechanism sampling or --mechanism pooled-listing",
-                              actual="no tenant with either")  # fmt: skip
+            raise PolicyError("a document table belongs to noise, sampling or pooled listing", field="--documents",
+                              expected="--mechanism noise, sampling or pooled-listing",
+                              actual="no tenant with one of these")  # fmt: skip
         others = {
             "--positions-per-document": self.positions_per_document,
             "--fresh-rows": self.fresh_rows,
@@ -265,10 +273,14 @@ class _Target:
     gains: tuple[int, ...] | None
     lattice: int | None
 
-    def noise_target(self, queries: int) -> NoiseTarget:
-        """The target for the number of queries of an account."""
+    def noise_target(self, queries: int, positions: int) -> NoiseTarget:
+        """The target for the number of queries of an account.
+
+        :param positions: the maximum number of positions of a document of a tenant with noise
+        """
         return NoiseTarget(queries, self.k_max, self.eps_acc, self.eps_joint, self.calibration,
-                           self.delta_acc, self.delta_policy, self.gains, self.lattice)  # fmt: skip
+                           self.delta_acc, self.delta_policy, self.gains, self.lattice,
+                           positions)  # fmt: skip
 
     def refuse_without_noise(self) -> None:
         """Refuse an option about noise in a policy without noise.
@@ -389,8 +401,9 @@ class _Service:
         "--documents",
         callback=whole_number,
         metavar="ROWS",
-        help="sample documents instead of positions, with a table of so many rows; only for sampling and pooled-listing"
-        " with the system scan  [default: a row for each position, for pooled-listing and without --mechanism]",
+        help="figures for documents instead of positions, with a table of so many rows; for noise, sampling and"
+        " pooled-listing with the system scan  [default: a row for each position, for pooled-listing and without"
+        " --mechanism]",
     ),
     click.option(
         "--positions-per-document",
@@ -567,7 +580,8 @@ def new(
         default = choose_mechanism(
             rights=rights, accounts=accounts, questions=questions, relevance=embedding.relevance
         )
-    drafted, wanted = tenants.read(embedding, accounts, default), target.noise_target(questions)
+    drafted = tenants.read(embedding, accounts, default)
+    wanted = target.noise_target(questions, drafted.noised_positions)
     if not drafted.noisy:
         target.refuse_without_noise()
     chosen, queries = wanted.choose(), len(drafted.capacities) * accounts * questions

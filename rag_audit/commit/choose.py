@@ -36,6 +36,7 @@ class NoiseTarget:
     :param eps_joint: the target: epsilon of `k_max` accounts together, at `delta_policy`
     :param gains: the given noise, instead of a target
     :param lattice: R, the number of steps of a score; None leaves the choice to `choose`
+    :param positions: the maximum number of positions of a document, each of which has a loss at each query
     """
 
     n: int
@@ -47,6 +48,7 @@ class NoiseTarget:
     delta_policy: str
     gains: tuple[int, ...] | None
     lattice: int | None
+    positions: int = 1
 
     def choose(self) -> Chosen:
         """The given noise, or the least noise that meets the target (`EPS_JOINT` by default).
@@ -77,7 +79,7 @@ class NoiseTarget:
                 result.append(
                     calibrate(
                         self.calibration,
-                        n=self.n,
+                        n=self.n * self.positions,
                         delta_acc=self.delta_acc,
                         eps_acc=self.eps_acc,
                         eps_joint=eps_joint,
@@ -97,8 +99,10 @@ class NoiseTarget:
             if eps_joint
             else f"eps_acc {self.eps_acc} for one account"
         )
+        about = "" if self.positions == 1 else f" about documents of at most {self.positions} positions"
+        finest = "" if self.lattice else f" of {LATTICES}"
         why = (
-            f"The smallest noise for {target}, {self.n} queries each, by the {self.calibration} calibration: with the"
-            f" fewest gains, and then the finest lattice{'' if self.lattice else f' of {LATTICES}'}."
+            f"The smallest noise for {target}, {self.n} queries each{about}, by the {self.calibration}"
+            f" calibration: with the fewest gains, and then the finest lattice{finest}."
         )
         return Chosen(best.mechanism.gains, best.mechanism.lattice, self.eps_acc or text(best.eps_acc), why)

@@ -25,7 +25,8 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
     :param gains: the noise that was chosen, or would be
     """
     mechanism = accounting.Mechanism(tuple(gains), lattice)
-    eps = accounting.eps_at(mechanism, policy.n * policy.k_max, policy.delta_policy)
+    positions = policy.noised_positions
+    eps = accounting.eps_at(mechanism, policy.n * policy.k_max * positions, policy.delta_policy)
     every = policy.n * max(t.accounts_max for t in policy.tenants)
     sizes = Sizes(mechanism, eps, policy.n, policy.k_max, every, max(t.capacity for t in policy.tenants))
     return [

@@ -60,6 +60,12 @@ class Tenants:
         """Whether a tenant has noise."""
         return any(self.mechanism_of(tenant).noised for tenant in self.capacities)
 
+    @property
+    def noised_positions(self) -> int:
+        """The largest number of positions of a document of a tenant with noise (`Policy.noised_positions`)."""
+        own = map(self.mechanism_of, self.capacities)
+        return max((m.positions_per_document for m in own if m.noised), default=1)
+
     def mechanism_of(self, tenant: str) -> Mechanism:
         """A tenant's mechanism before it is `placed`."""
         return Noise() if self.mechanisms is None else self.mechanisms[tenant]

@@ -321,7 +321,7 @@ class Mechanism(ABC):
 
     @property
     def sampled(self) -> bool:
-        """Whether the window commits to a column of sampled positions."""
+        """Whether the window samples positions or documents, so that answers miss the others."""
         return self.keep is not None
 
     @property
@@ -335,13 +335,24 @@ class Mechanism(ABC):
         return PROBABILITY_RANGE if self.keep is None else self.keep
 
     @property
+    def sample_bound(self) -> int:
+        """The bound of the proof of the sample: a draw below it samples a position, or a row of the document table. A
+        table without `keep` has the largest bound, so that it lacks a document with probability 2^-40."""
+        return min(self.sampled_share, PROBABILITY_RANGE - 1)
+
+    @property
+    def positions_per_document(self) -> int:
+        """The maximum number of positions of a document to which the figures apply."""
+        return 1 if self.table is None else self.table.positions_per_document
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the window commits to once for the tenant, in addition to its index.
 
         A column's name is the name of its proved statement (`proofs.statements.COLUMNS`), the type of its ledger entry,
         and its key among the policy's circuits and the window file's proofs.
         """
-        return (*((SAMPLE,) if self.sampled else ()), *self.own_columns)
+        return (*((SAMPLE,) if self.sampled or self.table is not None else ()), *self.own_columns)
 
     @property
     def longest(self) -> int:

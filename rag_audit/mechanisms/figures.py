@@ -13,7 +13,6 @@ from rag_audit.mechanisms.accounting.documents import (
 from rag_audit.mechanisms.accounting.figures import (
     NO_BOUND,
     POOLED_LISTING,
-    POSITIONS_PER_DOCUMENT,
     DocumentTableFigures,
     ExposureFigures,
     PolicyFigures,
@@ -73,11 +72,13 @@ def window_figures(
     if coalition and all(t.protects for t in tenants.values()):
         figures["exclusion_factor"] = text(max(o for o in coalition if o is not None))
         figures["exclusion_factor_all_accounts"] = text(max(o for o in all_of_them if o is not None))
-        figures["positions_per_document"] = min(
-            POSITIONS_PER_DOCUMENT if t.table is None else t.table.positions_per_document
-            for name, t in tenants.items()
-            if odds[name][0] is not None
-        )
+    sizes = [
+        t.positions_per_document
+        for name, t in tenants.items()
+        if odds[name][0] is not None or (t.noised and t.table is not None)
+    ]
+    if sizes and all(t.protects for t in tenants.values()):
+        figures["positions_per_document"] = min(sizes)
     return figures
 
 

@@ -146,6 +146,7 @@ class Policy(Model):
                 )
         for tenant in self.tenants:
             self.mechanism(tenant)
+        self._agree_on_size()
         unit = "document" if all(tenant.documents is not None for tenant in self.tenants) else "position"
         if self.unit != unit:
             raise PolicyError(
@@ -154,6 +155,20 @@ class Policy(Model):
                 expected=f"{unit}, since {'every' if unit == 'document' else 'not every'} tenant has a document table",
                 actual=self.unit,
             )
+
+    def _agree_on_size(self) -> None:
+        """Refuse documents of several sizes under one noise, whose figures are for one size."""
+        sizes = {t.tenant: m.positions_per_document for t in self.tenants if (m := self.mechanism(t)).noised}
+        first = min(sizes, default="")
+        for tenant, positions in sizes.items():
+            if positions != sizes[first]:
+                raise PolicyError(
+                    "tenants with noise have documents of different sizes",
+                    field=f"policy.tenants.{tenant}.documents.positions_per_document",
+                    expected=f"{sizes[first]}, as for tenant {first}: the figures of the policy's noise are for one"
+                    " number of positions per document, which is 1 without a document table",
+                    actual=positions,
+                )
 
     def mechanism(self, tenant: TenantPolicy) -> Mechanism:
         """A tenant's mechanism.
@@ -195,6 +210,12 @@ class Policy(Model):
             }
         )
 
+    @property
+    def noised_positions(self) -> int:
+        """The maximum number of positions of a document of a tenant with noise, which all such tenants share."""
+        sizes = [m.positions_per_document for m in map(self.mechanism, self.tenants) if m.noised]
+        return max(sizes, default=1)
+
     def constants(self, tenant: TenantPolicy, dimension: int, table: TableConstants | None) -> Constants:
         """The constants that fix the circuits of one tenant's proofs.
 
@@ -229,6 +250,7 @@ class Policy(Model):
                 k=self.k_max,
                 delta=self.delta_policy,
                 accounts_max=max(t.accounts_max for t in self.tenants),
+                positions=self.noised_positions,
             )
         return window_figures(
             figures,
@@ -307,10 +329,13 @@ class Policy(Model):
             for name in columns:
                 need(name in tenant.circuits, f"tenants.{tenant.tenant}.circuits",
                      f"a digest for {name}, since positions are sampled", "none")  # fmt: skip
-            counted = tenant.accounts_max * self.n
+            own = mechanisms[tenant.tenant]
+            size = own.positions_per_document if own.noised else 1
+            about = "" if size == 1 else f" about each of {size} positions"
+            counted = tenant.accounts_max * self.n * size
             need(counted <= MAX_COMPOSITIONS, f"tenants.{tenant.tenant}.accounts_max",
-                 f"at most {MAX_COMPOSITIONS} queries of all accounts", counted)  # fmt: skip
-        composed = self.k_max * self.n
+                 f"at most {MAX_COMPOSITIONS} queries of all accounts{about}", counted)  # fmt: skip
+        composed = self.k_max * self.n * self.noised_positions
         need(
             composed <= MAX_COMPOSITIONS,
             "k_max",
@@ -345,6 +370,7 @@ class Policy(Model):
             delta_acc=self.delta_acc,
             delta_policy=self.delta_policy,
             calibration=self.calibration,
+            positions=self.noised_positions,
         )
 
 

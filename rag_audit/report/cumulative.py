@@ -65,6 +65,7 @@ class ComposedJson(TypedDict):
     """The figures for several windows, reals as decimal strings."""
 
     eps: str
+    eps_by_tenant: dict[str, str]
     bound: BoundJson
     exclusion_factor: str | None
     exclusion_factor_all_accounts: str | None
@@ -76,12 +77,16 @@ class CumulativeJson(TypedDict):
     :param complete: whether the windows before each given window are given too
     :param missing: for each given window that follows a window that is not given, both windows
     :param eps: the total of the chain; null, like the other figures, for an incomplete chain
+    :param eps_by_tenant: the same for each tenant
+    :param positions_per_document: the maximum number of positions of a document to which both apply
     :param given_windows: the figures of an incomplete chain for the given windows only; null for a complete chain
     """
 
     complete: bool
     missing: list[MissingJson]
     eps: str | None
+    eps_by_tenant: dict[str, str] | None
+    positions_per_document: int
     delta: str
     bound: BoundJson | None
     tenants: list[str]
@@ -151,6 +156,12 @@ class Cumulative:
         return min(s.positions_per_document for s in given), all(s.persistent for s in given), chance
 
     @property
+    def positions(self) -> int:
+        """The maximum number of positions of a document to which epsilon applies in every window."""
+        every = [part.policy.mechanism_of(tenant) for part in self.windows for tenant in self.tenants]
+        return min((mechanism.positions_per_document for mechanism in every), default=1)
+
+    @property
     def missing(self) -> list[MissingJson]:
         """The gaps of the chain. Policy files name no window before, and have none."""
         given = {part.header for part in self.windows}
@@ -164,6 +175,7 @@ class Cumulative:
         """JSON form, reals as decimal strings."""
         figures: ComposedJson = {
             "eps": text(self.bound.eps),
+            "eps_by_tenant": {tenant: text(eps) for tenant, eps in self.eps_of.items()},
             "bound": self.bound.as_json(),
             "exclusion_factor": text(self.exclusion_factor),
             "exclusion_factor_all_accounts": text(self.exclusion_factor_all_accounts),
@@ -173,6 +185,8 @@ class Cumulative:
             "complete": total is not None,
             "missing": self.missing,
             "eps": None if total is None else total["eps"],
+            "eps_by_tenant": None if total is None else total["eps_by_tenant"],
+            "positions_per_document": self.positions,
             "delta": text(self.bound.delta),
             "bound": None if total is None else total["bound"],
             "tenants": list(self.tenants),
@@ -285,8 +299,10 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
     parts: list[tuple[accounting.Mechanism, int]] = []
     listed = Decimal(0)
     before, chains = _continued(windows, tenant), dict[str, Decimal]()
+    sizes = []
     for part in windows:
         mechanism = part.policy.mechanism_of(tenant)
+        sizes.append(mechanism.positions_per_document)
         loss = description(mechanism.name).loss(mechanism, part.policy.k_max, part.policy.n)
         if loss is None:
             own = f"tenant {tenant} of window {part.policy.window}"
@@ -306,7 +322,7 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
         if before and chains:
             why += "; windows that continue bits and listed documents of another given window add nothing"
         return accounting.Bound(accounting.POOLED_LISTING, float(listed), 0.0, True, None, (why,))
-    composed = cumulative(parts, delta)
+    composed = cumulative(parts, delta, min(sizes))
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
 
 

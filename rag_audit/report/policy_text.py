@@ -227,6 +227,13 @@ def _exceeds(odds: str | None, eps: str) -> bool:
     return odds is not None and math.log(float(odds)) > float(eps)
 
 
+def _times_positions(figures: PolicyFigures) -> str:
+    """The factor of the compositions that follows from the positions of a document; empty for one position."""
+    b = figures["bounds"]
+    size = b["compositions"] // (b["k"] * b["n"])
+    return "" if size == 1 else f" x {size} positions of a document"
+
+
 def _noise_lines(figures: PolicyFigures) -> list[str]:
     b = figures["bounds"]
     mechanism = b["mechanism"]
@@ -235,7 +242,8 @@ def _noise_lines(figures: PolicyFigures) -> list[str]:
         f"adjacency  {b['adjacency']}",
         f"noise      dgs-1, gains {','.join(map(str, mechanism['gains']))}, R {mechanism['lattice']}:"
         f" sigma {mechanism['sigma']} steps, sigma/Delta {mechanism['sigma_over_delta']}",
-        f"queries    {b['k']} accounts x {b['n']} queries = {b['compositions']:,}, at delta {b['delta']};"
+        f"queries    {b['k']} accounts x {b['n']} queries{_times_positions(figures)} = {b['compositions']:,}, at delta"
+        f" {b['delta']};"
         f" infinite losses take {mechanism['infinite_loss_mass']} of it",
         "",
     ]
@@ -389,7 +397,10 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         )
         yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p.mechanism(tenant))
         if (table := p.mechanism(tenant).table) is not None:
-            yield (f"tenants.{tenant.tenant}.documents", *_documents(table))
+            yield (
+                f"tenants.{tenant.tenant}.documents",
+                *_documents(table, sampled=p.mechanism(tenant).sampled),
+            )
     yield (
         "proving",
         p.proving,
@@ -438,8 +449,14 @@ def _coalition(p: Policy, mechanisms: Collection[Mechanism]) -> str:
     )
 
 
-def _documents(table: TableShape) -> tuple[str, str]:
-    if table.fresh_rows is None:
+def _documents(table: TableShape, *, sampled: bool) -> tuple[str, str]:
+    """The numbers of a document table and their meaning.
+
+    :param sampled: whether a Bernoulli bit decides for each document; else every document is in the window
+    """
+    if not sampled:
+        chain = "Each window has a table of its own, and losses add up over windows."
+    elif table.fresh_rows is None:
         chain = "Each window draws the bits of all rows, so windows multiply the factor."
     else:
         chain = (
@@ -449,18 +466,22 @@ def _documents(table: TableShape) -> tuple[str, str]:
         )
     return (
         f"{counted(table.rows, 'row')}, at most {counted(table.positions_per_document, 'position')} for each document",
-        f"One Bernoulli bit decides for all positions of a document. The table has room for"
-        f" {counted(table.documents, 'document')}; `provider open` refuses a document with more positions by name."
-        f" {chain} Choose the numbers without looking at the documents.",
+        f"{'One Bernoulli bit decides for' if sampled else 'The figures are for'} all positions of a document. The"
+        f" table has room for {counted(table.documents, 'document')}; `provider open` refuses a document with more"
+        f" positions by name. {chain} Choose the numbers without looking at the documents.",
     )
 
 
 def _unit(mechanisms: Collection[Mechanism]) -> str:
     """The relation of the figures for one position to a document with several positions."""
     if mechanisms and all(m.table is not None for m in mechanisms):
+        bits = [m.sampled for m in mechanisms]
+        if not any(bits):
+            return "Privacy is for one document (`documents`): a document added, removed or replaced."
+        shared = "" if all(bits) else " of a tenant with a sample"
         return (
-            "Privacy is for one document, whose positions all share one Bernoulli bit (`documents`): a document added"
-            " or removed."
+            f"Privacy is for one document, whose positions all share one Bernoulli bit{shared} (`documents`): a"
+            " document added or removed."
         )
     several = []
     if any(m.limit == "max_epsilon" for m in mechanisms):
@@ -516,8 +537,8 @@ def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple
     yield (
         "noise.lattice",
         str(noise.lattice),
-        "R: scores are integers 0..R, and one document moves one score by at most R, the sensitivity. A finer"
-        " lattice needs more noise steps for the same privacy.",
+        f"R: scores are integers 0..R, and one document moves {_scores_moved(p)} by at most R, the sensitivity. A"
+        " finer lattice needs more noise steps for the same privacy.",
     )
     yield (
         "noise.lo, noise.hi",
@@ -533,6 +554,11 @@ def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple
     yield "sigma", str(p.sigma), "Derived: 16 times the root of the sum of squared gains, in lattice steps."
 
 
+def _scores_moved(policy: Policy) -> str:
+    size = policy.noised_positions
+    return "one score" if size == 1 else f"each of at most {size} scores"
+
+
 def _minimum(policy: Policy) -> str:
     return f"{_required(policy, str(policy.calibration)):.5g}"
 
@@ -540,7 +566,10 @@ def _minimum(policy: Policy) -> str:
 def _required(policy: Policy, method: str) -> float:
     assert policy.eps_acc is not None and policy.delta_acc is not None  # as with noise always
     return accounting.required_sigma_over_delta(
-        method, n=policy.n, eps_acc=float(policy.eps_acc), delta_acc=float(policy.delta_acc)
+        method,
+        n=policy.n * policy.noised_positions,
+        eps_acc=float(policy.eps_acc),
+        delta_acc=float(policy.delta_acc),
     )
 
 

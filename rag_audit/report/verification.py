@@ -36,7 +36,7 @@ DOES_NOT_PROVE = (
     ),
     marked("the generation channel: the text that a model writes from the documents"),
     marked(
-        "documents of several positions, in a tenant whose policy does not sample by document: each figure is for a"
+        "documents of several positions, in a tenant without a document table: each figure is for a"
         " document of one position. A document of s positions loses at most s times epsilon at s times delta, and the"
         " limit of the factor for its absence is the s-th power (higher with noise)"
     ),

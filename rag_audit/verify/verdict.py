@@ -177,6 +177,7 @@ class Verdict:
             if "exclusion_factor" in f:
                 parts.append(f"exclusion_factor={f['exclusion_factor']}")
                 parts.append(f"exclusion_factor_all_accounts={f['exclusion_factor_all_accounts']}")
+            if "positions_per_document" in f:
                 parts.append(f"positions_per_document={f['positions_per_document']}")
             parts += [f"delta={f.get('delta')}", f"k_max={f.get('k_max')}"]
             if (tenant := decisive(f)) is not None:

@@ -593,6 +593,18 @@ def test_noise_composes_over_the_positions_of_a_document(e: Fraction) -> None:
     assert exceeded or e > 2
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("e", [Fraction(1), Fraction(3)])
+def test_every_document_of_a_few_positions_loses_no_more_than_its_positions(size: int, e: Fraction) -> None:
+    """A document is added, removed or replaced: every change of the scores of its positions, in both directions."""
+    bound, most = excess(*composed(size), e), Fraction(0)
+    for before, after in itertools.product(itertools.product(range(REACH + 1), repeat=size), repeat=2):
+        laws = noised((*before, 1)), noised((*after, 1))
+        most = max(most, excess(*laws, e))
+    assert 0 < most <= bound or e > 1
+    assert size == 1 or e > 1 or most > excess(*composed(size - 1), e)
+
+
 def placed(sizes: tuple[int, int], positions: int) -> dict[tuple[int, ...], Fraction]:
     """The law of a list over uniform places of a document, which scores 1, and of another with score 2."""
     laws: dict[tuple[int, ...], Fraction] = defaultdict(Fraction)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TypedDict
 
 from rag_audit.mechanisms.accounting import closed_form, gaussian, rdp
+from rag_audit.mechanisms.accounting.documents import noise_compositions
 from rag_audit.mechanisms.accounting.exact import Composition
 from rag_audit.mechanisms.accounting.pmf import SLICE_BIAS, Mechanism
 from rag_audit.mechanisms.accounting.values import (
@@ -22,12 +23,26 @@ from rag_audit.mechanisms.accounting.values import (
 
 ADJACENCY = "indices that differ in one committed position: one document added, removed or replaced"
 UNIT = "one committed position of one tenant's index"
+DOCUMENT_ADJACENCY = (
+    "indices that differ in one document of at most {} positions: it is added, removed or replaced"
+)
+DOCUMENT_UNIT = "one document of one tenant's index, with at most {} positions"
 
 _COMMON = (
     "fresh noise for every query, drawn as DGS-1 from a seed that only the provider knows",
     "at most m queries in all by the coalition, chosen adaptively",
-    "scores clamped to the lattice 0..R, so one document moves one score by at most R",
 )
+_ONE_SCORE = "scores clamped to the lattice 0..R, so one document moves one score by at most R"
+_SEVERAL_SCORES = (
+    "scores clamped to the lattice 0..R, so one document moves at most {} scores by at most R each",
+    "uniformly random positions of all texts, so a replaced document is at the positions of the one that replaces it",
+)
+
+
+def _common(positions: int) -> tuple[str, ...]:
+    """The assumptions of every bound for a document of so many positions."""
+    of_document = [words.format(positions) for words in _SEVERAL_SCORES]
+    return (*_COMMON, *([_ONE_SCORE] if positions == 1 else of_document))
 
 
 class BoundJson(TypedDict):
@@ -111,6 +126,7 @@ class BoundSet:
     """Every bound of a policy for a coalition of k accounts with n queries each.
 
     :param comparisons: figures printed under their own names that never count
+    :param positions: the maximum number of positions of a document
     """
 
     mechanism: Mechanism
@@ -123,11 +139,12 @@ class BoundSet:
     rdp: Bound
     exact: Bound
     comparisons: dict[str, float] = field(default_factory=dict)
+    positions: int = 1
 
     @property
     def compositions(self) -> int:
-        """The number of queries that are composed, m = k n."""
-        return self.k * self.n
+        """The number of losses that are composed, k n s: one for each query and position of a document."""
+        return noise_compositions(accounts=self.k, queries=self.n, positions=self.positions)
 
     @property
     def best(self) -> Bound:
@@ -142,9 +159,10 @@ class BoundSet:
 
     def as_json(self) -> BoundSetJson:
         """JSON form, reals as decimal strings."""
+        one = self.positions == 1
         return {
-            "adjacency": ADJACENCY,
-            "unit": UNIT,
+            "adjacency": ADJACENCY if one else DOCUMENT_ADJACENCY.format(self.positions),
+            "unit": UNIT if one else DOCUMENT_UNIT.format(self.positions),
             "mechanism": {
                 "noise": "dgs-1",
                 "gains": list(self.mechanism.gains),
@@ -167,7 +185,14 @@ class BoundSet:
 
 
 def audit_bounds(
-    mechanism: Mechanism, *, n: int, eps_acc: Real, delta_acc: Real, k: int, delta: Real
+    mechanism: Mechanism,
+    *,
+    n: int,
+    eps_acc: Real,
+    delta_acc: Real,
+    k: int,
+    delta: Real,
+    positions: int = 1,
 ) -> BoundSet:
     """Every bound for k colluding accounts with n queries each.
 
@@ -178,21 +203,23 @@ def audit_bounds(
     :param delta_acc: the policy's per-account delta; the closed form spends k of them out of `delta`, the
         other bounds have all of `delta`
     :param delta: delta_policy
-    :raises PolicyError: eps_acc <= 0, a delta outside (0, 1), delta <= k delta_acc, or n or k not a positive integer
+    :param positions: s, the maximum number of positions of a document
+    :raises PolicyError: eps_acc <= 0, a delta outside (0, 1), delta <= k delta_acc, or n, k or s not a positive integer
     """
     n, k = count(n, "n"), count(k, "k_max")
     eps, share = epsilon(eps_acc, "eps_acc"), probability(delta_acc, "delta_acc")
     total = probability(delta, "delta_policy")
     check_delta_split(delta, k, delta_acc)
-    composition = Composition([(mechanism, k * n)], total)
+    m = noise_compositions(accounts=k, queries=n, positions=positions)
+    composition = Composition([(mechanism, m)], total)
     by_grid, by_grid_as_paper = rdp.epsilon(composition)
-    gaussian = rdp.gaussian_divergences(mechanism.sigma_over_delta, k * n)
+    gaussian = rdp.gaussian_divergences(mechanism.sigma_over_delta, m)
     comparisons = {
         "paper_leading_term": closed_form.leading_term(eps, k),
         "rdp_paper_conversion": by_grid_as_paper,
         "rdp_gaussian": rdp.convert(gaussian, total),
         "rdp_gaussian_paper_conversion": rdp.convert_as_paper(gaussian, total),
-        "exact_gaussian": gaussian_epsilon(mechanism.sigma_over_delta, k * n, total),
+        "exact_gaussian": gaussian_epsilon(mechanism.sigma_over_delta, m, total),
     }
     return BoundSet(
         mechanism=mechanism,
@@ -201,14 +228,23 @@ def audit_bounds(
         eps_acc=eps,
         delta_acc=share,
         delta=total,
-        closed_form=_closed_form(mechanism, n, k, eps, share, total),
+        closed_form=_closed_form(mechanism, (n, k, positions), eps, share, total),
         rdp=finite_bound(
-            "rdp", by_grid, total, "orders 2..64, worst shift, infinite losses charged to delta first"
+            "rdp",
+            by_grid,
+            total,
+            "orders 2..64, worst shift, infinite losses charged to delta first",
+            positions=positions,
         ),
         exact=finite_bound(
-            "exact", _epsilon(mechanism, k * n, total), total, "privacy loss distribution of the worst shift"
+            "exact",
+            _epsilon(mechanism, m, total),
+            total,
+            "privacy loss distribution of the worst shift",
+            positions=positions,
         ),
         comparisons={name: round_up(value, margin=0) for name, value in comparisons.items()},
+        positions=positions,
     )
 
 
@@ -238,22 +274,29 @@ def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -
     return gaussian.epsilon(sigma_over_delta / math.sqrt(compositions), delta)
 
 
-def finite_bound(name: str, eps: float, delta: float, *notes: str) -> Bound:
+def finite_bound(name: str, eps: float, delta: float, *notes: str, positions: int = 1) -> Bound:
     """A bound that is valid if its epsilon is finite.
 
     >>> finite_bound("exact", math.inf, 1e-6).valid
     False
 
     :param notes: its assumptions beside those of every bound
+    :param positions: the maximum number of positions of a document
     """
     valid = math.isfinite(eps)
     reason = None if valid else "infinite losses are likelier than delta: no finite bound exists"
-    return Bound(name, round_up(eps), delta, valid, reason, (*_COMMON, *notes))
+    return Bound(name, round_up(eps), delta, valid, reason, (*_common(positions), *notes))
 
 
 def _closed_form(
-    mechanism: Mechanism, n: int, k: int, eps_acc: float, delta_acc: float, delta: float
+    mechanism: Mechanism, sizes: tuple[int, int, int], eps_acc: float, delta_acc: float, delta: float
 ) -> Bound:
+    """The paper's bound, where one account has a loss for each query and position of a document.
+
+    :param sizes: n, k and the positions of a document
+    """
+    queries, k, positions = sizes
+    n = queries * positions
     eps_q = closed_form.query_epsilon(eps_acc, delta_acc, n)
     m = k * n
     # `delta_at` already includes the sampler's bias; the bound charges it a second time, like the other bounds.
@@ -264,6 +307,7 @@ def _closed_form(
         reason = f"eps_q = {eps_q:.4g} is above 1, where Lemma 3.2 ends"
     elif query_delta > delta_acc / n:
         reason = f"delta of one query at eps_q {eps_q:.4g} is {query_delta:.2e}, above delta_acc/n"
+        reason += "" if positions == 1 else f" over {positions} positions"
     elif slack <= 0:
         reason = "k_max delta_acc uses all of delta_policy"
     eps = math.inf if slack <= 0 else closed_form.advanced_composition(eps_q, m, slack) + m * SLICE_BIAS
@@ -273,5 +317,11 @@ def _closed_form(
         delta,
         reason is None,
         reason,
-        (*_COMMON, "one query is (eps_q, delta_acc/n)-DP", "k_max delta_acc of delta goes to the queries"),
+        (
+            *_common(positions),
+            "one query is (eps_q, delta_acc/n)-DP"
+            if positions == 1
+            else f"one query about one position is (eps_q, delta_acc/(n {positions}))-DP",
+            "k_max delta_acc of delta goes to the queries",
+        ),
     )

@@ -82,7 +82,8 @@ class PolicyFigures(TypedDict):
     :param exclusion_factor: the largest factor of the tenants with samples; absent without any, or if one has no
         mechanism
     :param exclusion_factor_all_accounts: the same for all accounts that each tenant may have
-    :param positions_per_document: the positions of a document that both figures assume
+    :param positions_per_document: the positions of a document that the exclusion factors assume, and epsilon of noise
+        with document tables; absent without either
     """
 
     bounds: NotRequired[BoundSetJson]
@@ -107,6 +108,7 @@ def policy_figures(
     k: int,
     delta: Real,
     accounts_max: int | None = None,
+    positions: int = 1,
 ) -> PolicyFigures:
     """Every figure that follows from a policy without other inputs, by its name in a verdict, as decimal strings.
 
@@ -115,17 +117,23 @@ def policy_figures(
     '30.259'
 
     :param accounts_max: maximum number of accounts of the largest tenant; None omits the figures for all accounts
+    :param positions: s, the positions of a document: the figures are for s n losses of an account
     :raises PolicyError: see `audit_bounds`
     """
-    bounds = audit_bounds(mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta)
+    bounds = audit_bounds(
+        mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta, positions=positions
+    )
+    losses = n * positions
     figures: PolicyFigures = {
         "bounds": bounds.as_json(),
         "eps_audit": text(bounds.eps_audit),
         "eps_audit_by": bounds.best.name,
-        "eps_one_account": text(eps_at(mechanism, n, delta)),
-        "membership": membership(mechanism, n * k).as_json(),
+        "eps_one_account": text(eps_at(mechanism, losses, delta)),
+        "membership": membership(mechanism, losses * k).as_json(),
     }
     if accounts_max is not None:
-        figures["eps_all_accounts"] = text(eps_at(mechanism, n * count(accounts_max, "accounts_max"), delta))
+        figures["eps_all_accounts"] = text(
+            eps_at(mechanism, losses * count(accounts_max, "accounts_max"), delta)
+        )
         figures["accounts_max"] = accounts_max
     return figures

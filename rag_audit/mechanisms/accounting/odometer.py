@@ -68,7 +68,9 @@ def ladder(limit: int) -> list[int]:
     return rungs
 
 
-def realised(mechanism: Mechanism, counts: Sequence[int], delta: Real, *, n: int, k: int) -> Realised:
+def realised(
+    mechanism: Mechanism, counts: Sequence[int], delta: Real, *, n: int, k: int, positions: int = 1
+) -> Realised:
     """The bound for the k busiest of one tenant's accounts, from the ledger's counts.
 
     >>> realised(Mechanism((1, 8, 64), 1024), [3, 1], "1e-6", n=10, k=2).eps
@@ -76,9 +78,12 @@ def realised(mechanism: Mechanism, counts: Sequence[int], delta: Real, *, n: int
 
     :param counts: queries of each account of the tenant, in any order
     :param delta: delta_policy, split evenly over the ladder of k n
-    :raises PolicyError: n or k is not a positive integer, delta is outside (0, 1), or a count is outside 0..n
+    :param positions: the positions of a document, each of which has a loss at each query
+    :raises PolicyError: n, k or positions is not a positive integer, delta is outside (0, 1), or a count is outside
+        0..n
     """
     n, k, total = count(n, "n"), count(k, "k_max"), probability(delta, "delta")
+    each = count(positions, "positions")
     for i, requested in enumerate(counts):
         if isinstance(requested, bool) or not isinstance(requested, int) or not 0 <= requested <= n:
             raise PolicyError(
@@ -92,4 +97,4 @@ def realised(mechanism: Mechanism, counts: Sequence[int], delta: Real, *, n: int
     if queries == 0:
         return Realised(0, 0, len(rungs), 0.0, total)
     rung = next(r for r in rungs if r >= queries)
-    return Realised(queries, rung, len(rungs), eps_at(mechanism, rung, total / len(rungs)), total)
+    return Realised(queries, rung, len(rungs), eps_at(mechanism, rung * each, total / len(rungs)), total)

@@ -21,6 +21,7 @@ def check_policy(
     delta_acc: Real,
     delta_policy: Real,
     calibration: str,
+    positions: int = 1,
 ) -> Mechanism:
     """Check all of the accountant's conditions on a policy, and return the policy's mechanism.
 
@@ -28,6 +29,7 @@ def check_policy(
     >>> check_policy(gains=(1, 2, 15), lattice=64, **made)
     Mechanism(gains=(1, 2, 15), lattice=64)
 
+    :param positions: s, the maximum number of positions of a document, each of which has a loss at each query
     :raises PolicyError: one error per fault, with the field: eps_acc <= 0; delta_acc or delta_policy outside
         (0, 1); delta_policy <= k_max delta_acc; n or k_max not a positive integer; gains that break the
         smoothness rule; lattice not a power of two or beyond the support; infinite losses above a hundredth
@@ -38,17 +40,19 @@ def check_policy(
     delta = probability(delta_policy, "delta_policy")
     check_delta_split(delta_policy, k_max, delta_acc)
     mechanism = Mechanism(check_gain_tuple(gains), lattice)
-    check_infinite_loss(mechanism, k_max * n, delta)
+    losses = n * count(positions, "positions")
+    check_infinite_loss(mechanism, k_max * losses, delta)
     if calibration not in METHODS:
         raise PolicyError(
             "unknown calibration", field="calibration", expected=", ".join(METHODS), actual=repr(calibration)
         )
-    if not meets(calibration, mechanism, n=n, eps_acc=eps, delta_acc=d_acc):
-        needed = required_sigma_over_delta(calibration, n=n, eps_acc=eps, delta_acc=d_acc)
+    if not meets(calibration, mechanism, n=losses, eps_acc=eps, delta_acc=d_acc):
+        needed = required_sigma_over_delta(calibration, n=losses, eps_acc=eps, delta_acc=d_acc)
+        about = "" if positions == 1 else f" about documents of {positions} positions"
         raise PolicyError(
             f"the noise does not meet the {calibration} calibration",
             field="gains",
-            expected=f"sigma/Delta of about {needed:.5g} or more, for {n} queries at eps_acc {text(eps)}",
+            expected=f"sigma/Delta of about {needed:.5g} or more, for {n} queries{about} at eps_acc {text(eps)}",
             actual=f"{mechanism.sigma_over_delta:.5g}",
             hint="larger gains, a smaller lattice, fewer queries or a larger eps_acc",
         )

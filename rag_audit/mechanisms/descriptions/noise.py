@@ -43,9 +43,16 @@ def _kept(mechanism: Mechanism) -> float:
     return 1.0 if mechanism.keep is None else mechanism.keep / PROBABILITY_RANGE
 
 
-def _share(mechanism: Mechanism) -> float:
-    """The share of the positions that one answer lists."""
-    return min(1.0, mechanism.tenant.top_k / mechanism.tenant.capacity)
+def _losses(mechanism: Mechanism, queries: int) -> int:
+    """The losses that compose for a number of queries: one for each query and position of a document."""
+    return queries * mechanism.positions_per_document
+
+
+def _returned(mechanism: Mechanism) -> float:
+    """The probability that one answer of K random positions of N lists one of a document's s positions."""
+    listed, capacity = mechanism.tenant.top_k, mechanism.tenant.capacity
+    taken = range(mechanism.positions_per_document)
+    return 1 - math.prod(max(0.0, 1 - listed / (capacity - t)) if capacity > t else 0.0 for t in taken)
 
 
 class NoiseDescription(Description):
@@ -91,15 +98,15 @@ class NoiseDescription(Description):
     def epsilon_at(cls, mechanism: Mechanism, accounts: int, queries: int, delta: str) -> float:
         from rag_audit.mechanisms import accounting
 
-        return accounting.eps_at(distribution(mechanism), accounts * queries, delta)
+        return accounting.eps_at(distribution(mechanism), _losses(mechanism, accounts * queries), delta)
 
     @classmethod
     def loss(cls, mechanism: Mechanism, accounts: int, queries: int) -> Loss | None:
-        return Loss(noise=((distribution(mechanism), accounts * queries),))
+        return Loss(noise=((distribution(mechanism), _losses(mechanism, accounts * queries)),))
 
     @classmethod
     def figures_depend_on(cls, mechanism: Mechanism, accounts: int, queries: int) -> int:
-        return accounts * queries
+        return _losses(mechanism, accounts * queries)
 
     @classmethod
     def certified(
@@ -112,7 +119,7 @@ class NoiseDescription(Description):
             single = distribution(mechanism)
         except PolicyError:  # its support is below one document's shift: no bound
             return math.inf, None
-        composed = accounts * queries
+        composed = _losses(mechanism, accounts * queries)
         epsilon = math.inf if delta is None else accounting.eps_at(single, composed, delta)
         return epsilon, auc_bound(single, composed)
 
@@ -122,7 +129,7 @@ class NoiseDescription(Description):
     ) -> Ceiling | None:
         from rag_audit.mechanisms import accounting
 
-        bound = accounting.roc_bound(distribution(mechanism), accounts * queries, rates)
+        bound = accounting.roc_bound(distribution(mechanism), _losses(mechanism, accounts * queries), rates)
         points = [*zip(rates, bound, strict=True), (1.0, 1.0)]
         return Ceiling(accounts, points, bound[list(rates).index(0.01)])
 
@@ -154,16 +161,17 @@ class NoiseDescription(Description):
         def often(name: str) -> float:
             """How likely all queries of one account hand a given document out under unlimited noise, which lists any K
             of the N positions alike."""
-            return 1 - math.prod(1 - _kept(m) * (1 - (1 - _share(m)) ** n) for m, n in windows[name])
+            return 1 - math.prod(1 - _kept(m) * (1 - (1 - _returned(m)) ** n) for m, n in windows[name])
 
         name = max(windows, key=often)
         several, queries = windows[name], sum(n for _, n in windows[name])
         first = several[0][0]
-        where = (
-            f"Even with unlimited noise a given document among {first.tenant.capacity:,} positions of {name}"
-        )
+        size = max(m.positions_per_document for m, _ in several)
+        filling = "" if size == 1 else f" of {size} positions"
+        among = f"among {first.tenant.capacity:,} positions of {name}"
+        where = f"Even with unlimited noise a given document{filling} {among}"
         if len(several) == 1:
-            once = percent(_kept(first) * _share(first))
+            once = percent(_kept(first) * _returned(first))
             return (
                 f"{where} is returned with probability {once} a query (K = {first.tenant.top_k}),"
                 f" {percent(often(name))} over {queries:,} queries."
@@ -172,6 +180,12 @@ class NoiseDescription(Description):
             f"{where} is returned to one account with probability {percent(often(name))} over the {queries:,}"
             f" queries of {len(several)} windows."
         )
+
+    @classmethod
+    def explained(cls, mechanism: Mechanism) -> list[str]:
+        size = mechanism.positions_per_document
+        several = f"losses add up over the positions of a document, of which there are at most {size}"
+        return [*super().explained(mechanism), *([] if mechanism.table is None else [several])]
 
     @classmethod
     def setting(cls, values: Setting) -> str | None:

@@ -52,8 +52,8 @@ def sample_public(
     :raises SchemaError: the tenant samples every position, or the window header has no table where the policy has one
     """
     mechanism = policy.mechanism_of(tenant.tenant)
-    keep, shape, entry = mechanism.keep, mechanism.table, tenant.documents
-    if keep is None:
+    shape, entry = mechanism.table, tenant.documents
+    if SAMPLE not in mechanism.columns:
         raise SchemaError("the tenant is not sampled", field="sample", actual=tenant.tenant)
     column = ColumnPublic(
         tenant=tenant,
@@ -61,7 +61,7 @@ def sample_public(
         beacon=digest_to_field(beacon),
         slot=sampling_slot(header.window, tenant.tenant),
         name=SAMPLE,
-        bound=keep,
+        bound=mechanism.sample_bound,
     )
     if shape is None:
         return column
@@ -75,7 +75,7 @@ def sample_public(
         beacon=column.beacon,
         slot=column.slot,
         name=SAMPLE,
-        bound=keep,
+        bound=mechanism.sample_bound,
         rows=shape.rows,
         positions_per_document=shape.positions_per_document,
         drawn=shape.drawn(first=before is None),

@@ -98,7 +98,14 @@ def _units(say: Language, report: Report) -> Iterator[Markup]:
             " losses of the units add up."
         ))  # fmt: skip
     for tenant in report.tenants:
-        if (table := tenant.documents) is not None:
+        if (table := tenant.documents) is not None and named(tenant.mechanism).uses_delta:
+            yield say.plural(
+                "one document of tenant %(tenant)s, of at most %(count)s position.",
+                "one document of tenant %(tenant)s, of at most %(count)s positions, over which the losses add up.",
+                table.positions_per_document,
+                tenant=clip(tenant.tenant, 60),
+            )
+        elif table is not None:
             yield say.plural(
                 "one document of tenant %(tenant)s, of at most %(count)s position, which one Bernoulli bit samples.",
                 "one document of tenant %(tenant)s, of at most %(count)s positions, which one Bernoulli bit samples.",
@@ -121,6 +128,26 @@ def _neighbours(say: Language, report: Report) -> Iterator[Markup]:
         ))  # fmt: skip
 
 
+def _sensitivity(say: Language, report: Report) -> Markup:
+    """The largest change of scores by one document, for a window with noise."""
+    sizes = [_positions_of(t) for t in report.tenants if named(t.mechanism).uses_delta]
+    if max(sizes) == 1:
+        return say.text(
+            "one document of one position changes one score by at most the whole lattice; the proof includes the"
+            " clamping of scores"
+        )
+    return say.text(
+        "one document of at most %(positions)s positions changes so many scores, each by at most the whole lattice; the"
+        " proofs include the clamping of scores and the limit of positions",
+        positions=max(sizes),
+    )
+
+
+def _positions_of(tenant: TenantReport) -> int:
+    """The maximum number of positions of a document that a tenant's figures cover."""
+    return 1 if tenant.documents is None else tenant.documents.positions_per_document
+
+
 def nist_fields(say: Language, report: Report) -> Iterator[tuple[Markup, Markup]]:
     """Each field, with this window's value."""
     f, w = report.figures, report.window
@@ -137,10 +164,7 @@ def nist_fields(say: Language, report: Report) -> Iterator[tuple[Markup, Markup]
     yield say.text("Mechanism"), say.joined(_mechanisms(say, report), "; ")
     yield (
         say.text("Sensitivity"),
-        say.text(
-            "one document of one position changes one score by at most the whole lattice; the proof includes the"
-            " clamping of scores"
-        )
+        _sensitivity(say, report)
         if noise
         else say.text(
             "does not apply: random bits protect documents, and no noise has the size of a sensitivity"

@@ -209,8 +209,11 @@ def figures(say: Language, report: Report) -> Iterator[tuple[Markup, Markup, Mar
         yield (
             say.text("Recognised by the best test"),
             say.text("at most %(share)s", share=words.in_hundred(float(f.tpr_at_fpr_1pct), say)),
-            say.text(
-                "present documents of one position, if the test may wrongly report 1 in 100 absent documents."
+            say.plural(
+                "present documents of one position, if the test may wrongly report 1 in 100 absent documents.",
+                "present documents of at most %(count)s positions, if the test may wrongly report 1 in 100 absent"
+                " documents.",
+                f.positions_per_document or 1,
             ),
         )
 

@@ -79,11 +79,11 @@ class Serving(ABC):
         an answer does not distinguish it from an unsampled document.
 
         :param vector: computes the question's vector
-        :param columns: as for `select`; without a sample an answer returns every text
+        :param columns: as for `select`; without `keep` an answer returns every text
         :param documents: the positions that have a document
         """
         sampled = columns.get(SAMPLE)
-        if sampled is None:
+        if sampled is None or not self.mechanism.withholds:
             return frozenset()
         return frozenset(p for p in positions if not (sampled[p] and p in documents))
 

@@ -1,0 +1,273 @@
+"""Windows with noise and a document table: a chain of three, its figures for documents, and one cheater a check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit._internal.canonical import parse_json
+from rag_audit.attest.window import Window
+from rag_audit.commit.carrying import Continuing
+from rag_audit.commit.choose import NoiseTarget
+from rag_audit.commit.document_table import DocumentSizeError
+from rag_audit.errors import PolicyError
+from rag_audit.log.tlog_proof import TlogProof
+from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.bounds import eps_at
+from rag_audit.mechanisms.accounting.odometer import ladder
+from rag_audit.mechanisms.accounting.values import text
+from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.models.records import CountersignedReceipt
+from rag_audit.proofs.policy import check_policy
+from rag_audit.proofs.statements import COLUMNS
+from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
+from rag_audit.proofs.statements.sample import sample_public
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+from rag_audit.report import render, render_report
+from rag_audit.report.build import report_of
+from rag_audit.report.cumulative import compose, load_window
+from rag_audit.report.verification import ReportedVerdict, verify_window
+from rag_audit.verify.inputs import VerifierOptions
+from tests.simulate.cases import FOLDER
+from tests.window.simulator import TEXTS
+from tests.window.test_document_tables import FIRST, SECOND, THIRD, Chain, Texts, passages
+
+SHAPE = TableShape(rows=10, positions_per_document=2, fresh_rows=None)
+ACCEPTED: dict[str, Any] = {"max_epsilon": "200", "max_abandoned": 1, "max_empty": 1}
+POLICY: dict[str, Any] = {"eps_acc": "100", "gains": (1, 8)}
+
+
+class NoiseChain(Chain):
+    """Windows of one origin, whose tenants have noise and a document table."""
+
+    def open(self, texts: Texts, *, shape: TableShape | None = None, **options: Any) -> Window:
+        number = len(self.windows) + 1
+        own = Noise(documents=shape or self.shape)
+        window = self.service.commit(
+            f"w-{number}",
+            window=f"w-{number}",
+            previous=self.previous(),
+            documents={"law": passages(texts), "medicine": passages({"m": TEXTS["medicine"][:2]})},
+            continuing=Continuing(self.windows[::-1]),
+            capacities={"law": 16, "medicine": 16},
+            system="scan",
+            mechanisms={"law": own, "medicine": own},
+            **{**POLICY, **options},
+        )
+        self.windows.append(window.directory)
+        return window
+
+    def verify(self, number: int, *previous: int | Path, **require: object) -> ReportedVerdict:
+        folder = self.windows[number - 1]
+        with Window.resume(folder, key=self.service.key, clock=self.service.clock) as window:
+            receipts = self.service.receipts(window, folder / "receipts")
+            trust = self.service.trust(window.policy, **{**ACCEPTED, **require})
+        return verify_window(
+            folder / "public",
+            trust=trust,
+            receipts=[receipts],
+            previous=[p if isinstance(p, Path) else self.windows[p - 1] / "public" for p in previous],
+        )
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> NoiseChain:
+    result = NoiseChain(tmp_path_factory.mktemp("noise"), shape=SHAPE)
+    for texts in (FIRST, SECOND, THIRD):
+        result.run(texts)
+    return result
+
+
+def test_three_windows_pass_and_their_epsilon_is_for_a_document(chain: NoiseChain) -> None:
+    for number in (1, 2, 3):
+        verdict = chain.verify(number, *range(1, number))
+        assert verdict.passed, verdict.deciding
+        assert "positions_per_document=2" in verdict.line
+
+
+def test_the_figures_count_every_position_of_a_document(chain: NoiseChain) -> None:
+    policy = load_window(chain.windows[0] / "public").policy
+    assert policy.noise is not None
+    single, losses = policy.noise.mechanism(), policy.n * SHAPE.positions_per_document
+    figures = chain.verify(1).figures
+    assert figures["eps_one_account"] == text(eps_at(single, losses, policy.delta_policy))
+    assert figures["eps_audit"] == text(eps_at(single, policy.k_max * losses, policy.delta_policy))
+    every = policy.tenants[0].accounts_max * losses
+    assert figures["eps_all_accounts"] == text(eps_at(single, every, policy.delta_policy))
+    assert figures["bounds"]["compositions"] == policy.k_max * losses
+    assert figures["bounds"]["unit"] == "one document of one tenant's index, with at most 2 positions"
+    rungs = len(ladder(policy.k_max * policy.n))
+    realised = eps_at(single, SHAPE.positions_per_document, float(policy.delta_policy) / rungs)
+    assert figures["eps_realised"] == text(realised)
+    assert figures["tenants"]["law"]["exclusion_factor"] is None
+    exposure = figures["tenants"]["law"]["exposure"]
+    assert exposure["documents"] == SHAPE.rows and exposure["limit"] == min(SHAPE.rows, 2 * 3 * 2)
+
+
+def test_three_windows_compose(chain: NoiseChain) -> None:
+    parts = [load_window(folder / "public") for folder in chain.windows]
+    total = compose(parts)
+    noise = parts[0].policy.noise
+    assert noise is not None
+    losses = 3 * parts[0].compositions * SHAPE.positions_per_document
+    assert total.bound.eps == eps_at(noise.mechanism(), losses, total.bound.delta)
+    assert total.positions == 2 and not total.bits
+    value = total.as_json()
+    assert value["eps_by_tenant"] == dict.fromkeys(("law", "medicine"), text(total.bound.eps))
+    assert value["positions_per_document"] == 2
+
+
+def test_a_report_names_the_document_and_its_positions(chain: NoiseChain) -> None:
+    verdict = chain.verify(3, 1, 2)
+    words = " ".join(render(verdict).split())
+    assert "one document of a document table" in words
+    assert "a document of at most 2 positions is present" in words
+    assert "absent documents of at most 2 positions" in words
+    assert not any("document of one position" in line for line in verdict.does_not_prove)
+    report = report_of(verdict)
+    english, german = (render_report(report, "html", language=language) for language in ("en", "de"))
+    assert "of at most 2 positions, over which the losses add up" in english
+    assert "mit höchstens 2 Stellen, über die sich die Verluste addieren" in german
+
+
+def test_no_text_is_withheld(chain: NoiseChain) -> None:
+    """A position without a row is listed at times, and its opening shows that it is empty."""
+    for folder in chain.windows:
+        for path in (folder / "receipts").glob("*.json"):
+            openings = CountersignedReceipt.parse(json.loads(path.read_text()), field=path.name)
+            body = parse_json(TlogProof.parse(openings.receipt).extra or b"", source="receipt")["body"]
+            assert all(document["salt"] is not None for document in body["documents"])
+
+
+def test_a_window_without_a_table_keeps_the_figure_of_one_position(tmp_path: Path) -> None:
+    chain, plain = NoiseChain(tmp_path, shape=SHAPE), Noise()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{__name__}.Noise", lambda documents: plain)
+        chain.run(FIRST)
+    verdict = chain.verify(1)
+    assert verdict.passed and "positions_per_document" not in verdict.line
+    assert verdict.figures["bounds"]["compositions"] == 6
+    assert any("each figure is for a document of one position" in line for line in verdict.does_not_prove)
+    assert "one committed position" in render(verdict)
+
+
+# -- policies --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mechanisms", "field"),
+    [
+        ({"law": Noise(documents=replace(SHAPE, fresh_rows=3))}, "policy.tenants.law.documents.fresh_rows"),
+        ({"law": Noise(keep=PROBABILITY_RANGE // 2, documents=SHAPE)}, "policy.tenants.law.keep"),
+        (
+            {"medicine": Noise(documents=replace(SHAPE, positions_per_document=3))},
+            "policy.tenants.medicine.documents.positions_per_document",
+        ),
+        ({"medicine": Noise()}, "policy.tenants.medicine.documents.positions_per_document"),
+        (
+            {"law": Noise(documents=replace(SHAPE, positions_per_document=17))},
+            "policy.tenants.law.documents.positions_per_document",
+        ),
+    ],
+    ids=["carried bits", "a sample", "two sizes", "one tenant without a table", "more than the capacity"],
+)
+def test_a_policy_without_a_figure_is_refused_by_name(
+    mechanisms: dict[str, Noise], field: str, tmp_path: Path
+) -> None:
+    chain = NoiseChain(tmp_path, shape=SHAPE)
+    every = {"law": Noise(documents=SHAPE), "medicine": Noise(documents=SHAPE), **mechanisms}
+    with pytest.raises(PolicyError) as caught:
+        chain.service.policy(
+            system="scan", capacities={"law": 16, "medicine": 16}, mechanisms=every, **POLICY
+        )
+    assert caught.value.field == field
+
+
+def test_groth16_proves_no_table_of_noise(tmp_path: Path) -> None:
+    chain = NoiseChain(tmp_path, shape=SHAPE)
+    own = dict.fromkeys(("law", "medicine"), Noise(documents=SHAPE))
+    with pytest.raises(PolicyError, match="document"):
+        policy = chain.service.policy(
+            system="groth16", capacities={"law": 16, "medicine": 16}, mechanisms=own, **POLICY
+        )
+        check_policy(policy, 64)
+
+
+def test_the_noise_is_calibrated_for_every_position_of_a_document() -> None:
+    """The accountant refuses noise that meets the target for one position, and the choice of noise has the target."""
+    one, two = (
+        NoiseTarget(3, 2, None, "8", "exact", "1e-7", "1e-5", None, None, positions).choose()
+        for positions in (1, 2)
+    )
+    made: dict[str, Any] = {
+        "n": 3,
+        "k_max": 2,
+        "delta_acc": "1e-7",
+        "delta_policy": "1e-5",
+        "calibration": "exact",
+    }
+    noise = accounting.Mechanism(two.gains, two.lattice)
+    assert eps_at(noise, 3 * 2 * 2, "1e-5") <= 8
+    accounting.check_policy(gains=two.gains, lattice=two.lattice, eps_acc=two.eps_acc, positions=2, **made)
+    with pytest.raises(PolicyError, match="calibration"):
+        accounting.check_policy(
+            gains=one.gains, lattice=one.lattice, eps_acc=one.eps_acc, positions=2, **made
+        )
+
+
+def test_an_ingestion_refuses_a_larger_document(tmp_path: Path) -> None:
+    chain = NoiseChain(tmp_path, shape=SHAPE)
+    with pytest.raises(DocumentSizeError) as caught:
+        chain.open({"a": ["A contract.", "A tort.", "A bail."]})
+    assert caught.value.field == "law: 'a'" and caught.value.actual == 3
+
+
+# -- cheaters --------------------------------------------------------------------------------------------------
+
+
+def restated(change: Callable[[ColumnPublic], ColumnPublic]) -> Callable[..., ColumnPublic]:
+    return lambda *given, **named: change(sample_public(*given, **named))
+
+
+def more_positions(column: ColumnPublic) -> ColumnPublic:
+    assert isinstance(column, DocumentTablePublic)
+    return replace(column, positions_per_document=3)
+
+
+def by_position(column: ColumnPublic) -> ColumnPublic:
+    return ColumnPublic(**{f.name: getattr(column, f.name) for f in fields(ColumnPublic)})
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize(
+    ("name", "outcome", "without"),
+    [
+        ("noise-document-above-the-limit", "fail", more_positions),
+        ("noise-position-without-a-row", "undecided", by_position),
+    ],
+)
+def test_a_cheater_is_refused_at_its_own_check(
+    name: str, outcome: str, without: Callable[[ColumnPublic], ColumnPublic], engine: str
+) -> None:
+    """Both cheaters have valid proofs of another statement: a verifier without the policy's statement accepts them."""
+    folder = FOLDER / name
+    case = json.loads((folder / "case.json").read_text())
+    given: dict[str, Any] = {
+        "trust": folder / case["trust"],
+        "receipts": [folder / path for path in case["receipts"]],
+        "options": VerifierOptions(engine=engine),
+    }
+    verdict = verify_window(folder / case["window"], **given)
+    outcomes = {check.id: str(check.status.value) for check in verdict.checks}
+    assert verdict.deciding is not None and verdict.deciding.id == "proof.sample.law"
+    assert outcomes["proof.sample.law"] == outcome
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(COLUMNS, "sample", restated(without))
+        assert verify_window(folder / case["window"], **given).passed
