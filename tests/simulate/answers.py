@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from rag_audit.models.records import (
 )
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
 from rag_audit.proofs.statements.private import ColumnPrivate, CommittedColumn
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
 from rag_audit.proofs.statements.sample import sample_public
@@ -63,6 +64,8 @@ class Answerer(Forge):
     """records that name their proofs"""
     declared: dict[str, Any] = field(default_factory=dict)
     """what the closing record says of the coalition in the place of what is proved"""
+    restated: Callable[[ColumnPublic], ColumnPublic] | None = None
+    """what is proved of a tenant's kept positions, instead of what the policy says; needs `proving`"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,6 +127,8 @@ class Answerer(Forge):
 
     def answered(self) -> None:
         if self.proving:
+            if self.restated is not None:
+                self._sample()
             for e in self.queries:
                 slot = e["account"], e["i"]
                 if slot in self.vectors or self._slot(e) != self._slots.get(slot):
@@ -169,7 +174,8 @@ class Answerer(Forge):
             part = policy.tenant(name)
             assert part is not None
             system = backend(part.system)
-            public, table = self._sampled(name, policy), self._committed(name).table
+            public = self._sampled(name, policy)
+            table = self._committed(name).table if isinstance(public, DocumentTablePublic) else None
 
             def prove(
                 system: Any = system, public: Any = public, name: str = name, table: Any = table
@@ -200,7 +206,8 @@ class Answerer(Forge):
     def _sampled(self, tenant: str, policy: Policy) -> ColumnPublic:
         """The public values of a tenant's kept positions."""
         public = self._public(tenant, policy)
-        return sample_public(public, policy, header=self._header, beacon=self._beacon_of(""))
+        result = sample_public(public, policy, header=self._header, beacon=self._beacon_of(""))
+        return result if self.restated is None else self.restated(result)
 
     def _prove(self) -> None:
         """A proof of each record, stored or made now."""
@@ -239,8 +246,10 @@ class Answerer(Forge):
         name, secrets = e["tenant"], self.finished.commitment.secrets
         rules, tenant = policy.mechanism_of(name), self._committed(name)
         sample = None
-        if rules.keep is not None:
-            bits = column_bits(secrets, self._sampled(name, policy), tenant.table)
+        if rules.columns:
+            public = self._sampled(name, policy)
+            table = tenant.table if isinstance(public, DocumentTablePublic) else None
+            bits = column_bits(secrets, public, table)
             sample = bits.tobytes(), self._kept[name].opening
         return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,

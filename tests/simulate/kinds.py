@@ -4,8 +4,10 @@ scan."""
 from __future__ import annotations
 
 import base64
+from dataclasses import fields, replace
 from typing import Any
 
+from rag_audit.proofs.statements.column import ColumnPublic
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import Fault
 from tests.simulate.windows import SAMPLED_REQUIRED
@@ -112,6 +114,19 @@ def other_points(value: Value, forge: Answerer) -> None:
             key["points"] = base64.b64encode(data[32:64] + data[:32] + data[64:]).decode()
 
 
+def fewer_positions(forge: Answerer) -> None:
+    """The policy promises that a document has at most two positions, and the proof is about at most three."""
+    for tenant in forge.policy["tenants"]:
+        tenant["documents"]["positions_per_document"] = 2
+    forge.restated = lambda public: replace(public, positions_per_document=3)
+
+
+def sample_by_position(forge: Answerer) -> None:
+    """The proof of the sample is about positions, with and without a row of the table."""
+    names = [f.name for f in fields(ColumnPublic)]
+    forge.restated = lambda public: ColumnPublic(**{name: getattr(public, name) for name in names})
+
+
 CHAIN = [
     Fault("in-a-row", "nothing: the second window of its origin, with the first", previous=("honest",), base="in-a-row"),
     Fault("in-a-row-not-given", "nothing: the second window of its origin, of which the first is not handed in", base="in-a-row"),
@@ -127,6 +142,12 @@ CHAIN = [
 SAMPLES = [
     Fault("sampling", "nothing: tenants whose positions are sampled", require=SAMPLED_REQUIRED, base="sampling"),
     Fault("documents", "nothing: a tenant whose documents are sampled", require=SAMPLED_REQUIRED, base="documents"),
+    Fault("noise-documents", "nothing: tenants with noise and a document table, whose figures are for documents",
+          base="noise-documents"),
+    Fault("noise-document-above-the-limit", "a document has more positions than the policy permits, under noise",
+          fewer_positions, proving=True, base="noise-documents", decides="proof.sample.law"),
+    Fault("noise-position-without-a-row", "under noise, positions without a row of the document table have scores",
+          sample_by_position, proving=True, base="noise-documents", decides="proof.sample.law"),
     *(
         Fault(name, says, change, require=SAMPLED_REQUIRED, base="sampling")
         for name, says, change in (

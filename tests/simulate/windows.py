@@ -16,6 +16,7 @@ from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.passage import Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.trust import Groth16Pin, Require
 from rag_audit.models.windowfile import WindowFile
@@ -26,7 +27,7 @@ from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.retrieval.embedders import Embedder, published_constants
 from tests.simulate.randomness import drawn_from
 from tests.simulate.stored_proofs import StoredProofs
-from tests.window.simulator import EMBEDDER, QUESTIONS, STRICT, Finished, Service
+from tests.window.simulator import EMBEDDER, QUESTIONS, STRICT, TEXTS, Finished, Service
 
 ASKED = ("law-1", "medicine-1", "law-2", "law-1", "medicine-1")
 """Who asks, in order: two accounts of one tenant, one of the other, and two of them twice."""
@@ -151,6 +152,19 @@ BASES: dict[str, dict[str, Any]] = {
         "requested": FEW,
         "system": {"law": "scan", "medicine": "groth16"},
         "mechanisms": {"law": Sampling(keep=KEEP, documents=TableShape(8, 2, 2)), "medicine": Noise()},
+    },
+    "noise-documents": {
+        "requested": FEW,
+        "system": "scan",
+        "eps_acc": "100",
+        "gains": (1, 8),
+        "mechanisms": dict.fromkeys(("law", "medicine"), Noise(documents=TableShape(8, 3, None))),
+        "documents": {
+            "law": [Passage(text, document=key) for text, key in zip(TEXTS["law"], "aaabc", strict=True)],
+            "medicine": [
+                Passage(text, document=key) for text, key in zip(TEXTS["medicine"], "aabc", strict=True)
+            ],
+        },
     },
     "certified": {"coalition_proof": ("groth16", 8)},
     "scan": {"requested": FEW, "system": {"law": "scan", "medicine": "groth16"}},
