@@ -100,7 +100,7 @@ def _window(mechanism: Mechanism, asks: Asks, k: int) -> Iterator[list[int]]:
     provider, index = serving(mechanism), asks.index
     shown = np.ones(index.capacity, np.int8)
     if (table := mechanism.table) is not None:
-        kept = draw_bernoulli_bits(random_element(), table.rows, mechanism.sampled_share)
+        kept = draw_bernoulli_bits(random_element(), table.rows, mechanism.sample_bound)
         rows = np.where(asks.document < asks.documents, asks.document, table.rows)
         shown = np.append(kept, np.int8(0))[rows]
     elif mechanism.sampled:
@@ -113,7 +113,7 @@ def _window(mechanism: Mechanism, asks: Asks, k: int) -> Iterator[list[int]]:
                 raise answer
             yield [p for p in answer.places if p is not None]
         return
-    columns = {SAMPLE: shown} if mechanism.sampled else {}
+    columns = {SAMPLE: shown} if SAMPLE in mechanism.columns else {}
     documents = set(index.positions)
     for vector, question in zip(asks.vectors, questions, strict=True):
         (listed,) = provider.select(index, [question], columns)
@@ -185,8 +185,7 @@ def _scope(mechanism: Mechanism, policy: Policy) -> str:
     if not mechanism.protects:
         return "nobody"
     unit = "a document" if mechanism.table is not None else "a passage"
-    any_number = mechanism.table is not None or not mechanism.noised
-    return f"{unit}, {'any number of' if any_number else policy.k_max} accounts"
+    return f"{unit}, {policy.k_max if mechanism.noised else 'any number of'} accounts"
 
 
 def _asks(

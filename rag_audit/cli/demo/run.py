@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rag_audit._internal.canonical import jcs, read_json
@@ -82,7 +83,7 @@ def _sampling(texts: Sequence[DocumentPart]) -> Mechanism:
 MECHANISMS: tuple[Callable[[Sequence[DocumentPart]], Mechanism], ...] = (
     _pooled_listing,
     _sampling,
-    lambda _: Noise(),
+    lambda texts: Noise().by_document(table_shape(texts)),
     lambda _: Exact(),
 )
 """Makes each mechanism for a tenant's texts. The window has the first mechanism, whose epsilon is finite."""
@@ -94,12 +95,17 @@ def demo_policy(
     """A policy in which all tenants have one mechanism. Its dates are drafts: `provider open --opens-in` dates the
     window once everything is committed."""
     now = now_ms()
+    mechanisms = {name: mechanism(texts) for name, texts in tenants.items()}
+    size = max(own.positions_per_document for own in mechanisms.values())
+    for name, own in mechanisms.items():
+        if own.noised and own.table is not None:  # tenants with noise have one size of documents
+            mechanisms[name] = own.by_document(replace(own.table, positions_per_document=size)) or own
     return draft_policy(
         Period("demo", now, now + LASTS_MS),
         Tenants(
             capacities={name: smallest_capacity(len(texts)) for name, texts in tenants.items()},
             accounts_max=ACCOUNTS_MAX,
-            mechanisms={name: mechanism(texts) for name, texts in tenants.items()},
+            mechanisms=mechanisms,
         ),
         PrivacyTarget(n=QUERIES_AN_ACCOUNT, k_max=2, eps_acc="20"),
         # With these gains and this lattice noise finds some passages of a small index; the table gives its epsilon.
