@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from coins import coin_vectors
+from document_table import document_table_vectors
 
 from rag_audit.models.challenge import Challenge, draw, sample_size
 from rag_audit.relation import draws, noise
@@ -428,6 +429,7 @@ def files() -> dict[str, bytes]:
         "table": table_vectors,
         "challenge": challenge_vectors,
         "coins": coin_vectors,
+        "document-table": document_table_vectors,
     }
     out = {f"v{VERSION}/{name}.json": render(name, body()) for name, body in bodies.items()}
     return out | {f"v{VERSION}/dgs1-table.json": noise.table_json()}

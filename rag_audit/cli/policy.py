@@ -402,8 +402,7 @@ class _Service:
         callback=whole_number,
         metavar="ROWS",
         help="figures for documents instead of positions, with a table of so many rows; for noise, sampling and"
-        " pooled-listing with the system scan  [default: a row for each position, for pooled-listing and without"
-        " --mechanism]",
+        " pooled-listing  [default: a row for each position, for pooled-listing and without --mechanism]",
     ),
     click.option(
         "--positions-per-document",

@@ -18,6 +18,8 @@ from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
 from tests.circuits.coalition_case import NEAR_A, A, B, C, window
 from tests.circuits.coalition_case import TINY as COALITION
+from tests.circuits.documents_case import TINY as DOCUMENTS
+from tests.circuits.documents_case import small_chain
 from tests.circuits.many_case import PAIR, many_job, shared_cases
 from tests.circuits.r1cs import System, read_witness, signal_class
 from tests.circuits.retrieve_case import SMALL, TINY, random_case
@@ -119,6 +121,13 @@ def test_no_signal_of_coalition_can_be_changed_alone() -> None:
 def test_no_signal_of_kept_can_be_changed_alone() -> None:
     loose, _ = loose_signals(KEPT, random_kept(KEPT, 15).job().inputs(), None, 15)
     assert loose == []
+
+
+@pytest.mark.full
+def test_no_signal_of_documents_can_be_changed_alone() -> None:
+    for case in small_chain():
+        loose, _ = loose_signals(DOCUMENTS, case.inputs(), None, 17)
+        assert loose == []
 
 
 @pytest.mark.full

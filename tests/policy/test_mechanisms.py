@@ -446,6 +446,7 @@ def test_pooled_listing_without_a_document_table_names_the_options() -> None:
 
 
 def test_pooled_listing_has_no_circuits() -> None:
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(PolicyError, match="no circuit proves pooled listing") as caught:
         check_policy(drafted(system="groth16", pooled=pooled()), DIMENSION)
-    assert caught.value.field is not None and "documents" in caught.value.field
+    assert caught.value.field is not None and "mechanism" in caught.value.field
+    assert caught.value.expected == "sampling, or the tenant's system scan"

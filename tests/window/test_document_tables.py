@@ -74,9 +74,9 @@ def passages(texts: Texts) -> list[Passage]:
 class Chain:
     """Windows of one origin, one after another. The provider continues the table of the latest one unless told."""
 
-    def __init__(self, root: Path, *, shape: TableShape = SHAPE) -> None:
+    def __init__(self, root: Path, *, shape: TableShape = SHAPE, system: str = "scan") -> None:
         self.service = Service(root)
-        self.shape = shape
+        self.shape, self.system = shape, system
         self.windows: list[Path] = []
         self.times: list[int] = []
 
@@ -105,7 +105,7 @@ class Chain:
             documents={"law": passages(texts), "medicine": passages({"m": TEXTS["medicine"][:2]})},
             continuing=Continuing(folders, say, {"law": frozenset(given_up)}),
             capacities={"law": capacity, "medicine": 16},
-            system="scan",
+            system=self.system,
             mechanisms={"law": sampling, "medicine": Sampling(keep=KEEP, documents=SHAPE)},
         )
         self.windows.append(window.directory)
@@ -186,7 +186,7 @@ def copy_of(chain: Chain, folder: Path, windows: int) -> Chain:
     shutil.copytree(chain.service.root.parent / f"after-{windows}", folder)
     result = Chain.__new__(Chain)
     result.service = chain.service.copied(folder, chain.times[windows - 1])
-    result.shape = chain.shape
+    result.shape, result.system = chain.shape, chain.system
     result.windows = [folder / path.name for path in chain.windows[:windows]]
     return result
 

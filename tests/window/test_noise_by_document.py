@@ -24,7 +24,6 @@ from rag_audit.mechanisms.accounting.values import text
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.records import CountersignedReceipt
-from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.document_table import DocumentTablePublic
@@ -57,7 +56,7 @@ class NoiseChain(Chain):
             documents={"law": passages(texts), "medicine": passages({"m": TEXTS["medicine"][:2]})},
             continuing=Continuing(self.windows[::-1]),
             capacities={"law": 16, "medicine": 16},
-            system="scan",
+            system=self.system,
             mechanisms={"law": own, "medicine": own},
             **{**POLICY, **options},
         )
@@ -190,14 +189,14 @@ def test_a_policy_without_a_figure_is_refused_by_name(
     assert caught.value.field == field
 
 
-def test_groth16_proves_no_table_of_noise(tmp_path: Path) -> None:
-    chain = NoiseChain(tmp_path, shape=SHAPE)
-    own = dict.fromkeys(("law", "medicine"), Noise(documents=SHAPE))
-    with pytest.raises(PolicyError, match="document"):
-        policy = chain.service.policy(
-            system="groth16", capacities={"law": 16, "medicine": 16}, mechanisms=own, **POLICY
-        )
-        check_policy(policy, 64)
+def test_a_circuit_proves_the_table_of_noise(tmp_path: Path) -> None:
+    """The circuits `documents` and `retrieve` with a sample, whose bits are all 1 except with probability 2^-40."""
+    chain = NoiseChain(tmp_path, shape=SHAPE, system="groth16")
+    for number, texts in enumerate((FIRST, SECOND), 1):
+        chain.run(texts)
+        verdict = chain.verify(number, *range(1, number))
+        assert verdict.passed, verdict.deciding
+        assert "positions_per_document=2" in verdict.line and "proofs=groth16" in verdict.line
 
 
 def test_the_noise_is_calibrated_for_every_position_of_a_document() -> None:

@@ -28,19 +28,17 @@ from rag_audit.models.records import (
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.groth16 import snarkjs
 from rag_audit.proofs.backends.groth16.coalition import coalition_circuit_statement
-from rag_audit.proofs.backends.groth16.system import SYSTEM
+from rag_audit.proofs.backends.groth16.system import SYSTEM, column_of
 from rag_audit.proofs.backends.groth16.verifiers import (
     parse_key,
     parse_proof,
     public_inputs,
 )
-from rag_audit.proofs.interface import places
+from rag_audit.proofs.interface import FileProof, places
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
-from rag_audit.proofs.statements.sample import SampleStatement
 from rag_audit.proofs.statements.tenant import ColumnCommitment, PublicValues, TenantPublic, tenant_public
-from rag_audit.relation.field import from_hex
 
 SNARKJS = "snarkjs@0.7.6"
 """The release of snarkjs in the commands, pinned by circuits/package-lock.json."""
@@ -174,8 +172,7 @@ def _column(
         return
     circuit = SYSTEM.column(name).circuit(tenant.constants)
     public = COLUMNS[name](tenant, policy, header=closed.header, beacon=beacon)
-    values = SampleStatement.of(public, from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
-    proof = parse_proof(value, circuit, field=field)
+    values, proof = column_of(name).read(public, entry.commitment, FileProof(value, field))
     yield _exported(file, f"{name}-{entry.tenant}", name, [entry.seq], circuit, values, proof)
 
 

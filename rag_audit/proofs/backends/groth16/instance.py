@@ -41,6 +41,23 @@ SAMPLE_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
 """The public inputs of the circuit `kept`."""
 SAMPLED_INPUTS = (*PUBLIC_INPUTS, "c_kept")
 """The public inputs of `retrieve` of a sampled tenant."""
+DOCUMENTS_INPUTS = (
+    "ctx",
+    "c_seed",
+    "beacon",
+    "slot",
+    "keep",
+    "drawn",
+    "most",
+    "continued",
+    "c_table",
+    "c_previous",
+    "c_carried",
+    "c_kept",
+)
+"""The public inputs of the circuit `documents`."""
+MAX_TABLE = 1 << 18
+"""Maximum positions times rows of `documents`, which takes a constraint for each pair."""
 
 _INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
 
@@ -164,6 +181,46 @@ class SampleInstance:
     def main_source(self) -> str:
         """The circom file with the `main` component."""
         return main_file("kept", SAMPLE_INPUTS, f"Kept({self.capacity})")
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters."""
+        return circuit_digest(self, {})
+
+
+@dataclass(frozen=True)
+class DocumentsInstance:
+    """`documents`: the sampled positions of a tenant with a document table. The probability, the number of fresh rows
+    and the maximum number of positions of a document are public inputs.
+
+    :param capacity: N, positions of the index
+    :param rows: D, rows of the document table
+    :raises PolicyError: the circuit cannot be built for the parameters
+    """
+
+    capacity: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        _check_capacity(self.capacity)
+        most = min(self.capacity, MAX_TABLE // self.capacity)
+        if not 1 <= self.rows <= most:
+            raise PolicyError("the number of documents does not fit the circuit", field="documents.rows",
+                              expected=f"1..{most} for a capacity of {self.capacity}", actual=self.rows,
+                              hint="choose fewer rows (`--documents`), or use `--system scan`")  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `documents-n64-d64`."""
+        return f"documents-n{self.capacity}-d{self.rows}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The twelve public inputs, in order."""
+        return DOCUMENTS_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        return main_file("documents", DOCUMENTS_INPUTS, f"Documents({self.capacity}, {self.rows})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""

@@ -7,6 +7,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.instance import (
     CoalitionInstance,
+    DocumentsInstance,
     EmbedInstance,
     Instance,
     RetrieveInstance,
@@ -25,6 +26,8 @@ SHIPPED: tuple[Instance, ...] = (
     RetrieveInstance(1024, 256, 5, (1,), 101, 810, 64),
     RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128, queries=4),
     *(SampleInstance(capacity) for capacity in (64, 256)),
+    DocumentsInstance(64, 64),
+    DocumentsInstance(256, 64),
     *(
         RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice, sampled)
         for capacity in (64, 256)

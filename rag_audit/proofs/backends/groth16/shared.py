@@ -10,6 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import InvalidProof, SetupError, WitnessError
 from rag_audit.models.constants import Constants
+from rag_audit.proofs.backends.groth16.documents import DocumentTableJob
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.backends.groth16.instance import (
     EmbedInstance,
@@ -110,7 +111,7 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     return OpenedKey(key, actual, pin.setup)
 
 
-BoundTo = TypeVar("BoundTo", RecordsJob, EmbedJob, ColumnJob)
+BoundTo = TypeVar("BoundTo", RecordsJob, EmbedJob, ColumnJob, DocumentTableJob)
 
 
 def bound(job: BoundTo) -> BoundTo:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_audit._internal.errors import SchemaError
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
 from rag_audit.proofs.statements.retrieve import SampledStatement, Statement
 from rag_audit.proofs.statements.tenant import PublicValues
+from rag_audit.relation.field import digest_to_field, from_hex
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,60 @@ class ManySampledStatement(ManyStatement):
     """
 
     c_kept: int
+
+
+@dataclass(frozen=True)
+class DocumentsStatement(PublicValues):
+    """The public values of the circuit `documents`: a sample by document, and the tables that it is about.
+
+    :param ctx: digest of window header, tenant, both tables and every public number
+    :param c_seed: commitment to the window's seed
+    :param beacon: f(value of the window's beacon, entry 1 or its replacement)
+    :param slot: the tenant's sampling slot
+    :param keep: Pi: the bit of a fresh row is 1 if its draw is below it
+    :param drawn: the number of fresh rows, which are the first rows
+    :param most: the maximum number of positions of a row
+    :param continued: 1 if there is a table before, otherwise 0
+    :param c_table: the commitment to the table in the window header
+    :param c_previous: the commitment to the table before with its bits; 0 without one
+    :param c_carried: the commitment to the table with its bits, which the next window names
+    :param c_kept: the commitment to the sampled positions
+    """
+
+    ctx: int
+    c_seed: int
+    beacon: int
+    slot: int
+    keep: int
+    drawn: int
+    most: int
+    continued: int
+    c_table: int
+    c_previous: int
+    c_carried: int
+    c_kept: int
+
+    @classmethod
+    def of(cls, public: DocumentTablePublic, *, c_carried: int, c_kept: int) -> DocumentsStatement:
+        """The statement that two commitments contain the sample by document and the table with its bits.
+
+        :raises EncodingError: a commitment in the window header is not a field element
+        """
+        before = public.previous
+        return cls(
+            ctx=digest_to_field(public.context),
+            c_seed=public.c_seed,
+            beacon=public.beacon,
+            slot=public.slot,
+            keep=public.bound,
+            drawn=public.drawn,
+            most=public.positions_per_document,
+            continued=0 if before is None else 1,
+            c_table=from_hex(public.table.digest, field="table.c_table"),
+            c_previous=0 if before is None else from_hex(before.digest, field="table.previous.carried"),
+            c_carried=c_carried,
+            c_kept=c_kept,
+        )
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit.models.constants import Constants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.groth16 import coalition
+from rag_audit.proofs.backends.groth16.documents import commit_table, no_listed_rows
 from rag_audit.proofs.backends.groth16.instance import EmbedInstance, Instance
-from rag_audit.proofs.backends.groth16.sample import BernoulliColumn, no_tables
+from rag_audit.proofs.backends.groth16.sample import BernoulliColumn
 from rag_audit.proofs.backends.groth16.shared import (
     TABLE_ARTEFACT,
     EmbedProofs,
@@ -44,7 +45,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
     :raises PolicyError: `retrieve` cannot be built for the constants
     """
     result: dict[str, Instance] = {"retrieve": record_instance(constants)}
-    result |= {name: _column(name).instance(constants) for name in constants.columns}
+    result |= {name: column_of(name).instance(constants) for name in constants.columns}
     # Other embedders and limits have no such circuit, so their A1 is not proved.
     with suppress(PolicyError):
         result["embed"] = _embed(constants)
@@ -53,7 +54,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
 
 @dataclass(eq=False)
 class Groth16:
-    """The proof system of Groth16 over the circuits `retrieve`, `embed` and `kept` (`Backend`)."""
+    """The proof system of Groth16 over the circuits `retrieve`, `embed`, `kept` and `documents` (`Backend`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
     ENGINES: ClassVar[tuple[str, ...]] = ENGINES
@@ -73,10 +74,10 @@ class Groth16:
 
     def check_constants(self, constants: Constants) -> None:
         """See `Backend.check_constants`."""
-        if constants.by_document:
-            raise PolicyError("no circuit proves a sample by document", field="documents",
-                              expected="null, or the tenant's system scan", actual="a document table",
-                              hint="use `--system scan`")  # fmt: skip
+        if constants.pools:
+            raise no_listed_rows()
+        for name in constants.columns:
+            column_of(name).instance(constants)
         record_instance(constants)
 
     def commit_index(
@@ -123,18 +124,18 @@ class Groth16:
         """See `Backend.slot_proof_job`: Groth16 has none."""
 
     def commit_document_table(self, capacity: int, table: TablePrivate) -> ColumnCommitment:
-        """See `Backend.commit_document_table`: Groth16 has no tables."""
-        raise no_tables()
+        """See `Backend.commit_document_table`."""
+        return commit_table(capacity, table)
 
     def commit_listed(self, constants: Constants, listed: bytes, secret: bytes) -> str:
-        """See `Backend.commit_listed`: pooled listing needs a table, and Groth16 has none."""
-        raise no_tables()
+        """See `Backend.commit_listed`: no circuit proves pooled listing."""
+        raise no_listed_rows()
 
     def open_listed(
         self, constants: Constants, listed: bytes, secret: bytes
     ) -> tuple[ColumnCommitment, bytes]:
         """See `Backend.open_listed`, as `commit_listed`."""
-        raise no_tables()
+        raise no_listed_rows()
 
     def table_commitment(
         self,
@@ -144,14 +145,15 @@ class Groth16:
         carried: ColumnCommitment,
     ) -> TableCommitment:
         """See `Backend.table_commitment`, as `commit_listed`."""
-        raise no_tables()
+        raise no_listed_rows()
 
     def column(self, name: str) -> ColumnProofs:
         """See `Backend.column`."""
-        return _column(name)
+        return column_of(name)
 
 
-def _column(name: str) -> BernoulliColumn:
+def column_of(name: str) -> BernoulliColumn:
+    """The proofs about a tenant's column by its name."""
     proofs: BernoulliColumn = column_module("groth16", name).COLUMN
     return proofs
 

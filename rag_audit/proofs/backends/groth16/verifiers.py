@@ -12,6 +12,7 @@ from rag_audit._internal.errors import EncodingError, InvalidProof, RagAuditErro
 from rag_audit.proofs.backends.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
 from rag_audit.proofs.backends.groth16.instance import (
     COALITION_INPUTS,
+    DOCUMENTS_INPUTS,
     EMBED_INPUTS,
     PUBLIC_INPUTS,
     SAMPLE_INPUTS,
@@ -20,6 +21,7 @@ from rag_audit.proofs.backends.groth16.instance import (
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.statements import (
     CoalitionDigest,
+    DocumentsStatement,
     ManySampledStatement,
     ManyStatement,
 )
@@ -39,6 +41,7 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     EmbedStatement: EMBED_INPUTS,
     CoalitionDigest: COALITION_INPUTS,
     SampleStatement: SAMPLE_INPUTS,
+    DocumentsStatement: DOCUMENTS_INPUTS,
 }
 """The names of a statement's public values, in the order of its circuit's verification key."""
 
@@ -118,7 +121,8 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
     """Whether a proof verifies.
 
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for a key of a batch, an `EmbedStatement`
-        for `embed`, a `CoalitionDigest` for `coalition`, a `SampleStatement` for `kept`
+        for `embed`, a `CoalitionDigest` for `coalition`, a `SampleStatement` for `kept`, a
+        `DocumentsStatement` for `documents`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed
