@@ -10,9 +10,9 @@ from pathlib import Path
 from tests.simulate.cases import FOLDER, HONEST, Fault, files_of
 from tests.simulate.cases import write as write_case
 from tests.simulate.faults import FAULTS
+from tests.simulate.pooled import BY_CIRCUITS, RUNS, base
 from tests.simulate.pooled import HONEST as CHAIN
-from tests.simulate.pooled import RUNS, base
-from tests.simulate.recorded import Chains, Recorded
+from tests.simulate.recorded import BY_CIRCUIT, Chains, Recorded
 from tests.simulate.stored_proofs import StoredProofs
 from tests.simulate.windows import BASES, Base, run
 
@@ -26,11 +26,14 @@ class Bases:
         self._folder, self._made = folder, stored_proofs
         self._run: dict[str, Base | Recorded] = {}
         self._chains = Chains(folder / "chains", stored_proofs)
+        self._by_circuit = Chains(folder / "circuits", stored_proofs, "documents", BY_CIRCUIT)
 
     def get(self, name: str) -> Base | Recorded:
         if name not in self._run:
             if name in CHAIN or name in RUNS:
                 self._run[name] = base(name, self._chains)
+            elif name in BY_CIRCUITS:
+                self._run[name] = self._by_circuit.honest(BY_CIRCUITS[name])
             else:
                 self._run[name] = run(self._folder / name, self._made, **BASES[name])
         return self._run[name]

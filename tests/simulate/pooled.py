@@ -130,6 +130,8 @@ RUNS: dict[str, tuple[int, Callable[[PublishedChain], object]]] = {
 }
 """The bases apart from the honest chain: how many windows of the honest chain it starts with, and its own windows."""
 HONEST = {"pooled": 1, "pooled-second": 2, "pooled-third": 3}
+BY_CIRCUITS = {"documents-first": 1, "documents-second": 2, "documents-third": 3}
+"""The windows of the chain whose tenants both sample by document, one of them with circuits."""
 
 
 def base(name: str, chains: Chains) -> Recorded:
@@ -228,6 +230,12 @@ def carried_points(forge: Forge) -> None:
     own["previous"] = base64.b64encode(data[:third] + data[2 * third :] + data[third : 2 * third]).decode()
 
 
+def other_carried(forge: Forge) -> None:
+    """The circuit's proof names a table with other bits."""
+    own = forge.samples["law"]["sample"]
+    own["carried"] = own["carried"][:-1] + ("0" if own["carried"][-1] != "0" else "1")
+
+
 def handles_exchanged(forge: Forge) -> None:
     """Two columns of the table change places."""
     own = forge.samples["law"]["sample"]
@@ -242,6 +250,7 @@ def made(name: str, says: str, base: str = "pooled", change: Any = None, **other
 
 
 FIRST_TWO = ("pooled-listing", "pooled-listing-second")
+FIRST_DOCUMENTS = ("sampling-by-document", "sampling-by-document-second")
 SAMPLED = {"mode": "sampled", "beta": "0.5", "eta": "0.5", "challenge": "published"}
 POOLED = [
     made("pooled-listing", "nothing: a tenant with pooled listing and one with sampling by document"),
@@ -293,4 +302,14 @@ POOLED = [
          change=carried_points, previous=FIRST_TWO[:1], decides="proof.sample.law"),
     made("table-with-exchanged-handles", "a table's proof names another table than the header", "pooled-second",
          change=handles_exchanged, previous=FIRST_TWO[:1], decides="proof.sample.law"),
+    made("sampling-by-document", "nothing: two tenants with document tables, one of them proved by circuits",
+         "documents-first"),
+    made("sampling-by-document-second", "nothing: the second window of a chain with circuits", "documents-second",
+         previous=FIRST_DOCUMENTS[:1]),
+    made("sampling-by-document-third", "nothing: the third window of a chain with circuits", "documents-third",
+         previous=FIRST_DOCUMENTS),
+    made("sampling-by-document-other-carried-bits", "a circuit's proof names other carried bits than the ledger",
+         "documents-second", other_carried, previous=FIRST_DOCUMENTS[:1], decides="proof.sample.law"),
+    made("sampling-by-document-without-the-first", "the first window of a chain with circuits is not supplied",
+         "documents-second", decides="header.tables"),
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from unittest import mock
 
 from rag_audit._internal.canonical import digest_hex
@@ -22,8 +22,10 @@ from rag_audit.attest.window import Window
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.sampling import Sampling
-from rag_audit.models.trust import Require
+from rag_audit.models.trust import Groth16Pin, Require
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.groth16 import documents, sample, shared
+from rag_audit.proofs.backends.groth16.instance import Instance
 from rag_audit.proofs.backends.scan.document_table import DocumentTableJob
 from rag_audit.proofs.statements.private import CommittedTable
 from rag_audit.proofs.statements.tenant import ColumnCommitment
@@ -44,6 +46,11 @@ POLICY: dict[str, Any] = {
     "table": None,
     "mechanisms": {"law": POOLED, "medicine": Sampling(keep=KEEP, documents=SHAPE)},
 }
+BY_CIRCUIT: dict[str, Any] = {
+    "mechanisms": {name: Sampling(keep=KEEP, documents=SHAPE) for name in ("law", "medicine")},
+    "system": {"law": "groth16", "medicine": "scan"},
+}
+"""The changes of `POLICY` for a chain whose tenants both sample by document, one of them with circuits."""
 ASKED: tuple[tuple[str, str], ...] = (
     ("law-1", QUESTIONS["law"][0]),
     ("law-2", QUESTIONS["law"][1]),
@@ -66,7 +73,15 @@ class Recorded(Finished):
 
     def trust_text(self, *, independent: Sequence[str], **require: Any) -> str:
         """What the window's verifier trusts."""
-        return self.service.trusting([], Require(**{**REQUIRED, **require}), independent)
+        pins = [
+            Groth16Pin(
+                circuit=circuit,
+                vk=digest_hex(self.file.verification_keys[circuit]),
+                setup="unsafe",
+            )
+            for circuit in (i.digest() for i in self.service.circuits(self.policy))
+        ]
+        return self.service.trusting(pins, Require(**{**REQUIRED, **require}), independent)
 
 
 @dataclass(frozen=True)
@@ -90,6 +105,7 @@ class _StoredJob:
 def recorded(stored_proofs: StoredProofs) -> Iterator[None]:
     """Give a service the stored proofs of records and of document tables; it makes those that are missing."""
     prove_record, prove_table = Prover.job, DocumentTableJob.run
+    prove_circuit = documents.DocumentTableJob.run
 
     def job(prover: Prover, proofs: Any, group: Any) -> Any:
         statements = [repr(proofs.steps.statement(prover._public(record))) for record, _ in group]
@@ -101,8 +117,32 @@ def recorded(stored_proofs: StoredProofs) -> Iterator[None]:
         label = digest_hex(["recorded table", *_public(table)])
         return _table(stored_proofs.other(label, lambda: _stored(prove_table(table))))
 
-    with mock.patch.object(Prover, "job", job), mock.patch.object(DocumentTableJob, "run", run):
+    def run_circuit(table: documents.DocumentTableJob) -> CommittedTable:
+        label = digest_hex(["recorded table", table.instance.digest(), repr(table.statement)])
+        return _table(stored_proofs.other(label, lambda: _stored(prove_circuit(table))))
+
+    def key(instance: Instance) -> _StoredKey:
+        return _StoredKey(stored_proofs.key(instance))
+
+    with (
+        mock.patch.object(Prover, "job", job),
+        mock.patch.object(DocumentTableJob, "run", run),
+        mock.patch.object(documents.DocumentTableJob, "run", run_circuit),
+        mock.patch.object(sample, "proving_key", key),
+        mock.patch.object(shared, "proving_key", key),
+    ):
         yield
+
+
+@dataclass(frozen=True)
+class _StoredKey:
+    """A circuit's verification key, under which all stored proofs of it verify."""
+
+    vk: Any
+
+    @property
+    def vk_digest(self) -> str:
+        return digest_hex(self.vk)
 
 
 def _public(table: DocumentTableJob) -> list[str]:
@@ -172,12 +212,16 @@ class PublishedChain(PooledChain):
 
 
 class Chains:
-    """The chains of a run of the generator: the honest one, and each other one from the windows it shares with it."""
+    """The chains of a run of the generator: the honest one, and each other one from the windows it shares with it.
 
-    HONEST: ClassVar[str] = "pooled"
+    :param name: the honest chain's name, from which its secrets follow
+    :param changes: what its policies have in place of `POLICY`
+    """
 
-    def __init__(self, folder: Path, stored_proofs: StoredProofs) -> None:
-        self._folder, self._made = folder, stored_proofs
+    def __init__(
+        self, folder: Path, stored_proofs: StoredProofs, name: str = "pooled", changes: Mapping[str, Any] = {}
+    ) -> None:
+        self._folder, self._made, self._name, self._changes = folder, stored_proofs, name, changes
         self._times: list[int] = []
         self._chain: PublishedChain | None = None
 
@@ -195,10 +239,10 @@ class Chains:
 
     def _honest(self) -> PublishedChain:
         if self._chain is None:
-            with drawn_from(self.HONEST), recorded(self._made):
-                chain = PublishedChain(self._folder / self.HONEST)
+            with drawn_from(self._name), recorded(self._made):
+                chain = PublishedChain(self._folder / self._name)
                 for number, texts in enumerate(TEXTS, 1):
-                    chain.run(texts)
+                    chain.run(texts, **self._changes)
                     shutil.copytree(chain.service.root, self._folder / f"after-{number}")
                     self._times.append(chain.service.clock.now)
             self._chain = chain
