@@ -6,10 +6,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rag_audit.proofs.backends.groth16.circuit import Inputs
-from rag_audit.proofs.backends.groth16.documents import moves
-from rag_audit.proofs.backends.groth16.instance import DocumentsInstance
+from rag_audit.proofs.backends.groth16.documents import DocumentTableJob, moves
+from rag_audit.proofs.backends.groth16.instance import DOCUMENTS_INPUTS, DocumentsInstance
+from rag_audit.proofs.backends.groth16.statements import DocumentsStatement
 from rag_audit.relation import commitments, document_table
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.draws import bernoulli_bits
@@ -125,6 +127,12 @@ class DocumentsCase:
             "before_mark": document_table.pack_marks(capacity, then.kept, then.positions),
             "move": list(self.moved or moves(rows, self.drawn, self.carried)),
         }
+
+    def job(self) -> DocumentTableJob:
+        inputs = self.inputs()
+        public: dict[str, Any] = {name: inputs[name] for name in DOCUMENTS_INPUTS}
+        private = {name: value for name, value in inputs.items() if name not in public}
+        return DocumentTableJob(self.instance, DocumentsStatement(**public), private)
 
 
 def _rows(rng: random.Random, capacity: int, most: int, names: Sequence[int]) -> tuple[int, ...]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from rag_audit.errors import PolicyError, WitnessError
+from rag_audit._internal.canonical import Json
+from rag_audit.errors import InvalidProof, PolicyError, WitnessError
 from rag_audit.proofs.backends.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.backends.groth16.documents import moves
-from rag_audit.proofs.backends.groth16.instance import DocumentsInstance
+from rag_audit.proofs.backends.groth16.documents import DocumentTableJob, moves
+from rag_audit.proofs.backends.groth16.instance import DOCUMENTS_INPUTS, DocumentsInstance
+from rag_audit.proofs.backends.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.backends.groth16.verifiers import failures, parse_proof, verify
+from rag_audit.proofs.statements.private import CommittedTable
 from rag_audit.relation.document_table import row_bits
-from rag_audit.relation.field import MODULUS
+from rag_audit.relation.field import MODULUS, to_bytes, to_hex
 from tests.circuits.documents_case import TINY, DocumentsCase, first_case, next_case, of_rows, small_chain
 from tests.circuits.forger import satisfiable
 
@@ -112,3 +118,49 @@ def test_sizes_that_no_circuit_fits(capacity: int, rows: int) -> None:
     with pytest.raises(PolicyError) as caught:
         DocumentsInstance(capacity, rows)
     assert caught.value.field in ("capacity", "documents.rows")
+
+
+# -- proofs --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def job() -> DocumentTableJob:
+    return small_chain()[1].job()
+
+
+@pytest.fixture(scope="module")
+def key() -> VerificationKey:
+    return VerificationKey.parse(proving_key(TINY).vk, field="vk")
+
+
+@pytest.fixture(scope="module")
+def proof(job: DocumentTableJob) -> bytes:
+    result: CommittedTable = pickle.loads(pickle.dumps(job)).run()
+    assert result.commitment.digest == to_hex(job.statement.c_kept)
+    assert result.carried.digest == result.proof["carried"] == to_hex(job.statement.c_carried)
+    assert (result.opening, result.carried_opening) == tuple(
+        to_bytes(job.private[name])  # type: ignore[arg-type]
+        for name in ("kept_salt", "carried_salt")
+    )
+    value: Json = {name: part for name, part in result.proof.items() if name != "carried"}
+    return parse_proof(value, TINY.digest(), field="proof")
+
+
+@pytest.mark.parametrize("engine", ["native", "py_ecc"])
+def test_proof_verifies(key: VerificationKey, proof: bytes, job: DocumentTableJob, engine: str) -> None:
+    assert key.inputs == len(DOCUMENTS_INPUTS)
+    assert verify(key, proof, job.statement, engine=engine)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS_INPUTS)
+def test_proof_of_another_statement(
+    key: VerificationKey, proof: bytes, job: DocumentTableJob, name: str
+) -> None:
+    changed: dict[str, Any] = {name: getattr(job.statement, name) ^ 1}
+    statement = replace(job.statement, **changed)
+    assert isinstance(failures(key, [proof], [statement])[0], InvalidProof)
+
+
+def test_a_job_does_not_show_its_secrets(job: DocumentTableJob) -> None:
+    for name in ("s0", "s1", "kept_salt", "names_salt", "table_salt", "carried_salt", "before_salt"):
+        assert str(job.private[name]) not in repr(job)

@@ -29,6 +29,7 @@ from rag_audit.proofs.backends.groth16.instance import Instance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import (
     coalition_case,
+    documents_case,
     many_case,
     retrieve_case,
     sample_column_case,
@@ -46,6 +47,7 @@ INSTANCES: list[Instance] = [
     sampled_case.SAMPLED,
     sampled_case.EXACT,
     sample_column_case.TINY,
+    documents_case.TINY,
     coalition_case.TINY,
     test_embed.TINY,
 ]

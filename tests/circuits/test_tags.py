@@ -12,6 +12,7 @@ from rag_audit._internal.node import circuits_dir
 from rag_audit.errors import SetupError
 from rag_audit.proofs.backends.groth16.circuit import run_compiler
 from rag_audit.proofs.backends.groth16.instance import Instance
+from tests.circuits.documents_case import TINY as DOCUMENTS
 from tests.circuits.sample_column_case import TINY as KEPT
 from tests.circuits.sampled_case import EXACT, SAMPLED
 
@@ -54,6 +55,33 @@ pytestmark = pytest.mark.circuits
             "    signal output coin[N];",
             "requires tag bit",
             id="positions that may be no bits",
+        ),
+        pytest.param(
+            DOCUMENTS,
+            "documents",
+            "    count.width = W - 1;",
+            "    count.width = W;",
+            "assert",
+            id="numbers of positions of too many bits",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            DOCUMENTS,
+            "documents",
+            "    component bound = Ranged(40);\n    bound.in <== keep;\n    component coins = Coins(D);\n"
+            "    coins.kappa <== key.kappa;\n    coins.bound <== bound.out;",
+            "    component coins = Coins(D);\n    coins.kappa <== key.kappa;\n    coins.bound <== keep;",
+            "requires tag width",
+            id="probability of rows whose range was not checked",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            DOCUMENTS,
+            "documents",
+            "    above[r].a <== limit.out;",
+            "    above[r].a <== most;",
+            "requires tag width",
+            id="limit of positions whose range was not checked",
         ),
         pytest.param(
             SAMPLED,

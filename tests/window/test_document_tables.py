@@ -639,7 +639,7 @@ def test_more_rows_are_drawn_than_the_policy_says(
     forged = copy_of(chain, tmp_path / "copy", 1)
     with monkeypatch.context() as patch:
         more = replace(SHAPE, fresh_rows=4)
-        patch.setattr(carrying, "place_documents", _placing(more))
+        patch.setattr(carrying, "place_documents", placing(more))
         patch.setattr(TableShape, "drawn", lambda self, *, first: 10 if first else 4)
         forged.run(SECOND)
     assert failing(forged, 2, 1)["proof.sample.law"] is ExitCode.MALFORMED, (
@@ -647,7 +647,7 @@ def test_more_rows_are_drawn_than_the_policy_says(
     )
 
 
-def _placing(shape: TableShape) -> Callable[..., Any]:
+def placing(shape: TableShape) -> Callable[..., Any]:
     honest = carrying.place_documents
 
     def place(_: TableShape, documents: Mapping[str, int], previous: Any = None, **_given_up: object) -> Any:

@@ -32,7 +32,7 @@ from rag_audit.report import render
 from rag_audit.report.export import write_snarkjs
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.window.outcomes import exit_codes
-from tests.window.test_document_tables import ACCEPTED, FIRST, SECOND, SHAPE, THIRD, Chain, copy_of
+from tests.window.test_document_tables import ACCEPTED, FIRST, SECOND, SHAPE, THIRD, Chain, copy_of, placing
 
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
 
@@ -152,6 +152,36 @@ def test_a_carried_bit_is_flipped(circuits: Chain, tmp_path: Path, monkeypatch: 
         forged.service.cosign_header(window)
     assert "the document table has no valid proof" in str(caught.value)
     assert not any(c.isdigit() for c in str(caught.value)), "row numbers are secret"
+
+
+def test_more_rows_are_drawn_than_the_policy_says(
+    circuits: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proof for 4 fresh rows, which one key verifies as well as one for 3."""
+    forged = copy_of(circuits, tmp_path / "copy", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(carrying, "place_documents", placing(replace(SHAPE, fresh_rows=4)))
+        patch.setattr(TableShape, "drawn", lambda self, *, first: 10 if first else 4)
+        forged.run(SECOND)
+    assert exit_codes(forged.verify(2, 1))["proof.sample.law"] is FAIL
+
+
+def test_a_carried_row_has_another_name(
+    circuits: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = copy_of(circuits, tmp_path / "copy", 1)
+    honest = carrying.place_documents
+
+    def renamed(*given: Any, **options: Any) -> Any:
+        placement = honest(*given, **options)
+        rows = list(placement.table.rows)
+        number = next(n for n, row in enumerate(rows) if n >= placement.table.drawn and row.key is not None)
+        rows[number] = replace(rows[number], salt=bytes(32))
+        return replace(placement, table=replace(placement.table, rows=tuple(rows)))
+
+    monkeypatch.setattr(carrying, "place_documents", renamed)
+    with forged.open(SECOND) as window, pytest.raises(WitnessError, match="has no valid proof"):
+        forged.service.cosign_header(window)
 
 
 @pytest.mark.parametrize("both", [False, True], ids=["the proof has its own", "the proof names them too"])
