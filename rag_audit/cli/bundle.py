@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -16,6 +16,7 @@ from rag_audit.cli.common import (
     patiently,
     signing_key,
 )
+from rag_audit.cli.earlier import PREVIOUS, earlier_windows
 from rag_audit.cli.options import PROCESSES, default_option, flag_option, gathered, path_option
 from rag_audit.cli.reports import distinct
 from rag_audit.cli.verify import Proofs
@@ -44,7 +45,7 @@ def _options(max_epsilon: str | None, allow_unsafe_setup: bool) -> VerifierOptio
     _Inputs,
     path_option("--trust", required=True, help="this verifier's trust file"),
     path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
-    path_option("--previous", multiple=True, help="an earlier window; repeat for each"),
+    path_option("--previous", multiple=True, help=PREVIOUS),
     path_option(
         "--challenge", "challenges", multiple=True, help="a challenge that this verifier drew itself"
     ),
@@ -78,6 +79,7 @@ def bundle(
     """
     from rag_audit.report.bundled import Files, make_bundle
 
+    inputs = replace(inputs, previous=earlier_windows(inputs.previous, window))
     own = [] if sign is None else [sign]
     distinct([output], [window, inputs.trust, *inputs.receipts, *inputs.previous, *inputs.challenges, *own])
     key = None if sign is None else signing_key(sign)

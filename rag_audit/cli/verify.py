@@ -27,6 +27,7 @@ from rag_audit.cli.common import (
     signing_key,
     tell,
 )
+from rag_audit.cli.earlier import PREVIOUS, earlier_windows
 from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, gathered, path_option
 from rag_audit.cli.reports import FORMATS, Output, command_line
 from rag_audit.log.note import sign_note
@@ -115,7 +116,7 @@ class Proofs:
         help="this verifier's trust file (`rag-audit verifier trust new`); --example has its own",
     ),
     path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
-    path_option("--previous", multiple=True, help="an earlier window, to check the chain; repeat for each"),
+    path_option("--previous", multiple=True, help=PREVIOUS),
     path_option(
         "--challenge",
         "challenges",
@@ -246,6 +247,7 @@ def verify(
             EXAMPLE / "window.json",
             _Files(EXAMPLE / "trust.toml", (EXAMPLE / "receipts",), (), ()),
         )
+    files = replace(files, previous=earlier_windows(files.previous, window))
     bundle = window if window is not None and is_bundle(window) else None
     if bundle is not None:
         _check_bundle(files, options, (model, attacks))

@@ -300,7 +300,8 @@ def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
     """
     if not os.path.lexists(window_file(path)):
         raise _missing("previous window", window_file(path),
-                       "give --previous the window.json, or the folder `public`, of an earlier window")  # fmt: skip
+                       "give --previous the window.json, or the folder `public`, of an earlier window, or a folder of"
+                       " such windows")  # fmt: skip
     try:
         file, digests = WindowFile.load_with_digests(path)
         inputs.add("previous", *next(iter(digests.items())))

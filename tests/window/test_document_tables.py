@@ -18,6 +18,7 @@ from rag_audit._internal.canonical import digest_hex
 from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import drawn_bits
 from rag_audit.attest.window import Window
+from rag_audit.cli.earlier import earlier_windows
 from rag_audit.commit import carrying, preparing
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.document_table import DocumentSizeError, TableCapacityError
@@ -222,6 +223,13 @@ def test_every_window_of_the_chain_passes_and_its_figure_is_for_documents(chain:
         assert not any("for a document of one position" in line for line in verdict.does_not_prove)
         report = " ".join(render(verdict).split())
         assert "The figure is for a document of at most 2 positions, which all share one bit." in report
+
+
+def test_a_folder_of_windows_is_the_chain_before_a_window(chain: Chain) -> None:
+    window = chain.windows[2] / "public"
+    earlier = earlier_windows([chain.service.root], window)
+    assert earlier == tuple(folder / "public" for folder in chain.windows[:2])
+    assert chain.verify(3, *earlier[::-1]).passed
 
 
 def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:
