@@ -202,6 +202,11 @@ class TenantReport(Model):
     score_hi: Number
 
     @property
+    def document_positions(self) -> int:
+        """The maximum number of positions of a document that the figures cover."""
+        return 1 if self.documents is None else self.documents.positions_per_document
+
+    @property
     def persists(self) -> bool:
         """Whether documents have a table and keep their bits in later windows (`Mechanism.persists`)."""
         return self.documents is not None and self.documents.fresh_rows is not None

@@ -216,11 +216,6 @@ def _isolation(window: _Window) -> IsolationLine:
                          proved=window.gap is None, other_tenants=others)  # fmt: skip
 
 
-def _size(tenant: TenantReport) -> int:
-    """The maximum positions of a document that a tenant's figures cover."""
-    return 1 if tenant.documents is None else tenant.documents.positions_per_document
-
-
 def _positions(size: int) -> str:
     return "one position" if size == 1 else f"at most {size} positions"
 
@@ -246,7 +241,7 @@ def _lists(tenant: TenantReport, window: _Window) -> ListsLine:
     where = {"moderate": ["epsilon is above 1"], "weak": ["epsilon is above 10"]}.get(level, [])
     factor = math.exp(min(eps, 700.0))
     apart = f", except with probability {delta} (delta)" if delta != "0" else ""
-    size = _size(tenant)
+    size = tenant.document_positions
     figure = (
         f"{_if(window)}epsilon {tenant.eps} for {kind.observed.format(who)}: "
         f"{odds_words(factor, f'a document of {_positions(size)} is present')}{apart}"
@@ -307,7 +302,7 @@ def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
     accounts = None if every == tenant.exclusion_factor else _accounts(tenant, window)
     who = "any number of accounts" if accounts is None else counted(accounts, "account")
     more = "" if accounts is None else f" ({every} for all accounts)"
-    size = _size(tenant)
+    size = tenant.document_positions
     level = exclusion_tier(factor)
     where = [] if level == "strong" else [f"the factor is {tenant.exclusion_factor}, above 3"]
     strength, reasons = _capped(level, where, window)

@@ -67,6 +67,8 @@ class TableFacts(Protocol):
     """The part of a tenant's document table that a sentence names."""
 
     @property
+    def rows(self) -> int: ...
+    @property
     def positions_per_document(self) -> int: ...
 
 
@@ -408,10 +410,11 @@ class Description(ABC):
         return values.keep
 
     @classmethod
-    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str) -> float:
+    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str, positions: int = 1) -> float:
         """The place of a measured setting on the axis of a chart: its epsilon, or its sampled share.
 
         :param accounts: the size of the coalition of the window, with a number of queries each
+        :param positions: the maximum number of positions of a document
         :raises PolicyError: the accountant refuses a parameter
         """
         return float(values.keep or 0)

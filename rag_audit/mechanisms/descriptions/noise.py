@@ -9,7 +9,7 @@ from typing import ClassVar
 from rag_audit._internal.errors import PolicyError
 from rag_audit._internal.words import PLAIN, Say, marked
 from rag_audit.mechanisms.accounting.values import text
-from rag_audit.mechanisms.base import Mechanism, Scores, Tenant
+from rag_audit.mechanisms.base import Mechanism, Scores, TableShape, Tenant
 from rag_audit.mechanisms.descriptions.base import (
     LITTLE,
     WITHOUT_NOISE,
@@ -192,11 +192,11 @@ class NoiseDescription(Description):
         return values.sigma_over_delta
 
     @classmethod
-    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str) -> float:
+    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str, positions: int = 1) -> float:
         from rag_audit.mechanisms import accounting
 
         single = accounting.Mechanism(tuple(values.gains), values.lattice)
-        return accounting.eps_at(single, accounts * queries, delta)
+        return accounting.eps_at(single, accounts * queries * positions, delta)
 
     @classmethod
     def details(cls, facts: Facts, say: Say = PLAIN) -> str:
@@ -220,11 +220,13 @@ class NoiseDescription(Description):
 
     @classmethod
     def from_facts(cls, facts: Facts) -> Mechanism:
+        table = facts.documents
         return Noise(
             Tenant(facts.capacity, facts.longest, facts.accounts_max),
             Scores(facts.score_lo, facts.score_hi, facts.lattice),
             facts.keep_over_range,
             tuple(facts.gains),
+            None if table is None else TableShape(table.rows, table.positions_per_document, None),
         )
 
 

@@ -256,7 +256,7 @@ class PooledListingDescription(Description):
         )
 
     @classmethod
-    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str) -> float:
+    def place(cls, values: Setting, *, accounts: int, queries: int, delta: str, positions: int = 1) -> float:
         from rag_audit.mechanisms.accounting import documents
         from rag_audit.mechanisms.accounting.curves import probability_over_range
 

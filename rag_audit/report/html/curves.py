@@ -46,7 +46,7 @@ def protections(report: Report) -> list[Protection]:
     groups: dict[tuple[object, ...], list[TenantReport]] = {}
     for t in report.tenants:
         groups.setdefault(
-            (t.mechanism, *t.gains, t.lattice, t.keep_over_range, t.flip_over_range), []
+            (t.mechanism, *t.gains, t.lattice, t.keep_over_range, t.flip_over_range, t.document_positions), []
         ).append(t)
     result = [
         Protection(tuple(t.tenant for t in g), g[0], max(t.accounts_max for t in g)) for g in groups.values()
@@ -91,7 +91,7 @@ def tests_of(report: Report, protection: Protection) -> list[Ceiling]:
 def _sizes(report: Report, protection: Protection) -> list[int]:
     named = named_sizes(report, protection)
     maximum = named[-1]
-    if maximum * report.figures.n > MANY_QUERIES:
+    if maximum * report.figures.n * protection.first.document_positions > MANY_QUERIES:
         return named
     between = {round(maximum ** (i / (MAX_POINTS - 1))) for i in range(MAX_POINTS)}
     return sorted({*named, *between})

@@ -130,7 +130,7 @@ def _neighbours(say: Language, report: Report) -> Iterator[Markup]:
 
 def _sensitivity(say: Language, report: Report) -> Markup:
     """The largest change of scores by one document, for a window with noise."""
-    sizes = [_positions_of(t) for t in report.tenants if named(t.mechanism).uses_delta]
+    sizes = [t.document_positions for t in report.tenants if named(t.mechanism).uses_delta]
     if max(sizes) == 1:
         return say.text(
             "one document of one position changes one score by at most the whole lattice; the proof includes the"
@@ -141,11 +141,6 @@ def _sensitivity(say: Language, report: Report) -> Markup:
         " proofs include the clamping of scores and the limit of positions",
         positions=max(sizes),
     )
-
-
-def _positions_of(tenant: TenantReport) -> int:
-    """The maximum number of positions of a document that a tenant's figures cover."""
-    return 1 if tenant.documents is None else tenant.documents.positions_per_document
 
 
 def nist_fields(say: Language, report: Report) -> Iterator[tuple[Markup, Markup]]:

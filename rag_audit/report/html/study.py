@@ -108,16 +108,18 @@ def points(report: Report, protection: Protection, collection: CollectionFacts) 
     result = []
     for setting in settings_of(protection.kind):
         share, error = map(float, setting.actual[collection.name])
-        x = _x(report, setting, collection)
+        x = _x(report, setting, protection.first.document_positions)
         if math.isfinite(x):
             result.append(Point(name_of(setting), x, strength(setting), share / 100, error / 100))
     return sorted(result, key=lambda p: p.x)
 
 
-def _x(report: Report, setting: Setting, collection: CollectionFacts) -> float:
+def _x(report: Report, setting: Setting, positions: int) -> float:
     f = report.figures
     try:
-        return description(setting.mechanism).place(setting, accounts=f.k_max, queries=f.n, delta=f.delta)
+        return description(setting.mechanism).place(
+            setting, accounts=f.k_max, queries=f.n, delta=f.delta, positions=positions
+        )
     except RagAuditError:  # the accountant refuses these parameters, and a check has reported it
         return math.inf
 
