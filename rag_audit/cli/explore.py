@@ -170,6 +170,7 @@ class _Grid:
     mechanisms: tuple[str, ...]
     n: tuple[int, ...]
     k: tuple[int, ...]
+    positions_per_document: int | None
 
     def read(self, policy: Policy | None, embedder: Embedder, own: Noise | None) -> Grid:
         """The grid, with the numbers of a policy where the options name none.
@@ -182,6 +183,7 @@ class _Grid:
             ladder.grid(self.gains, self.lattice, self.score_window, embedder, own),
             self.n or (200 if policy is None else policy.n,),
             self.k or (10 if policy is None else policy.k_max,),
+            self.positions_per_document or (1 if policy is None else policy.noised_positions),
         )
 
 
@@ -268,6 +270,12 @@ class _Target:
         callback=whole_number,
         multiple=True,
         help="coalition; repeat for each  [default: 10]",
+    ),
+    click.option(
+        "--positions-per-document",
+        callback=whole_number,
+        metavar="POSITIONS",
+        help="positions of the documents that the bounds of noise are about  [default: those of --policy, or 1]",
     ),
 )
 @gathered(

@@ -649,27 +649,46 @@ def _sized(
     return system, min(queries, MAX_RECORDS) if records is None else records
 
 
+@dataclass(frozen=True)
+class _Sizes:
+    """The sizes that a bound is for, each as given."""
+
+    n: int | None
+    k: int | None
+    accounts_max: int | None
+    positions: int | None
+
+
 @policy.command("bounds")
 @click.argument("file", type=PATH, required=False)
-@click.option("--n", callback=whole_number, help="queries of an account")
-@click.option("--k", "--k-max", "k", callback=whole_number, help="coalition size")
+@gathered(
+    "sizes",
+    _Sizes,
+    click.option("--n", callback=whole_number, help="queries of an account"),
+    click.option("--k", "--k-max", "k", callback=whole_number, help="coalition size"),
+    click.option("--accounts-max", callback=whole_number, help="accounts of the largest tenant"),
+    click.option(
+        "--positions-per-document",
+        "positions",
+        callback=whole_number,
+        metavar="POSITIONS",
+        help="positions of the documents that the bounds are about  [default: 1]",
+    ),
+)
 @click.option("--eps-acc", help="epsilon promised to one account; only the closed form reads it")
 @click.option("--delta-acc", help="delta promised to one account; only the closed form reads it")
 @click.option("--delta", "--delta-policy", "delta", help="delta of eps_audit")
 @click.option("--gains", metavar="1,8,64", callback=gain_list, help="noise components")
 @click.option("--lattice", callback=whole_number, help="R: steps of a score, a power of two")
-@click.option("--accounts-max", callback=whole_number, help="accounts of the largest tenant")
 @json_option
 def bounds(
     file: Path | None,
-    n: int | None,
-    k: int | None,
+    sizes: _Sizes,
     eps_acc: str | None,
     delta_acc: str | None,
     delta: str | None,
     gains: tuple[int, ...] | None,
     lattice: int | None,
-    accounts_max: int | None,
     as_json: bool,
 ) -> None:
     """Print all bounds of a policy FILE, or of given constants, as in a verdict."""
@@ -678,13 +697,14 @@ def bounds(
     from rag_audit.mechanisms.accounting.wellformed import check_infinite_loss
     from rag_audit.report.policy_text import COVERS, covers, covers_noise, figures_text
 
+    n, k = sizes.n, sizes.k
     constants = {
         "--n": n, "--k": k, "--eps-acc": eps_acc, "--delta-acc": delta_acc, "--delta": delta, "--gains": gains,
         "--lattice": lattice,
     }  # fmt: skip
     missing = [option for option, value in constants.items() if value is None]
     if file is not None:
-        if len(missing) < len(constants) or accounts_max is not None:
+        if len(missing) < len(constants) or sizes.accounts_max is not None or sizes.positions is not None:
             raise click.UsageError("give a policy file or constants, not both")
         read = read_policy(file)
         figures, covered = read.figures(), covers([read])
@@ -693,12 +713,13 @@ def bounds(
     ):
         raise click.UsageError(f"give a policy file, or also {', '.join(missing)}")
     else:
-        mechanism = Mechanism(gains, lattice)
-        check_infinite_loss(mechanism, n * k, probability(delta, "delta_policy"))
+        mechanism, size = Mechanism(gains, lattice), sizes.positions or 1
+        check_infinite_loss(mechanism, n * k * size, probability(delta, "delta_policy"))
         figures = policy_figures(
-            mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta, accounts_max=accounts_max
-        )
-        covered = covers_noise(n)
+            mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta,
+            accounts_max=sizes.accounts_max, positions=size,
+        )  # fmt: skip
+        covered = covers_noise(n, size)
     emit({"covers": covered or COVERS, **figures}, as_json, figures_text(figures, covered).split("\n"))
 
 

@@ -55,16 +55,26 @@ def covers(policies: Sequence[Policy]) -> str:
     return " ".join(sentences)
 
 
-def covers_noise(queries: int) -> str:
+def covers_noise(queries: int, positions: int = 1) -> str:
     """`covers` for noise on an index of any size.
 
     :param queries: the queries of one account
+    :param positions: the maximum number of positions of a document
     """
     return (
-        f"{COVERS} Even with unlimited noise an answer returns a given document among N positions with probability K/N"
-        f" a query, where K is the length of a list, and with probability 1 - (1 - K/N)^{queries} over {queries:,}"
-        " queries."
+        f"{COVERS} Even with unlimited noise an answer returns a given document{_filling(positions)} among N positions"
+        f" with probability {'K/N' if positions == 1 else f'up to {positions} K/N'} a query, where K is the length of a"
+        f" list, and with probability {_over(queries, positions)} over {queries:,} queries."
     )
+
+
+def _filling(positions: int) -> str:
+    return "" if positions == 1 else f" of at most {positions} positions"
+
+
+def _over(queries: int, positions: int) -> str:
+    """The probability that unlimited noise returns a document in one of several queries, with N and K."""
+    return f"1 - (1 - K/N)^{queries}" if positions == 1 else f"up to 1 - (1 - {positions} K/N)^{queries}"
 
 
 def figures_text(figures: PolicyFigures, covered: str) -> str:

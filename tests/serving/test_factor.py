@@ -15,10 +15,14 @@ import pytest
 from scipy.stats import beta
 
 from rag_audit.account.client import Client
+from rag_audit.attest.window import Window
+from rag_audit.mechanisms.accounting.bounds import eps_at
 from rag_audit.mechanisms.base import Mechanism, TableShape
+from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.report.cumulative import Cumulative, compose, load_window
+from rag_audit.report.verification import verify_window
 from tests.accounting.test_missing import HALF
 from tests.serving.conftest import serving
 from tests.window.test_pooled_listing import PooledChain
@@ -141,3 +145,42 @@ def test_bits_that_each_window_draws_refute_the_factor_of_one_bit(tmp_path: Path
     attacked = attack(tmp_path, sampled(128, None), 128)
     assert attacked.low > 2.0001
     assert not_above(attacked) == pytest.approx(2**WINDOWS, rel=1e-3)
+
+
+def test_three_windows_of_noise_by_document_through_the_service(tmp_path: Path) -> None:
+    """Every window has a table of its own, answers return every text that a list names, and the epsilons of documents
+    compose: one window has three times fewer losses than the chain."""
+    chain, shape = PooledChain(tmp_path), TableShape(16, 2, None)
+    noise = Noise(documents=shape)
+    texts = {key: [own, f"{own} again"] for key, (own,) in texts_of(6).items()}
+    filled = {text for own in texts.values() for text in own}
+    for number in range(1, WINDOWS + 1):
+        with chain.open(
+            texts, mechanisms=dict.fromkeys(("law", "medicine"), noise), n=6, accounts_max=3, top_k=4,
+            eps_acc="500", gains=(1, 8), lattice=64,
+        ) as window:  # fmt: skip
+            with (
+                serving(chain.service, window) as served,
+                Client(served.service.url, chain.service.key.verifier) as client,
+            ):
+                for own, _ in texts.values():
+                    answer = client.ask(chain.service.accounts["law-1"], own)
+                    assert {document.text for document in answer.documents} <= filled
+                assert not served.faults
+            chain.service.finish(window)
+        parts = [load_window(folder / "public") for folder in chain.windows]
+        total, single = compose(parts), parts[0].policy.noise
+        assert single is not None and total.positions == 2 and not total.missing
+        losses = number * parts[0].policy.k_max * 6 * 2
+        assert total.bound.eps == eps_at(single.mechanism(), losses, total.bound.delta)
+    folder = chain.windows[-1]
+    with Window.resume(folder, key=chain.service.key, clock=chain.service.clock) as window:
+        window.answer_challenge(chain.service.challenge(window))
+        receipts = chain.service.receipts(window, folder / "receipts")
+        trust = chain.service.trust(
+            window.policy, max_epsilon="500", max_abandoned=1, max_empty=1, max_K_share="1"
+        )
+    earlier = [path / "public" for path in chain.windows[:-1]]
+    verdict = verify_window(folder / "public", trust=trust, receipts=[receipts], previous=earlier)
+    assert verdict.passed, verdict.deciding
+    assert "positions_per_document=2" in verdict.line

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit.attest.window import Window
+from rag_audit.cli import main
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.choose import NoiseTarget
 from rag_audit.commit.document_table import DocumentSizeError
+from rag_audit.commit.explore import simulate
+from rag_audit.commit.explore.render import table
 from rag_audit.errors import PolicyError
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.mechanisms import accounting
@@ -29,11 +33,15 @@ from rag_audit.proofs.statements.column import ColumnPublic
 from rag_audit.proofs.statements.document_table import DocumentTablePublic
 from rag_audit.proofs.statements.sample import sample_public
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+from rag_audit.relation.scores import ScoreWindow
 from rag_audit.report import render, render_report
 from rag_audit.report.build import report_of
 from rag_audit.report.cumulative import compose, load_window
+from rag_audit.report.html.curves import epsilon_curve, protections
+from rag_audit.report.html.curves import tests_of as ceilings_of
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.verify.inputs import VerifierOptions
+from tests.policy.test_explore import random_sample
 from tests.simulate.cases import FOLDER
 from tests.window.simulator import TEXTS
 from tests.window.test_document_tables import FIRST, SECOND, THIRD, Chain, Texts, passages
@@ -270,3 +278,81 @@ def test_a_cheater_is_refused_at_its_own_check(
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(COLUMNS, "sample", restated(without))
         assert verify_window(folder / case["window"], **given).passed
+
+
+# -- commands --------------------------------------------------------------------------------------------------
+
+
+NEW = (
+    "provider", "policy", "new", "POLICY", "--window", "w-1", "--tenant", "law=64", "--accounts", "4", "--questions", "5",
+    "--mechanism", "noise", "--documents", "16", "--positions-per-document", "4", "--eps-joint", "20", "--k-max", "2",
+)  # fmt: skip
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_a_policy_of_noise_by_document_is_calibrated_and_explained(tmp_path: Path) -> None:
+    path = str(tmp_path / "policy.json")
+    done = run(*(path if word == "POLICY" else word for word in NEW), "--json")
+    assert done.exit_code == 0, done.output
+    value = json.loads(done.stdout)
+    assert float(value["eps_audit"]) <= 20 and value["positions_per_document"] == 4
+    assert value["bounds"]["compositions"] == 2 * 5 * 4
+    policy = json.loads(Path(path).read_text())
+    assert policy["unit"] == "document" and policy["tenants"][0]["documents"]["fresh_rows"] is None
+    words = " ".join(Path(value["explained"]).read_text().split())
+    assert "2 accounts x 5 queries x 4 positions of a document = 40" in words
+    assert "Privacy is for one document (`documents`): a document added, removed or replaced." in words
+    assert "losses add up over the positions of a document, of which there are at most 4" in words
+    one = run("provider", "policy", "bounds", path)
+    given = [
+        "--gains",
+        ",".join(map(str, policy["noise"]["gains"])),
+        "--lattice",
+        str(policy["noise"]["lattice"]),
+    ]
+    same = run("provider", "policy", "bounds", "--n", "5", "--k", "2", "--eps-acc", policy["eps_acc"], "--delta-acc",
+               policy["delta_acc"], "--delta", policy["delta_policy"], *given, "--positions-per-document",
+               "4", "--json")  # fmt: skip
+    assert one.exit_code == same.exit_code == 0
+    assert json.loads(same.stdout)["eps_audit"] == value["eps_audit"]
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        (("--fresh-rows", "2"), "--fresh-rows"),
+        (("--mechanism", "law=noise:0.9"), "policy.tenants.law.keep"),
+    ],
+)
+def test_an_option_without_effect_is_refused(more: tuple[str, ...], field: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "policy.json")
+    done = run(*(path if word == "POLICY" else word for word in NEW), *more)
+    assert done.exit_code == 2 and field in done.output, done.output
+
+
+def test_recall_is_explored_with_the_epsilon_of_documents() -> None:
+    noises = [simulate.Noise((1, 8), ScoreWindow(0, 256, 64))]
+    one, four = (
+        simulate.explore(
+            random_sample(), simulate.Grid(noises, [2], [1], size), top_k=5, delta="1e-5", repeats=1
+        )
+        for size in (1, 4)
+    )
+    single = accounting.Mechanism((1, 8), 64)
+    assert [e.points[0].eps for e in (one, four)] == [eps_at(single, 2, "1e-5"), eps_at(single, 8, "1e-5")]
+    assert four.as_json()["positions_per_document"] == 4
+    assert "eps_audit is for a document of at most 4 positions" in table(four)
+    assert "eps_audit is for a document of one position" in table(one)
+
+
+def test_the_charts_of_a_report_are_about_documents(chain: NoiseChain) -> None:
+    report = report_of(chain.verify(1))
+    (protection,) = protections(report)
+    figures = report.figures
+    curve = dict(epsilon_curve(report, protection))
+    assert text(curve[figures.k_max]) == figures.eps and text(curve[1]) == figures.eps_one_account
+    ceilings = {c.accounts: c.at_one_percent for c in ceilings_of(report, protection)}
+    assert text(ceilings[figures.k_max]) == figures.tpr_at_fpr_1pct

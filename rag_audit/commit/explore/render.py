@@ -25,6 +25,8 @@ def table(exploration: Exploration) -> str:
         f"{_number(exploration.documents, 'document')} at {exploration.capacity:,} positions,"
         f" {_number(exploration.questions, 'question')} asked {exploration.repeats}x;"
         f" delta {exploration.delta}; standard errors in brackets; seed {exploration.seed}",
+        "eps_audit is for a document of"
+        f" {'one position' if exploration.positions == 1 else f'at most {exploration.positions} positions'}",
         "",
         f"{head} recall@{exploration.top_k}  questions that find their passage",
     ]

@@ -114,6 +114,7 @@ class Exploration:
 
     :param without_noise: the same scores without noise, at the finest lattice of the grid
     :param chance: recall of K positions picked at random
+    :param positions: the maximum number of positions of a document, for which every eps is
     """
 
     top_k: int
@@ -126,6 +127,7 @@ class Exploration:
     without_noise: Recall
     chance: Recall
     points: Sequence[Point]
+    positions: int = 1
 
     def as_json(self) -> dict[str, Json]:
         """JSON form, reals as decimal strings."""
@@ -138,6 +140,7 @@ class Exploration:
             "repeats": self.repeats,
             "seed": self.seed,
             "delta": self.delta,
+            "positions_per_document": self.positions,
             "without_noise": self.without_noise.as_json(),
             "chance": self.chance.as_json(),
             "points": [{**p.as_json(), "sentence": self.sentence(p)} for p in self.points],
@@ -301,11 +304,13 @@ class Grid:
 
     :param ns: queries an account
     :param ks: coalition sizes
+    :param positions: the maximum number of positions of a document, for which the bounds are
     """
 
     noises: Sequence[Noise]
     ns: Sequence[int]
     ks: Sequence[int]
+    positions: int = 1
 
 
 def explore(
@@ -344,7 +349,9 @@ def explore(
     noises = sorted(dict.fromkeys(grid.noises), key=lambda noise: noise.sigma_over_delta)
     # The accountant comes first, so that its refusals do not wait for the simulation.
     bounds = {
-        (noise.gains, noise.window.lattice, n, k): _bound(noise, n, k, eps_acc, delta_acc, delta)
+        (noise.gains, noise.window.lattice, n, k): _bound(
+            noise, (n, k, grid.positions), eps_acc, delta_acc, delta
+        )
         for noise in noises
         for n in ns
         for k in ks
@@ -352,7 +359,7 @@ def explore(
     measured = measure_recall(sample, noises, top_k=top_k, repeats=repeats, seed=seed, progress=progress)
     finest = max((noise.window for noise in noises), key=lambda window: window.lattice)
     points = [
-        Point(noise, n, k, recall, eps, _gaussian(noise, n * k, delta), reason)
+        Point(noise, n, k, recall, eps, _gaussian(noise, n * k * grid.positions, delta), reason)
         for noise, recall in zip(noises, measured, strict=True)
         for n in ns
         for k in ks
@@ -369,18 +376,24 @@ def explore(
         without_noise=recall_without_noise(sample, finest, top_k=top_k),
         chance=recall_by_flips(sample, top_k=top_k),
         points=points,
+        positions=grid.positions,
     )
 
 
 def _bound(
-    noise: Noise, n: int, k: int, eps_acc: Real, delta_acc: Real, delta: Real
+    noise: Noise, sizes: tuple[int, int, int], eps_acc: Real, delta_acc: Real, delta: Real
 ) -> tuple[float, str | None]:
+    """The best bound of one combination, and why there is none.
+
+    :param sizes: n, k and the positions of a document
+    """
+    n, k, positions = sizes
     try:
         mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
     except PolicyError as exc:  # gains and lattice are each well-formed, but the pair may have no bound
         return math.inf, exc.message
     best = accounting.audit_bounds(
-        mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta
+        mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta, positions=positions
     ).best
     return best.eps, best.reason
 
