@@ -57,7 +57,7 @@ pub fn verify_attention<'p, V: Verifies<'p>>(
 
 /// The marks of the places: 1 for each used place, and 0 after the last one.
 pub struct Marks {
-    vars: Vec<Var>,
+    pub vars: Vec<Var>,
 }
 
 impl Marks {
@@ -86,7 +86,7 @@ impl Marks {
     }
 
     /// The marks' extension at a point.
-    fn at(&self, point: &[Fr]) -> Expr {
+    pub fn at(&self, point: &[Fr]) -> Expr {
         let terms = self.vars.iter().copied().zip(eq_table(point));
         Expr {
             terms: terms.collect(),

@@ -220,7 +220,7 @@ impl Places {
 }
 
 /// Adds the columns of a matrix of a statement, of so many variables each.
-fn add_columns<C: Channel>(
+pub fn add_columns<C: Channel>(
     session: &mut Session<C>,
     variables: usize,
     rows: &[Vec<G1Affine>],

@@ -114,6 +114,33 @@ impl Kind for OfTable {
     }
 }
 
+/// The call that computes hq from a salt, the tokens of all places and their marks, with a list as long as the tokens need.
+pub fn call_of_tokens<E: Engine>(salt: &Expr, tokens: &[Expr], used: &[Expr], hq: Fr) -> Call {
+    let packs = tokens.len().div_ceil(TOKENS_PER_ELEMENT);
+    let starts: Vec<Fr> = (1..=packs)
+        .map(|p| start_of_list::<E>(TAG_QUERY, 2 + p))
+        .collect();
+    let mut start = Expr::from(starts[0]);
+    for (pair, first) in starts.windows(2).zip(
+        used.iter()
+            .skip(TOKENS_PER_ELEMENT)
+            .step_by(TOKENS_PER_ELEMENT),
+    ) {
+        start.add_scaled(first, pair[1] - pair[0]);
+    }
+    let number = Expr::combination(used.iter().map(|u| (u, Fr::ONE)));
+    let mut inputs = vec![start, salt.clone(), number];
+    inputs.extend(
+        tokens.chunks(TOKENS_PER_ELEMENT).map(|run| {
+            Expr::combination(run.iter().zip((0..).map(|i| power_of_two(TOKEN_BITS * i))))
+        }),
+    );
+    Call {
+        inputs,
+        output: hq.into(),
+    }
+}
+
 /// The protocol, for both parties.
 pub fn embed_protocol<'a, C: Channel>(
     mut session: Session<'a, C>,
@@ -175,30 +202,13 @@ pub fn embed_protocol<'a, C: Channel>(
         );
     }
 
-    // hq, with a list as long as the tokens need; cq.
-    let packs = maximum.div_ceil(TOKENS_PER_ELEMENT);
-    let starts: Vec<Fr> = (1..=packs)
-        .map(|p| start_of_list::<C::Engine>(TAG_QUERY, 2 + p))
-        .collect();
-    let mut start = Expr::from(starts[0]);
-    for (pair, first) in starts.windows(2).zip(
-        used.iter()
-            .skip(TOKENS_PER_ELEMENT)
-            .step_by(TOKENS_PER_ELEMENT),
-    ) {
-        start.add_scaled(first, pair[1] - pair[0]);
-    }
-    let number = Expr::combination(used.iter().map(|u| (u, Fr::ONE)));
-    let mut inputs = vec![start, salts[0].clone(), number];
-    inputs.extend(
-        tokens.chunks(TOKENS_PER_ELEMENT).map(|run| {
-            Expr::combination(run.iter().zip((0..).map(|i| power_of_two(TOKEN_BITS * i))))
-        }),
-    );
-    let mut calls = vec![Call {
-        inputs,
-        output: statement.hq.into(),
-    }];
+    // hq and cq.
+    let mut calls = vec![call_of_tokens::<C::Engine>(
+        &salts[0],
+        tokens,
+        used,
+        statement.hq,
+    )];
     let places: Vec<Fr> = (0..NIBBLES_PER_ELEMENT)
         .map(|i| power_of_two(4 * i))
         .collect();

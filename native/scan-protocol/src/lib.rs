@@ -4,7 +4,7 @@
 //! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
 //! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
 //! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`pooled_listing`], [`embed`],
-//! [`feed_forward`], [`attention`] with [`block`], [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
+//! [`feed_forward`], [`attention`] with [`block`], [`encoder_input`], [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
 //! a prover; this crate implements none of them. One more trait, [`engine`], has the arithmetic that a verifier may compute
 //! faster.
 pub mod answer;
@@ -20,6 +20,7 @@ pub mod digits;
 pub mod document_table;
 pub mod drawn;
 pub mod embed;
+pub mod encoder_input;
 pub mod engine;
 pub mod equation;
 pub mod error;

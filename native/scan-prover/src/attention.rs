@@ -47,7 +47,18 @@ pub fn commit_places(shape: &Shape, places: usize, values: &[i16]) -> Result<Com
 pub struct Used {
     /// As a statement has it.
     pub point: G1Affine,
-    opening: Arc<Opening>,
+    pub(crate) opening: Arc<Opening>,
+}
+
+impl Used {
+    /// The marks, if they are the statement's for so many places.
+    pub(crate) fn expect(&self, marks: G1Affine, places: usize) -> Result<&[i64]> {
+        if self.point == marks && self.opening.values.len() == places {
+            return Ok(&self.opening.values);
+        }
+        let what = "the used places are not those of the statement's commitment".to_owned();
+        Err(Error::Unsatisfied(what))
+    }
 }
 
 /// Commits to the marks of `places` places, of which the first `used` are used.
@@ -60,7 +71,11 @@ pub fn commit_used(shape: &Shape, places: usize, used: usize) -> Result<Used> {
 }
 
 fn commit_marks(shape: &Shape, marks: &[i64]) -> Result<Used> {
-    let row_variables = shape.row_variables(marks.len());
+    commit_marks_in(shape.row_variables(marks.len()), marks)
+}
+
+/// The same in rows of this length's logarithm.
+pub(crate) fn commit_marks_in(row_variables: usize, marks: &[i64]) -> Result<Used> {
     let label = b"rag-audit/scan/attention/marking";
     let (rows, openings) = commit(
         label,
@@ -97,11 +112,8 @@ pub(crate) fn prove_as<P: Proves>(
     let count = statement.places * statement.weights.shape.width;
     inputs.expect(statement.inputs, count)?;
     outputs.expect(statement.outputs, count)?;
-    if used.point != statement.marks || used.opening.values.len() != statement.places {
-        let what = "the used places are not those of the statement's commitment".to_owned();
-        return Err(Error::Unsatisfied(what));
-    }
-    let witness = Witness::new(statement.weights, &used.opening.values, &inputs.values)?;
+    let marks = used.expect(statement.marks, statement.places)?;
+    let witness = Witness::new(statement.weights, marks, &inputs.values)?;
     if witness.norm.y != *outputs.values {
         let what = "the outputs are not the block's results".to_owned();
         return Err(Error::Unsatisfied(what));

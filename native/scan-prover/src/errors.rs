@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use crate::answer::tests::batches;
 use crate::malicious::{run, Log, Without};
 use crate::{
-    attention, bernoulli, coalition, document_table, embed, feed_forward, noise, pooled_listing,
-    query,
+    attention, bernoulli, coalition, document_table, embed, encoder_input, feed_forward, noise,
+    pooled_listing, query,
 };
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
@@ -41,6 +41,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         // All equations of a block at one point, with the powers of its blocks.
         "feed-forward blocks" => 2 * 4095,
         "attention blocks" => 7 * 31,
+        "input blocks" => 1023,
         // Powers of as many heads, or a round.
         "normalisers" => 32,
         "matrices" => 4,
@@ -57,13 +58,15 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         | "maximum"
         | "marked scores"
         | "weighted sums"
+        | "lower digits"
+        | "upper digits"
         | "constraint round" => 2,
         // Its square too, for sampled tenants.
         "selected rows" => 2,
         // Linear.
         "lookup children" | "lookup leaves" | "noise" | "coins" | "fresh coins"
         | "unlisted rows" | "words" | "upper parts" | "components" | "packed vector"
-        | "thresholds" | "counts" | "bits" | "marks" => 1,
+        | "thresholds" | "counts" | "bits" | "marks" | "digits" => 1,
         // Openings.
         "fold" => 2,
         "message opening" | "product" | "column opening" | "link" | "inner product" => 1,
@@ -215,7 +218,7 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 14] = [
+    let runs: [(&str, fn()); 15] = [
         ("noise proof", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
@@ -233,6 +236,7 @@ fn errors_are_those_of_the_page() {
         ("pooled listing", pooled_listing::tests::largest),
         ("feed-forward block", feed_forward::tests::largest),
         ("attention block", attention::tests::largest),
+        ("encoder input", encoder_input::tests::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

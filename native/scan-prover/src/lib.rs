@@ -13,6 +13,7 @@ pub mod coalition;
 pub mod document_table;
 pub mod drawn;
 pub mod embed;
+pub mod encoder_input;
 pub mod engine;
 pub mod feed_forward;
 pub mod group;
