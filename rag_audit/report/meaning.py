@@ -8,7 +8,7 @@ from decimal import Decimal
 from rag_audit._internal.words import counted, listed
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.mechanisms.descriptions.base import percent
+from rag_audit.mechanisms.descriptions.base import listed_at_random, percent
 from rag_audit.report.claims import chosen
 from rag_audit.report.model import DocumentTableReport, Measured, Report, Requirement, TenantReport
 from rag_audit.report.requirements import nearest
@@ -99,6 +99,12 @@ def privacy_words(report: Report) -> list[str]:
             f"{f.name} has no value for {who}: a mechanism of this window has no epsilon over all outcomes"
         )
     for tenant in report.tenants:
+        if tenant.documents is not None and named(tenant.mechanism).uses_delta:
+            size = counted(tenant.documents.positions_per_document, "position")
+            lines.append(
+                f"eps of tenant {tenant.tenant} is for a document of at most {size}; no proof shows that content (a"
+                " copy, a split) has one row of the document table only, and the losses of several rows add up"
+            )
         own = float(tenant.eps or "inf")
         if math.isfinite(own) and (not math.isfinite(eps) or tenant.eps != f.eps):
             graded = _graded(report, tenant.tenant, tier(own))
@@ -342,7 +348,7 @@ def _range(values: list[str]) -> str:
 
 def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
     """The probability that unlimited noise returns a given document: for one query, and for the given number."""
-    share = min(1.0, tenant.longest / max(tenant.capacity, 1))
+    share = listed_at_random(tenant.longest, tenant.capacity, tenant.document_positions)
     return share, 1 - (1 - share) ** queries
 
 
@@ -357,11 +363,14 @@ def outside_words(report: Report) -> list[str]:
         f" {len(report.does_not_prove)} such points"
     ]
     if noisy and report.figures.standing != "not-established":
-        tenant = max(noisy, key=lambda t: t.longest / max(t.capacity, 1))
+        tenant = max(noisy, key=lambda t: handed_out(t, 1))
         once, often = handed_out(tenant, report.figures.n)
+        size = tenant.document_positions
+        filling = "" if size == 1 else f" of {size} positions"
         lines.append(
-            f"even with unlimited noise, an answer returns a given document among {tenant.capacity:,} positions with"
-            f" probability {percent(once)} a query (K = {tenant.longest}), {percent(often)} over {report.figures.n:,}"
+            f"even with unlimited noise, an answer returns a given document{filling} among {tenant.capacity:,}"
+            f" positions with probability {percent(once)} a query (K = {tenant.longest}), {percent(often)} over"
+            f" {report.figures.n:,}"
         )
     return lines
 

@@ -138,6 +138,12 @@ def test_a_report_names_the_document_and_its_positions(chain: NoiseChain) -> Non
     assert "a document of at most 2 positions is present" in words
     assert "absent documents of at most 2 positions" in words
     assert not any("document of one position" in line for line in verdict.does_not_prove)
+    assert "eps of tenant law is for a document of at most 2 positions; no proof shows that content" in words
+    # Both positions are outside of the list of 2 of 16 with probability 14/16 13/15.
+    assert (
+        "a given document of 2 positions among 16 positions with probability 24 % a query (K = 2), 56 % over 3"
+        in words
+    )
     report = report_of(verdict)
     english, german = (render_report(report, "html", language=language) for language in ("en", "de"))
     assert "of at most 2 positions, over which the losses add up" in english

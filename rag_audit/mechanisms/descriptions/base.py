@@ -175,6 +175,21 @@ def share_text(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
+def listed_at_random(listed: int, capacity: int, positions: int) -> float:
+    """The probability that a list of K random positions of N contains one of a document's s positions.
+
+    >>> listed_at_random(2, 8, 1), listed_at_random(2, 8, 7)
+    (0.25, 1.0)
+
+    :param listed: K
+    :param capacity: N, which a report from a file may state as 0
+    :param positions: s
+    """
+    if listed + positions > capacity:
+        return 1.0
+    return 1 - math.prod(1 - listed / (capacity - taken) for taken in range(positions))
+
+
 def promises_little(eps: float, sizes: Sizes) -> str:
     """A warning that a coalition's finite epsilon gives little protection."""
     return f"eps {text(eps)} for {sizes.k_max} accounts promises little"

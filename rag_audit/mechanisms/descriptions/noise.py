@@ -22,6 +22,7 @@ from rag_audit.mechanisms.descriptions.base import (
     Setting,
     SettingWords,
     Sizes,
+    listed_at_random,
     missed_words,
     percent,
     promises_little,
@@ -49,10 +50,9 @@ def _losses(mechanism: Mechanism, queries: int) -> int:
 
 
 def _returned(mechanism: Mechanism) -> float:
-    """The probability that one answer of K random positions of N lists one of a document's s positions."""
-    listed, capacity = mechanism.tenant.top_k, mechanism.tenant.capacity
-    taken = range(mechanism.positions_per_document)
-    return 1 - math.prod(max(0.0, 1 - listed / (capacity - t)) if capacity > t else 0.0 for t in taken)
+    """The probability that unlimited noise returns a given document in one answer."""
+    tenant = mechanism.tenant
+    return listed_at_random(tenant.top_k, tenant.capacity, mechanism.positions_per_document)
 
 
 class NoiseDescription(Description):
