@@ -49,7 +49,7 @@ class ScoresPolicy(Model):
 
 
 class DocumentsPolicy(Model):
-    """The document table of a tenant with sampling or pooled listing: one Bernoulli bit decides for all positions of a
+    """The document table of a tenant: with sampling or pooled listing, one Bernoulli bit decides for all positions of a
     document (docs/scan/document-table.md)."""
 
     rows: Positive
@@ -84,5 +84,5 @@ class TenantPolicy(Model):
     threshold: Positive | None
     """pooled listing only: the minimum raw score of a relevant position"""
     documents: DocumentsPolicy | None
-    """sampling and pooled listing: the document table, which pooled listing requires; null if every position is a
-    document of its own, with a new bit in each window"""
+    """noise, sampling and pooled listing: the document table, which pooled listing requires; null if every position is
+    a document of its own, with a new bit in each window of a sampled tenant"""
