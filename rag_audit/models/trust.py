@@ -366,6 +366,11 @@ class Dependence:
         return bool(self.witnesses) and not len(self.dependent) < self.quorum <= independent
 
     @property
+    def alone(self) -> bool:
+        """Whether dependent witnesses alone form a quorum, although enough independent ones form another."""
+        return self.quorum <= min(len(self.dependent), len(self.witnesses) - len(self.dependent))
+
+    @property
     def minority(self) -> bool:
         """Whether half of the witnesses or fewer form a quorum."""
         return is_minority(self.quorum, len(self.witnesses))

@@ -95,7 +95,7 @@ def report_of(
         outcome=verdict.outcome,
         exit_code=int(verdict.exit_code),
         line=verdict.line,
-        sentence=_sentence(verdict, figures, deciding, lines, pilot=pilot),
+        sentence=_sentence(verdict, figures, deciding, lines, vouching),
         decided_by=deciding,
         protections=protections,
         warnings=[*pilot_warnings(vouching), *warnings_of(protections)],
@@ -301,8 +301,7 @@ def _sentence(
     figures: model.Figures,
     deciding: list[str],
     lines: Sequence[model.CheckLine],
-    *,
-    pilot: bool,
+    vouching: model.Vouching,
 ) -> str:
     cause = cause_of(lines)
     counts, total = verdict.facts.counts, len(verdict.checks)
@@ -313,10 +312,12 @@ def _sentence(
         else:
             drawn = figures.sampled or 0
             what = "the only record drawn" if drawn == 1 else f"each of the {drawn:,} records drawn"
-        if pilot:
+        if vouching.pilot:
+            alone = vouching.dependence.alone
+            operates = "enough witnesses for a quorum" if alone else "witnesses that the quorum needs"
             return (
-                f"All {total} checks of {window} passed, in a pilot: the provider operates witnesses that the quorum"
-                " needs. This shows that the steps work, and shows nothing to a party that does not trust the provider."
+                f"All {total} checks of {window} passed, in a pilot: the provider operates {operates}. This shows that"
+                " the steps work, and shows nothing to a party that does not trust the provider."
             )
         return f"All {total} checks of {window} passed: {what} is proved to follow from the committed index."
     rest = [f"{len(deciding) - 3} more"] if len(deciding) > 3 else []

@@ -11,6 +11,7 @@ from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import listed_at_random, percent
 from rag_audit.report.claims import chosen
 from rag_audit.report.model import DocumentTableReport, Measured, Report, Requirement, TenantReport
+from rag_audit.report.protection import conditions
 from rag_audit.report.requirements import nearest
 from rag_audit.report.strength import tier
 
@@ -54,12 +55,12 @@ def _graded(report: Report, tenant: str | None, words: str) -> str:
     own = next((p for p in report.protections if p.tenant == tenant), None)
     if own is None or own.lists.eps is None or own.lists.strength == tier(float(own.lists.eps)):
         return f"is {words}"
-    others = report.vouching.pilot or chosen(report.vouching, report.tenants)
-    conditions = [
+    others, gap = conditions(report, own)
+    named = [
         *(["other parties confirmed it"] if others else []),
-        *([] if own.isolation.proved else ["each answer were proved"]),
+        *(["each answer were proved"] if gap else []),
     ]
-    return f"is {own.lists.strength}; it would be {words}, if {' and '.join(conditions)}"
+    return f"is {own.lists.strength}; it would be {words}, if {' and '.join(named)}"
 
 
 def privacy_words(report: Report) -> list[str]:

@@ -208,8 +208,8 @@ def exposure_of(exposure: ExposureFigures) -> str:
     """The number of documents that accounts can read, next to exact retrieval and chance, with a warning."""
     words = (
         f"{counted(exposure['accounts'], 'account')} with {exposure['queries']:,} questions in total can read up to"
-        f" {exposure['limit']:,} of at most {counted(exposure['documents'], 'document')} (exact retrieval:"
-        f" {exposure['exact']:,})"
+        f" {counted(exposure['limit'], 'document')} of an index with room for {exposure['documents']:,} (exact"
+        f" retrieval: {exposure['exact']:,})"
     )
     if exposure["by_chance"] is not None:
         words += f"; chance alone returns at most {float(exposure['by_chance']):,.0f} of them on average"

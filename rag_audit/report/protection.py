@@ -123,6 +123,15 @@ def protections_of(
     ]
 
 
+def conditions(report: Report, own: TenantProtection) -> tuple[bool, bool]:
+    """The conditions under which the figures of a tenant would have the strengths that their numbers alone give.
+
+    :returns: whether parties other than the provider would have to confirm them, and whether each answer would have to
+        be proved
+    """
+    return report.vouching.pilot or chosen(report.vouching, report.tenants), not own.isolation.proved
+
+
 def exclusion_tier(factor: float) -> Level:
     """The level of an exclusion factor, which is the maximum Bayes factor for a document's absence.
 

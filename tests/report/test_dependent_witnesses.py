@@ -107,6 +107,43 @@ def test_a_common_witness_of_the_provider_does_not_prevent_a_second_ledger(folde
     assert overview.followed(result) == "open" and overview.followed(honest) == "yes"
 
 
+def banner_of(result: Report) -> str | None:
+    shown = overview.banner(EN, result)
+    return None if shown is None else " ".join(map(str, (shown[0], *shown[1])))
+
+
+def test_a_page_with_an_assumption_about_witnesses_has_a_banner(beacon: tuple[Report, Report]) -> None:
+    """As each `allow=dependent-` of the verdict, which a reader of the page alone does not see."""
+    honest, chosen = beacon
+    forkable = report(trusting(EXAMPLES, "w1", more=1), EXAMPLES, EXAMPLES)
+    assert "allow=dependent-beacon" in chosen.line and "allow=dependent-quorum" in forkable.line
+    assert banner_of(honest) is None
+    first, second = (
+        "Two quorums may have only witnesses of the provider in common (w1), so two ledgers could each have a quorum.",
+        "Witnesses of the provider alone made the beacon (w1), so the provider could have chosen the randomness.",
+    )
+    heading = "The provider takes part in its own control."
+    assert "allow=dependent-quorum" in chosen.line and banner_of(chosen) == f"{heading} {first} {second}"
+    assert banner_of(forkable) == f"{heading} {first}"
+    # A minority quorum without a witness of the provider has its own name in the verdict.
+    minority = report(trusting(EXAMPLES, more=2, quorum=2), EXAMPLES, EXAMPLES)
+    assert minority.vouching.forkable and banner_of(minority) is None
+
+
+def test_a_pilot_names_the_way_in_which_the_provider_decides_a_quorum() -> None:
+    """Both rules of `Dependence.pilot`: a quorum needs the provider's witnesses, or they alone form one."""
+    needed = report(trusting(EXAMPLES, "w1"), EXAMPLES, EXAMPLES)
+    alone = report(trusting(EXAMPLES, "w1", "w2", more=2), EXAMPLES, EXAMPLES)
+    assert needed.vouching.pilot and alone.vouching.pilot
+    for result, own, other in (
+        (needed, "operates witnesses that the quorum needs", "operates enough witnesses"),
+        (alone, "operates enough witnesses for a quorum", "that the quorum needs"),
+    ):
+        shown = banner_of(result) or ""
+        assert own in shown and own in result.sentence, (shown, result.sentence)
+        assert other not in shown and other not in result.sentence
+
+
 def test_the_rule_of_two_quorums_is_exact() -> None:
     """By enumeration: every two quorums have an independent witness in common exactly if the inequality holds."""
     for n in range(1, 6):

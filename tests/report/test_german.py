@@ -178,3 +178,59 @@ def test_an_english_sentence_would_be_found(reports: dict[str, Report]) -> None:
     report = reports["UNMET"]
     strange = report.model_copy(update={"does_not_prove": ["a sentence without a translation"]})
     assert english_in(strange) == {"a sentence without a translation"}
+
+
+def test_the_numbers_at_the_axes_of_a_german_page_have_german_separators(reports: dict[str, Report]) -> None:
+    english, german = (
+        re.findall(r'class="tick[^"]*">([^<]*)<', render(reports["PASS"], code)) for code in ("en", "de")
+    )
+    assert "0.1" in english, "the sample has an axis with a fraction"
+    exchanged = str.maketrans(",.", ".,")
+    assert german == [tick.translate(exchanged) for tick in english]
+
+
+CHAIN_NOTE = (
+    "law: the records of window w-1 are not verified here in sampled mode: the figures of the chain assume that they"
+    " conform"
+)
+DIGEST = "38f59cd18da4ef2a"
+BUNDLE_NOTES = (
+    f"this verdict used the sender's trust file from the bundle ({DIGEST}): the sender chose its keys and its limits;"
+    " --trust names your own. The sender also supplied the challenges that count as the verifier's own",
+    f"this verdict used the sender's trust file from the bundle ({DIGEST}): the sender chose its keys and its limits;"
+    " --trust names your own",
+    "this verdict equals the verdict of the packed report; the packed report.json has no signature",
+    "this verdict equals the verdict of the packed report; the key v+0a1b2c3d of --signer signed the packed report.json",
+    "another release (0.2.0) made the packed report: its verdict line, its checks' outcomes, its window and its files"
+    " equal this verdict's, and no check compared its other fields; the key v+0a1b2c3d signed the packed report.json;"
+    " this run had no --signer, so no check shows who has this key",
+    "WARNING: the packed report, which v+0a1b2c3d signed, says FAIL. this verdict used the reader's own trust file and"
+    " options, and not the bundle's; challenges of the bundle counted like challenges of the window file. The packed"
+    " report is about the same window and files, and its line differs from this verdict's line: FAIL header.root",
+)
+
+
+@pytest.mark.parametrize("note", [CHAIN_NOTE, *BUNDLE_NOTES])
+def test_notes_about_bundles_and_chains_are_german(note: str) -> None:
+    shown = str(recognised(language_of("de"), note))
+    outside = re.sub(r'<span lang="en">.*?</span>', "", shown)
+    assert not re.search(r"\b(the|verdict|packed|records|sender|signed)\b", outside), shown
+    assert DIGEST not in note or DIGEST in shown
+
+
+RARE = ("record-dropped", "another-key-pinned", "final-checkpoint-without-quorum", "a-record-without-proof",
+        "proof-of-another-record")  # fmt: skip
+
+
+def test_frequent_expectations_of_failed_checks_are_german() -> None:
+    german, quoted = language_of("de"), 0
+    found: set[str] = set()
+    for name in RARE:
+        verdict = run(json.loads((FOLDER / name / "case.json").read_text(encoding="utf-8")), FOLDER / name)
+        assert isinstance(verdict, ReportedVerdict)
+        for check in report_of(verdict, now=NOW, version="0").checks:
+            if check.outcome != "pass" and check.expected and " " in check.expected:
+                shown = str(recognised(german, check.expected))
+                found.add(shown)
+                quoted += shown.startswith('<span lang="en">')
+    assert found and quoted <= len(found) // 3, (quoted, found)

@@ -329,7 +329,8 @@ def test_the_banner_names_the_witnesses_of_the_provider_that_the_quorum_needs(
     assert decision.supported(mixed) == "trial" and "w2" not in said["banner"]
     more = [*mixed.vouching.witnesses, mixed.vouching.witnesses[1].model_copy(update={"name": "w3"})]
     enough = mixed.model_copy(update={"vouching": mixed.vouching.model_copy(update={"witnesses": more})})
-    assert not enough.vouching.pilot and "banner" not in _answers(enough)
+    assert not enough.vouching.pilot and "PILOT" not in _answers(enough)["banner"]
+    assert "Two quorums may have only witnesses of the provider in common" in _answers(enough)["banner"]
 
 
 def test_the_banner_names_a_verifier_with_the_providers_key(reports: dict[str, Report]) -> None:

@@ -17,11 +17,14 @@ from markupsafe import Markup
 from pydantic import ValidationError
 
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting import curves as sampled
+from rag_audit.mechanisms.accounting.bernoulli import Sampling
 from rag_audit.mechanisms.accounting.documents import flip_probability_for, pooled_epsilon, pooled_factor
 from rag_audit.mechanisms.accounting.values import text as text_of
+from rag_audit.mechanisms.descriptions.base import Ceiling
 from rag_audit.models.models import Model
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
-from rag_audit.report.html import curves, words
+from rag_audit.report.html import curves, privacy, words
 from rag_audit.report.html.evidence import GROUPS
 from rag_audit.report.html.page import environment, render
 from rag_audit.report.html.record import in_order
@@ -532,3 +535,14 @@ def test_a_template_escapes_what_it_did_not_make() -> None:
 def test_a_page_is_the_same_for_the_same_report(reports: dict[str, Report]) -> None:
     again = Report.parse(json.loads(json.dumps(reports["PASS"].dump())), field="report")
     assert render(again) == render(reports["PASS"])
+
+
+def test_each_rate_of_the_best_test_has_one_rounding() -> None:
+    """Between the corners of a closed form, the page rounds a rate up like the accountant, who rounds the rate at 1 %."""
+    sample = Sampling(keep=9 * PROBABILITY_RANGE // 10)
+    corners = [(0.0, sampled.roc(sample, 0.0)), (float(sample.dropped), 1.0), (1.0, 1.0)]
+    ceiling = Ceiling(2, corners, sampled.roc(sample, 0.01))
+    for rate in (0.01, 0.05):
+        shown = words.at_most(privacy._at(ceiling, rate))
+        assert shown == words.at_most(sampled.roc(sample, rate)), rate
+    assert shown == "95.1 %" and privacy._at(ceiling, 0.5) == 1.0

@@ -14,13 +14,14 @@ from rag_audit._internal.errors import EncodingError, ExitCode
 from rag_audit.cli.reports import FORMATS
 from rag_audit.models.trust import Trust
 from rag_audit.report import render_report
-from rag_audit.report.build import report_of
+from rag_audit.report.build import filing_of, report_of, report_of_error
 from rag_audit.report.explanations import explanations
 from rag_audit.report.model import Report, TenantProtection
 from rag_audit.report.protection import exclusion_tier, odds_after, odds_words, protections_of
 from rag_audit.report.text import brief
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.verify.case import Check, Status
+from rag_audit.verify.inputs import Inputs
 from tests.report.conftest import EXAMPLES, NOW, verify
 from tests.simulate.cases import FOLDER, run
 
@@ -217,7 +218,9 @@ def test_the_parent_of_folders_with_receipts_is_named(tmp_path: Path) -> None:
             EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[tmp_path / "receipts"]
         )
     assert caught.value.actual == "receipts in w-1"
-    assert str(caught.value.hint).endswith(" w-1") and str(tmp_path) not in str(caught.value.hint)
+    assert str(caught.value.hint).endswith(f" {tmp_path}/receipts/w-1")
+    short = report_of_error(caught.value, filing_of(Inputs()), [tmp_path / "receipts"])
+    assert short.next_steps[0].endswith(" w-1") and str(tmp_path) not in str(short.dump())
     (tmp_path / "empty" / "w-1").mkdir(parents=True)
     verdict = verify_window(
         EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[tmp_path / "empty"]

@@ -38,7 +38,7 @@ from rag_audit.report.model import (
     TenantReport,
     WitnessReport,
 )
-from rag_audit.report.protection import CHOSEN_GAP, exclusion_tier
+from rag_audit.report.protection import conditions, exclusion_tier
 from rag_audit.report.requirements import pilot_scope
 from rag_audit.report.strength import tier
 
@@ -61,6 +61,8 @@ class Group(NamedTuple):
     """whether every figure depends on a provider that followed its own rules (`Vouching.pilot`)"""
     forgeable: bool
     """whether the one party of a pilot can also forge proofs, because it made their keys"""
+    conditions: tuple[bool, bool]
+    """`protection.conditions` of the tenants"""
 
 
 class Row(NamedTuple):
@@ -90,7 +92,8 @@ def groups(report: Report) -> list[Group]:
         figures = {name: line.model_dump(exclude={"figure": True, "exposure": {"realised"}})
                    for name, line in protection.lines.items()}  # fmt: skip
         key = (tenant.mechanism, tenant.longest, tenant.documents is None, repr(figures))
-        group = found.setdefault(key, Group([], [], tenant, protection, pilot, forgeable))
+        new = Group([], [], tenant, protection, pilot, forgeable, conditions(report, protection))
+        group = found.setdefault(key, new)
         group.tenants.append(words.clip(tenant.tenant, 60))
         if protection.presence.exposure is not None:
             group.realised.append(protection.presence.exposure.realised)
@@ -515,8 +518,7 @@ def good(say: Language, group: Group) -> Markup:
 
 def unless(say: Language, group: Group) -> Markup:
     """The condition under which a figure would have the strength that its number alone gives."""
-    gap = not group.protection.isolation.proved
-    others = group.pilot or any(CHOSEN_GAP in line.reasons for line in group.protection.lines.values())
+    others, gap = group.conditions
     if others and gap:
         return say.text("if other parties confirmed it and each answer were proved")
     return say.text("if other parties confirmed it") if others else say.text("if each answer were proved")
@@ -758,22 +760,23 @@ def own_verifier(report: Report) -> bool:
 
 
 def alone(report: Report) -> bool:
-    """Whether the page has a banner, because only the provider vouches for the window."""
+    """Whether only the provider vouches for the window."""
     return report.vouching.pilot or own_verifier(report)
 
 
 def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
-    """The heading and the sentences about a window that only the provider vouches for; None for any other window."""
+    """The heading and the sentences about a window that the provider vouches for, alone or for a fact that a report
+    would otherwise claim; None for any other window."""
     names, pilot = report.vouching.dependent, report.vouching.pilot
+    parts = [] if pilot else _assumed(say, report)
     if not alone(report):
-        return None
-    parts = []
+        return (say.text("The provider takes part in its own control."), parts) if parts else None
     if pilot:
-        own = [_of_provider(say, w) for w in report.vouching.witnesses if w.name in names]
+        own = say.listed([_of_provider(say, w) for w in report.vouching.witnesses if w.name in names][:4])
         parts.append(
-            say.text(
-                "The provider operates witnesses that the quorum needs: %(names)s.", names=say.listed(own[:4])
-            )
+            say.text("The provider operates enough witnesses for a quorum: %(names)s.", names=own)
+            if report.vouching.dependence.alone
+            else say.text("The provider operates witnesses that the quorum needs: %(names)s.", names=own)
         )
     if report.vouching.accounts_dependent and not report.vouching.accounts_named:
         parts.append(say.text("The trust file calls no account independent of the provider."))
@@ -801,6 +804,30 @@ def banner(say: Language, report: Report) -> tuple[Markup, list[Markup]] | None:
     if len(names) == len(report.vouching.witnesses):
         return say.text("PILOT: One party plays all roles."), parts
     return say.text("PILOT: The provider takes part in its own control."), parts
+
+
+def _assumed(say: Language, report: Report) -> list[Markup]:
+    """The facts of a window for which the provider's witnesses vouch alone, although no pilot says so (`allow=` of the
+    verdict)."""
+    v, parts = report.vouching, []
+    names = say.listed([_of_provider(say, w) for w in v.witnesses if not w.independent][:4])
+    if v.forkable and v.dependent and not v.dependence.minority:
+        parts.append(
+            say.text(
+                "Two quorums may have only witnesses of the provider in common (%(names)s), so two ledgers could each"
+                " have a quorum.",
+                names=names,
+            )
+        )
+    if v.chosen:
+        parts.append(
+            say.text(
+                "Witnesses of the provider alone made the beacon (%(names)s), so the provider could have chosen the"
+                " randomness.",
+                names=names,
+            )
+        )
+    return parts
 
 
 def _of_provider(say: Language, witness: WitnessReport) -> Markup:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rag_audit._internal.words import some_of
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.accounting.values import round_up
 from rag_audit.mechanisms.descriptions.base import Ceiling
 from rag_audit.report.html import charts, curves, study, words
 from rag_audit.report.html.charts import Axis, Chart, Line, Mark, Rule
@@ -147,14 +148,15 @@ def _chosen(
 
 
 def _at(test: Ceiling, rate: float) -> float:
-    """The ceiling at one of the curve's rates, or on a straight piece of a closed form."""
+    """The ceiling at one of the curve's rates, or on a straight piece of a closed form; rounded up as at 1 %."""
     if rate == 0.01:
         return test.at_one_percent
     before = max((point for point in test.points if point[0] <= rate), default=(0.0, 0.0))
     after = min((point for point in test.points if point[0] >= rate), default=(1.0, 1.0))
     if after[0] == before[0]:
         return after[1]
-    return before[1] + (after[1] - before[1]) * (rate - before[0]) / (after[0] - before[0])
+    exact = before[1] + (after[1] - before[1]) * (rate - before[0]) / (after[0] - before[0])
+    return min(1.0, round_up(exact))
 
 
 def retrieval(say: Language, report: Report, p: Protection, index: int) -> Curve | None:

@@ -38,6 +38,39 @@ NOTES = (
         " one more draw of the bits"
     ),
     marked(
+        "%(tenant)s: the records of window %(window)s are not verified here in sampled mode: the figures of the chain"
+        " assume that they conform"
+    ),
+    marked(
+        "this verdict used the sender's trust file from the bundle (%(digest)s): the sender chose its keys and its"
+        " limits; --trust names your own. The sender also supplied the challenges that count as the verifier's own"
+    ),
+    marked(
+        "this verdict used the sender's trust file from the bundle (%(digest)s): the sender chose its keys and its"
+        " limits; --trust names your own"
+    ),
+    marked(
+        "this verdict used the reader's own trust file and options, and not the bundle's; challenges of the bundle"
+        " counted like challenges of the window file. The packed report is about the same window and files, and its"
+        " line equals this verdict's line: %(reason)s"
+    ),
+    marked(
+        "this verdict used the reader's own trust file and options, and not the bundle's; challenges of the bundle"
+        " counted like challenges of the window file. The packed report is about the same window and files, and its"
+        " line differs from this verdict's line: %(reason)s"
+    ),
+    marked("WARNING: the packed report, which has no signature, says %(outcome)s. %(reason)s"),
+    marked("WARNING: the packed report, which %(key)s signed, says %(outcome)s. %(reason)s"),
+    marked("this verdict equals the verdict of the packed report"),
+    marked(
+        "another release (%(version)s) made the packed report: its verdict line, its checks' outcomes, its window and"
+        " its files equal this verdict's, and no check compared its other fields"
+    ),
+    marked("the packed report.json has no signature"),
+    marked("the key %(key)s of --signer signed the packed report.json"),
+    marked("the key %(key)s signed the packed report.json"),
+    marked("this run had no --signer, so no check shows who has this key"),
+    marked(
         "the window is dated after this report: %(event)s at %(then)s, and this report was made at %(now)s; a clock is"
         " wrong, or this is an example"
     ),
@@ -47,6 +80,11 @@ VERDICTS = (
     marked(
         "All %(total)s checks of window %(window)s of %(origin)s passed, in a pilot: the provider operates witnesses"
         " that the quorum needs. This shows that the steps work, and shows nothing to a party that does not trust the"
+        " provider."
+    ),
+    marked(
+        "All %(total)s checks of window %(window)s of %(origin)s passed, in a pilot: the provider operates enough"
+        " witnesses for a quorum. This shows that the steps work, and shows nothing to a party that does not trust the"
         " provider."
     ),
     marked(
@@ -178,6 +216,53 @@ RESULTS = (
         "c = %(count)s: %(number)s accounts repeated a question almost word for word, %(tenant)s in one tenant"
     ),
     marked("the roster has more accounts than the tenant's cap"),
+    marked("every account is on the roster, with its tenant"),
+    marked("entries with the numbers 0, 1, 2, .. (seq)"),
+    marked("entry %(entry)s has the number %(number)s (seq)"),
+    marked("receipts for this window with signatures of provider and account"),
+    marked("a signed challenge of at least %(number)s records"),
+    marked("a challenge over another ledger"),
+    marked("times that ascend from %(start)s to %(end)s"),
+    marked("only proofs of query records, for their tenants' statements"),
+    marked("the queries of each account have the numbers 1, 2, .. (i)"),
+    marked("one entry for each sampled tenant, before its first query"),
+    marked("an entry for %(tenant)s"),
+    marked("the ledger names no commitment to the sampled positions"),
+    marked("the pairing equation does not hold"),
+    marked("proofs of every statement for each of %(number)s records"),
+    marked("%(number)s queries, %(enrolments)s enrolments in the trailer"),
+    marked("a window trailer"),
+    marked("no window trailer: the window is not closed"),
+    marked("the final tree extends the tree of the window header"),
+    marked("the final tree does not extend the header's tree"),
+    marked("times that agree with the times of %(number)s quorums within 60 s"),
+    marked("%(level)s or better"),
+    marked("a pin for circuit %(digest)s"),
+    marked("a pin in trust.toml"),
+    marked("no pin in trust.toml"),
+    marked("the window has no verification key"),
+    marked("the circuit has no pin in trust.toml"),
+    marked("every request is signed by its account's key"),
+    marked("record %(record)s has no valid signature of its account"),
+    marked("drawn after the quorum, before the first query"),
+    marked("one beacon for each window header or enrolment"),
+    marked("two roster lines have the key %(key)s"),
+    marked("cosignatures of %(quorum)s of %(number)s witnesses"),
+    marked("different commitments for each tenant"),
+    marked("a beacon entry for entry %(entry)s"),
+    marked("no beacon entry"),
+    marked("%(number)s known witnesses"),
+    marked("too few witnesses cosigned the checkpoint (%(number)s)"),
+    marked("not signed by the log"),
+    marked("no coalition proof: the policy requires none"),
+    marked("the trailer names a coalition proof"),
+    marked("c at most k_max = %(number)s"),
+    marked("set in trust.toml (absent)"),
+    marked("a text and a salt that open hq"),
+    marked("the disclosed query does not open hq"),
+    marked("no table before"),
+    marked("%(number)s in the header of %(window)s"),
+    marked("a quorum before %(time)s"),
 )
 """Results of checks: every result of a window that passed, and frequent other ones."""
 _VALUE = re.compile(r"%\((\w+)\)s")
