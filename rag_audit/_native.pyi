@@ -219,6 +219,34 @@ class PackedIndex:
     def scores(self, query_int8: bytes) -> bytes:
         """Inner products of every row with `query_int8` (int8, -8..7, shape (dimension,)), as int32."""
 
+@final
+class PooledRows:
+    """The row of each position of a tenant under pooled listing, for its answers; immutable."""
+
+    def __new__(cls, row_of_position_int32: bytes, rows: int) -> Self:
+        """From the row of each position; the number of rows for a position without a row."""
+
+    @property
+    def positions(self) -> int:
+        """Number of positions."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+
+    def answer(
+        self,
+        scores_int32: bytes,
+        states: tuple[bytes, bytes, bytes],
+        threshold: int,
+        window: tuple[int, int, int],
+        places: int,
+    ) -> tuple[bytes, list[int]]:
+        """One byte a row, 1 if it is listed after the request, and the positions of the answer, best first: at most
+        `places` positions of listed rows with a lattice score above 0. `states` has one byte a row each, 0 or 1: listed
+        before the request, in the sample, drawn by chance. `window` is lo, hi and the lattice.
+        """
+
 def top_k(
     runs: list[PackedIndex],
     requests: list[tuple[bytes, bytes | None]],

@@ -52,6 +52,7 @@ class SampleStore:
         self._bits: dict[str, dict[str, Int8Array]] = {}
         self._opened: dict[tuple[str, str], CommittedColumn] = {}
         self._proved: dict[str, WindowTable] = {}
+        self._rows: dict[str, TableRows] = {}
         self._tables: dict[str, TableCommitment] = {}
 
     def _names(self, tenant: str) -> tuple[str, ...]:
@@ -137,9 +138,15 @@ class SampleStore:
 
     def rows(self, tenant: str) -> TableRows:
         """The document table of a tenant with pooled listing, as answers use it."""
-        table = self.proved_table(tenant)
-        kept = np.array([bool(row.sampled) for row in table.table.rows], np.int8)
-        return TableRows(table.row_of_position.astype(np.int64), kept)
+        with self._lock:
+            known = self._rows.get(tenant)
+        if known is None:
+            table = self.proved_table(tenant)
+            kept = np.array([bool(row.sampled) for row in table.table.rows], np.int8)
+            known = TableRows(table.row_of_position.astype(np.int64), kept)
+            with self._lock:
+                self._rows[tenant] = known
+        return known
 
     def opening(self, tenant: str) -> tuple[bytes, bytes] | None:
         """The sample's part in a record's proof: one byte for each position, and the opening of the sample's

@@ -19,6 +19,7 @@ from rag_audit.retrieval.serving.pooled_listing import (
     PooledRules,
     answer,
     answer_in_order,
+    positions_in_rows,
     reference_answer,
 )
 from tests.accounting.enumeration import Flip, PooledListing, Window, as_planned
@@ -37,7 +38,7 @@ def of_engine(
 ) -> PooledAnswer:
     return answer(
         np.array(scores, np.int32),
-        np.array(rows),
+        positions_in_rows(np.array(rows), len(columns["listed"])),
         rules,
         **{name: bits(*values) for name, values in columns.items()},
     )
@@ -94,7 +95,8 @@ def test_a_request_uses_the_set_of_its_predecessor() -> None:
     assert [a.places for a in found] == [(0, None, None), (1, 0, None), (0, 1, None)]
     assert [a.listed.tolist() for a in found] == [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
     # The same requests on one set: the second answer lacks the first one's row.
-    apart = [answer(s, rows, RULES, listed=bits(0, 0, 0), kept=kept, chance=c) for s, c in requests]
+    positions = positions_in_rows(rows, 3)
+    apart = [answer(s, positions, RULES, listed=bits(0, 0, 0), kept=kept, chance=c) for s, c in requests]
     assert apart[1].places != found[1].places
 
 
@@ -124,7 +126,7 @@ def test_the_rules_are_those_of_the_enumeration(always: bool) -> None:
         steps = mechanism.steps([Window(places, (0, 1, 2), questions)], Drawn(rng), as_planned)
         rules = PooledRules(threshold=2, longest=2, window=WINDOW)
         listed, kept = bits(0, 0, 0), bits(*[int(always)] * 3)
-        of = np.array([3 if place is None else place[0] for place in places])
+        of = positions_in_rows(np.array([3 if place is None else place[0] for place in places]), 3)
         for question, (new, shown) in zip(questions, steps, strict=True):
             scores = np.array([question.get(place[1], 0) if place else 0 for place in places], np.int32)
             chance = bits(*(r in new and not always for r in range(3)))
@@ -158,9 +160,14 @@ def test_wrong_input_is_named() -> None:
         for wrong in ([0], [0, 2], [0, 0, 0]):
             with pytest.raises(EncodingError, match=name):
                 of_engine([1, 1, 1], [0, 1, 2], RULES, good | {name: wrong})
-    for rows in ([0, 1, 3], [0, 1, -1], [0, 1]):
+    for rows in ([0, 1, 3], [0, 1, -1]):
         with pytest.raises(EncodingError, match="row_of_position"):
             of_engine([1, 1, 1], rows, RULES, good)
+    with pytest.raises(EncodingError, match="scores"):
+        of_engine([1, 1, 1], [0, 1], RULES, good)
+    with pytest.raises(EncodingError, match="scores"):
+        columns = {name: bits(0, 0) for name in good}
+        answer(np.zeros(3, np.int64), positions_in_rows(np.array([0, 1, 2]), 2), RULES, **columns)
     with pytest.raises(PolicyError, match="K"):
         of_engine([1, 1], [0, 1], RULES, good)
     for threshold, longest in ((0, 1), (1, 0)):

@@ -80,15 +80,28 @@ impl PackedIndex {
         self.dimension
     }
 
-    /// <row, query> for every row.
-    pub fn scores(&self, query: &[i8]) -> Result<Vec<i32>, Error> {
+    /// <row, query> for every row, as int32 in little-endian order: four bytes for each row.
+    pub fn write_scores(&self, query: &[i8], out: &mut [u8]) -> Result<(), Error> {
         let query = self.prepare(query)?;
-        let mut scores = vec![0; self.rows];
-        scores
-            .par_chunks_mut(ROWS_PER_TASK)
+        if out.len() != 4 * self.rows {
+            let expected = format!("{} bytes", 4 * self.rows);
+            return Err(Error::invalid(
+                "out",
+                expected,
+                format!("{} bytes", out.len()),
+            ));
+        }
+        let run = |(out, rows): (&mut [u8], &[u8])| {
+            let mut scores = vec![0; out.len() / 4];
+            query.score(rows, &mut scores);
+            for (bytes, score) in out.chunks_exact_mut(4).zip(scores) {
+                bytes.copy_from_slice(&score.to_le_bytes());
+            }
+        };
+        out.par_chunks_mut(4 * ROWS_PER_TASK)
             .zip(self.tasks(&query))
-            .for_each(|(out, rows)| query.score(rows, out));
-        Ok(scores)
+            .for_each(run);
+        Ok(())
     }
 
     /// The results of a function on the scores of each run of rows, in order, for each of several queries. The function also
@@ -137,6 +150,17 @@ impl PackedIndex {
             offset,
             kernel: kernel(),
         })
+    }
+}
+
+#[cfg(test)]
+impl PackedIndex {
+    /// `write_scores` as numbers.
+    pub(crate) fn scores(&self, query: &[i8]) -> Result<Vec<i32>, Error> {
+        let mut bytes = vec![0; 4 * self.rows];
+        self.write_scores(query, &mut bytes)?;
+        let (scores, _) = bytes.as_chunks();
+        Ok(scores.iter().map(|s| i32::from_le_bytes(*s)).collect())
     }
 }
 

@@ -11,6 +11,7 @@ pub mod merkle;
 pub mod multiples;
 pub mod noise;
 pub mod pairs;
+pub mod pooled;
 pub mod poseidon;
 pub mod selection;
 pub mod signatures;

@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use crate::int4::PackedIndex;
 use crate::Error;
 
-const POSITIONS_PER_TASK: usize = 1 << 14;
+pub(crate) const POSITIONS_PER_TASK: usize = 1 << 14;
 
 /// The order of positions: larger y first, then smaller position.
-type Rank = (i64, Reverse<usize>);
+pub(crate) type Rank = (i64, Reverse<usize>);
 
 /// The first k positions of quantise(scores) + noise: larger first, then smaller position.
 pub fn noised_top_k(
@@ -32,7 +32,7 @@ pub fn noised_top_k(
             best(task * POSITIONS_PER_TASK, values, k)
         })
         .collect();
-    Ok(first(ranks, k))
+    Ok(in_order(ranks, k))
 }
 
 /// One query of a ranking over one pass of the index.
@@ -88,7 +88,7 @@ pub fn top_k(
             ranks.extend(actual);
         }
     }
-    Ok(ranks.into_iter().map(|ranks| first(ranks, k)).collect())
+    Ok(ranks.into_iter().map(|ranks| in_order(ranks, k)).collect())
 }
 
 fn check_count(field: &str, actual: usize, expected: usize) -> Result<(), Error> {
@@ -99,7 +99,7 @@ fn check_count(field: &str, actual: usize, expected: usize) -> Result<(), Error>
     Err(Error::invalid(field, expected, format!("{actual} values")))
 }
 
-fn check_k(k: usize, positions: usize) -> Result<(), Error> {
+pub(crate) fn check_k(k: usize, positions: usize) -> Result<(), Error> {
     if (1..=positions).contains(&k) {
         return Ok(());
     }
@@ -108,28 +108,74 @@ fn check_k(k: usize, positions: usize) -> Result<(), Error> {
 }
 
 /// The first k positions of candidates.
-fn first(mut ranks: Vec<Rank>, k: usize) -> Vec<usize> {
+pub(crate) fn in_order(mut ranks: Vec<Rank>, k: usize) -> Vec<usize> {
     ranks.sort_unstable_by(|a, b| b.cmp(a));
     ranks.into_iter().take(k).map(|(_, Reverse(i))| i).collect()
 }
 
-/// The k best positions of a run that starts at `first`, unordered.
-fn best(first: usize, values: impl Iterator<Item = i64>, k: usize) -> Vec<Rank> {
-    let mut sample: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
-    let mut worst = i64::MIN;
-    for (i, y) in (first..).zip(values) {
-        // Positions ascend, so a value equal to the worst of the best k loses.
-        if y > worst || sample.len() < k {
-            if sample.len() == k {
-                sample.pop();
-            }
-            sample.push(Reverse((y, Reverse(i))));
-            if sample.len() == k {
-                worst = sample.peek().map_or(i64::MIN, |Reverse((y, _))| *y);
-            }
+/// The k best of the positions that it is offered in ascending order.
+struct Best {
+    k: usize,
+    sample: BinaryHeap<Reverse<Rank>>,
+    worst: i64,
+}
+
+impl Best {
+    fn of(k: usize) -> Self {
+        Self {
+            k,
+            sample: BinaryHeap::new(),
+            worst: i64::MIN,
         }
     }
-    sample.into_iter().map(|Reverse(rank)| rank).collect()
+
+    /// Whether the position is among the best.
+    #[inline]
+    fn offer(&mut self, i: usize, y: i64) -> bool {
+        // Positions ascend, so a value equal to the worst of the best k loses.
+        let better = y > self.worst || self.sample.len() < self.k;
+        if better {
+            if self.sample.len() == self.k {
+                self.sample.pop();
+            }
+            self.sample.push(Reverse((y, Reverse(i))));
+            if self.sample.len() == self.k {
+                let worst = self.sample.peek();
+                self.worst = worst.map_or(i64::MIN, |Reverse((y, _))| *y);
+            }
+        }
+        better
+    }
+
+    fn unordered(self) -> Vec<Rank> {
+        self.sample.into_iter().map(|Reverse(rank)| rank).collect()
+    }
+}
+
+/// The k best positions of a run that starts at `first`, unordered.
+fn best(first: usize, values: impl Iterator<Item = i64>, k: usize) -> Vec<Rank> {
+    let mut best = Best::of(k);
+    for (i, y) in (first..).zip(values) {
+        best.offer(i, y);
+    }
+    best.unordered()
+}
+
+/// `best` by the quantised scores. The comparison runs for every score. A score that does not exceed one that lost is not
+/// quantised, because it loses too.
+pub(crate) fn best_scores(
+    first: usize,
+    scores: impl Iterator<Item = i32>,
+    window: &ScoreWindow,
+    k: usize,
+) -> Vec<Rank> {
+    let (mut best, mut lost) = (Best::of(k), i32::MIN);
+    for (i, score) in (first..).zip(scores) {
+        if (score > lost || best.sample.len() < k) && !best.offer(i, window.quantise(score)) {
+            lost = score;
+        }
+    }
+    best.unordered()
 }
 
 #[cfg(test)]

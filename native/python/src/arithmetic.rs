@@ -2,12 +2,15 @@
 //! little-endian bytes.
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 use ragaudit_field_simd::commitment;
 use ragaudit_field_simd::field::{self, Fr};
 use ragaudit_field_simd::int4;
 use ragaudit_field_simd::lanes::Lanes;
 use ragaudit_field_simd::selection::{self, ScoreWindow};
-use ragaudit_field_simd::{dispatch, noise, pairs, poseidon, signatures, table, threads, Error};
+use ragaudit_field_simd::{
+    dispatch, noise, pairs, pooled, poseidon, signatures, table, threads, Error,
+};
 
 use crate::{guard, guard_inline};
 
@@ -239,9 +242,75 @@ impl PackedIndex {
     }
 
     /// Inner products of every row with the query, as int32.
-    fn scores(&self, py: Python<'_>, query_int8: &[u8]) -> PyResult<Vec<u8>> {
+    fn scores<'py>(&self, py: Python<'py>, query_int8: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, 4 * self.0.rows(), |out| {
+            guard(py, || self.0.write_scores(&to_int8(query_int8), out))
+        })
+    }
+}
+
+/// The row of each position of a tenant under pooled listing, for its answers; immutable.
+#[pyclass(frozen)]
+pub struct PooledRows(pooled::RowOfPosition);
+
+#[pymethods]
+impl PooledRows {
+    #[new]
+    fn new(py: Python<'_>, row_of_position_int32: &[u8], rows: usize) -> PyResult<Self> {
         guard(py, || {
-            Ok::<_, Error>(from_int32(&self.0.scores(&to_int8(query_int8))?))
+            let signed = to_int32(row_of_position_int32, "row_of_position")?;
+            let negative = |row: i32| {
+                Error::invalid("row_of_position", format!("0 to {rows}"), row.to_string())
+            };
+            let row = |row: i32| u32::try_from(row).map_err(|_| negative(row));
+            let of = signed.into_iter().map(row).collect::<Result<_, _>>()?;
+            pooled::RowOfPosition::new(of, rows)
+        })
+        .map(Self)
+    }
+
+    #[getter]
+    fn positions(&self) -> usize {
+        self.0.positions()
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// One byte a row, 1 if it is listed after the request, and the positions of the answer, best first. `states` has one
+    /// byte a row each: listed before the request, in the sample, drawn by chance.
+    fn answer(
+        &self,
+        py: Python<'_>,
+        scores_int32: &[u8],
+        states: (PyBackedBytes, PyBackedBytes, PyBackedBytes),
+        threshold: i64,
+        window: (i64, i64, i64),
+        places: usize,
+    ) -> PyResult<(Vec<u8>, Vec<usize>)> {
+        let (before, kept, chance) = states;
+        guard(py, || {
+            let (scores, rest) = scores_int32.as_chunks::<4>();
+            if !rest.is_empty() {
+                let actual = format!("{} bytes", scores_int32.len());
+                return Err(Error::invalid("scores", "a multiple of 4 bytes", actual));
+            }
+            let (lo, hi, lattice) = window;
+            let rules = pooled::PooledRules {
+                threshold,
+                window: ScoreWindow::new(lo, hi, lattice)?,
+                places,
+            };
+            let request = pooled::PooledRequest {
+                scores,
+                before: &before,
+                kept: &kept,
+                chance: &chance,
+            };
+            let answer = self.0.answer(&request, &rules)?;
+            Ok((answer.after, answer.positions))
         })
     }
 }

@@ -34,7 +34,7 @@ mod _native {
         bls_signed_in_g1, bls_signed_in_g2, draw_bernoulli_bits, draw_noise, index_commitment,
         joining_pairs, lanes, noise_table, noised_top_k, poseidon_absorb, poseidon_hash,
         poseidon_hash_list, poseidon_permute, set_threads, table_tree, thread_count, top_k,
-        PackedIndex,
+        PackedIndex, PooledRows,
     };
 
     #[pymodule_export]

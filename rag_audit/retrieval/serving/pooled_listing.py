@@ -4,16 +4,20 @@ docs/accounting.md ("Pooled listing") has the rules and their guarantees. A row 
 document. A request lists the rows that chance draws and the relevant rows in the sample. Its answer has the best K
 positions of all rows that are listed by then. Requests act one by one in the order of the ledger: `answer_in_order` is
 a fold of `answer` over the requests, and no request reads the set that another one started from.
+
+The native core computes answers. `reference_answer` is the same function in exact Python integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from rag_audit import _native
 from rag_audit._internal.errors import EncodingError, PolicyError
 from rag_audit.mechanisms.base import SAMPLE, Mechanism
 from rag_audit.mechanisms.pooled_listing import PooledListing
@@ -61,9 +65,25 @@ class PooledAnswer:
     places: tuple[int | None, ...]
 
 
+def positions_in_rows(row_of_position: RowArray, rows: int) -> _native.PooledRows:
+    """The row of each position in the form that `answer` reads, made once for all requests.
+
+    :param rows: the number of rows of the document table
+    :raises EncodingError: a position has a row outside the table
+    """
+    if len(row_of_position) and not 0 <= int(row_of_position.min()) <= int(row_of_position.max()) <= rows:
+        raise EncodingError(
+            "a position has a row outside the document table",
+            field="row_of_position",
+            expected=f"0 to {rows}",
+            actual=f"{int(row_of_position.min())} to {int(row_of_position.max())}",
+        )
+    return _native.PooledRows(row_of_position.astype("<i4").tobytes(), rows)
+
+
 def answer(
     scores: Int32Array,
-    row_of_position: RowArray,
+    positions: _native.PooledRows,
     rules: PooledRules,
     *,
     listed: Int8Array,
@@ -73,29 +93,25 @@ def answer(
     """The set of listed rows after a request, and the request's answer.
 
     A row is relevant if the score of one of its positions reaches the threshold. The comparisons run for every position
-    and every row, so that the time of the first step does not depend on the result.
+    and every row, so that the time of the first step does not depend on the result. The second step reads the scores of
+    listed rows only: every other position counts with the score 0.
 
     :param scores: the raw score of each position, shape (capacity,)
+    :param positions: the row of each position (`positions_in_rows`)
     :param listed: the rows that are listed before the request, 0 or 1, shape (rows,)
     :param kept: the rows in the sample, 0 or 1, shape (rows,)
     :param chance: the rows that chance draws for this request, 0 or 1, shape (rows,)
-    :raises EncodingError: an array has another shape or type, or a position has a row outside the table
+    :raises EncodingError: an array has another shape or type
     :raises PolicyError: there are fewer positions than K
     """
-    rows = _check(scores, row_of_position, rules, listed=listed, kept=kept, chance=chance)
-    reaches = scores >= rules.threshold
-    # Positions that reach the threshold count in the second half, all others in the first half.
-    counts = np.bincount(row_of_position + reaches * np.int64(rows + 1), minlength=2 * (rows + 1))
-    relevant = (counts[rows + 1 : -1] > 0).view(np.int8)
-    after = listed | chance | (relevant & kept)
-    lattice = _quantised(scores, rules.window)
-    lattice *= np.append(after, np.int8(0)).take(row_of_position)
-    places = []
-    for _ in range(rules.longest):
-        best = int(lattice.argmax())  # of equal scores the one with the smallest position
-        places.append(best if lattice[best] > 0 else None)
-        lattice[best] = -1
-    return PooledAnswer(after, tuple(places))
+    _check(scores, positions, rules, listed=listed, kept=kept, chance=chance)
+    window = rules.window
+    after, places = positions.answer(
+        scores.tobytes(), (listed.tobytes(), kept.tobytes(), chance.tobytes()), rules.threshold,
+        (window.lo, window.hi, window.lattice), rules.longest,
+    )  # fmt: skip
+    empty = [None] * (rules.longest - len(places))
+    return PooledAnswer(np.frombuffer(after, np.int8), (*places, *empty))
 
 
 def answer_in_order(
@@ -111,10 +127,12 @@ def answer_in_order(
     Two requests on one set would list a row for the first time twice, and the loss of an observer would exceed epsilon.
 
     :param requests: the scores and the chance of each request (`answer`), in the order of the ledger
+    :param row_of_position: shape (capacity,)
     :param listed: the rows that are listed before the first request
     """
+    positions = positions_in_rows(row_of_position, len(kept))
     for scores, chance in requests:
-        result = answer(scores, row_of_position, rules, listed=listed, kept=kept, chance=chance)
+        result = answer(scores, positions, rules, listed=listed, kept=kept, chance=chance)
         listed = result.listed
         yield result
 
@@ -154,24 +172,10 @@ def reference_answer(
     return after, places + [None] * (rules.longest - len(places))
 
 
-def _quantised(scores: Int32Array, window: ScoreWindow) -> Int32Array:
-    """`ScoreWindow.quantise` of every score. Products are below 2^31 2^24.
-
-    Divisions of 32 bits take a third of the time of divisions of 64 bits, so they serve where products fit.
-    """
-    width = window.hi - window.lo
-    fits = width * window.lattice + width // 2 < 1 << 32
-    above = np.clip(scores, window.lo, window.hi) - np.int32(window.lo)
-    steps: npt.NDArray[np.unsignedinteger] = above.astype(np.uint32 if fits else np.uint64)
-    steps = (steps * steps.dtype.type(window.lattice) + steps.dtype.type(width // 2)) // steps.dtype.type(
-        width
-    )
-    return steps.astype(np.int32)
-
-
-def _check(scores: Int32Array, row_of_position: RowArray, rules: PooledRules, **columns: Int8Array) -> int:
-    """The number of rows, if every array has its shape and type."""
-    rows = len(columns["listed"])
+def _check(
+    scores: Int32Array, positions: _native.PooledRows, rules: PooledRules, **columns: Int8Array
+) -> None:
+    rows = positions.rows
     for name, column in columns.items():
         if (
             column.dtype != np.int8
@@ -184,23 +188,15 @@ def _check(scores: Int32Array, row_of_position: RowArray, rules: PooledRules, **
                 expected=f"int8 ({rows},), 0 or 1",
                 actual=f"{column.dtype} {column.shape}",
             )
-    if scores.ndim != 1 or row_of_position.shape != scores.shape:
+    if scores.dtype != np.int32 or scores.shape != (positions.positions,):
         raise EncodingError(
-            "the document table has another number of positions than the scores",
-            field="row_of_position",
-            expected=f"({len(scores)},)",
-            actual=row_of_position.shape,
-        )
-    if len(scores) and not 0 <= int(row_of_position.min()) <= int(row_of_position.max()) <= rows:
-        raise EncodingError(
-            "a position has a row outside the document table",
-            field="row_of_position",
-            expected=f"0 to {rows}",
-            actual=f"{int(row_of_position.min())} to {int(row_of_position.max())}",
+            "the scores do not have a number for each position of the document table",
+            field="scores",
+            expected=f"int32 ({positions.positions},)",
+            actual=f"{scores.dtype} {scores.shape}",
         )
     if rules.longest > len(scores):
         raise PolicyError("K out of range", field="K", expected=f"1..{len(scores)}", actual=rules.longest)
-    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +209,11 @@ class TableRows:
 
     row_of_position: RowArray
     kept: Int8Array
+
+    @cached_property
+    def positions(self) -> _native.PooledRows:
+        """See `positions_in_rows`."""
+        return positions_in_rows(self.row_of_position, len(self.kept))
 
 
 class PooledListingServing(Serving):
@@ -260,7 +261,7 @@ class PooledListingServing(Serving):
                 raise EncodingError("the slot has no chance bits", field="drawn")
             scores = index.scores(one.vector)
             return answer(
-                scores, table.row_of_position, self.rules, listed=listed, kept=table.kept,
+                scores, table.positions, self.rules, listed=listed, kept=table.kept,
                 chance=chance.astype(np.int8, copy=False),
             )  # fmt: skip
         except Exception as exc:
