@@ -19,14 +19,16 @@ def earlier_windows(given: Sequence[Path], window: Path | None) -> tuple[Path, .
     """The windows that a user named as earlier ones, each once.
 
     A folder without window.json is a folder of windows: its files that end in .json, and its folders with window.json
-    or public/window.json. A folder with none of these stays in the result, so that the verifier names it as missing.
+    or public/window.json. A folder with none of these stays in the result, so that the verifier names it as missing. So
+    does a provider's own folder of a window, which contains other files than windows.
 
     :param window: the window to verify, which a folder of windows may contain too
     """
     own = None if window is None else window_file(window).resolve()
     found: dict[Path, Path] = {}
     for path in given:
-        inside = [] if not path.is_dir() or window_file(path).exists() else [*_windows_in(path)]
+        alone = not path.is_dir() or any(at.exists() for at in (window_file(path), path / "public"))
+        inside = [] if alone else [*_windows_in(path)]
         for one in inside or [path]:
             place = window_file(one).resolve()
             if not inside or place != own:

@@ -37,6 +37,7 @@ def test_the_window_itself_is_no_earlier_window_of_its_folder(tmp_path: Path) ->
 def test_a_window_and_a_missing_path_stay_as_they_are(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    given = [written(tmp_path / "a" / "window.json"), tmp_path / "a", empty, tmp_path / "absent.json"]
+    own = written(tmp_path / "own" / "public" / "window.json").parents[1]
+    given = [written(tmp_path / "a" / "window.json"), tmp_path / "a", empty, tmp_path / "absent.json", own]
     assert earlier_windows(given[1:], None) == tuple(given[1:])
-    assert earlier_windows(given, None) == (given[0], empty, given[3])
+    assert earlier_windows(given, None) == (given[0], *given[2:])
