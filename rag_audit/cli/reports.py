@@ -225,7 +225,7 @@ class Output:
         :param inputs: the input files of the verdict; a report must not replace any of them
         :param given: the paths of window and trust file, by role
         :raises click.UsageError: the options contradict one another, or an output is an input, a folder, or named twice
-        :raises SetupError: the key's file is missing, or others can read it
+        :raises SetupError: the key's file is missing, or others can read it; or the language has no catalogue
         """
         if len(self.outputs) > len(self.formats):
             raise click.UsageError("each --output needs its --format, in the same order")
@@ -248,6 +248,10 @@ class Output:
             )
         if self.language != LANGUAGES[0] and "html" not in (*printed, *(name for name, _ in files)):
             raise click.UsageError("--language is the language of the HTML report: give --format html")
+        if self.language != LANGUAGES[0]:
+            from rag_audit.report.language import language_of
+
+            language_of(self.language)  # a missing catalogue is an error before the verification
         key_file = [] if self.sign is None else [self.sign]
         read = [*inputs, *key_file]
         distinct([path for _, path in files], read)

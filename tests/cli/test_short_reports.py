@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.cli.reports import FORMATS
+from rag_audit.report import language
 from rag_audit.report.model import NO_FILE, Report, ShortReport
 from tests.report.test_messages import CLASSES, UNREADABLE
 from tests.simulate.cases import FOLDER
@@ -242,3 +243,21 @@ def test_a_folder_without_a_window_is_named_with_the_file_that_it_lacks(tmp_path
 def test_the_command_of_a_report_names_paths_below_the_working_folder() -> None:
     done = verify(Path("evidence/window.json"), FOLDER / "honest/trust.toml", "--details")
     assert "rag-audit verify evidence/window.json --trust trust.toml" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("data", [None, b"no catalogue"], ids=["missing", "damaged"])
+def test_a_translation_that_is_missing_or_damaged_is_an_error_of_the_installation(
+    data: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was called a fault of this program after the verification, and left a report without a page."""
+    (tmp_path / "locale").mkdir()
+    if data is not None:
+        (tmp_path / "locale" / "de.mo").write_bytes(data)
+    language.language_of.cache_clear()
+    monkeypatch.setattr(language.resources, "files", lambda package: tmp_path)
+    page = tmp_path / "page.html"
+    words = ("--format", "html", "--output", page, "--language", "de")
+    done = verify(FOLDER / "few/window.json", FOLDER / "honest/trust.toml", *words)
+    assert done.exit_code == 2 and done.stdout == "" and not page.exists()
+    assert "rag-audit: the message catalogue of this language is" in done.stderr
+    assert "choose --language en" in done.stderr and "fault of this program" not in done.stderr

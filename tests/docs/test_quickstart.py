@@ -155,13 +155,14 @@ def test_a_newcomer_gets_from_documents_to_a_verdict_with_five_commands(
         (root / "docs" / "law" / f"{number}.txt").write_text(clause)
     for path in REAL:
         shutil.copy(path, root / "docs" / "law" / path.name)
-    install, make, service, question, verdict, again, second = blocks("sh")
+    install, make, joining, service, question, of_alice, verdict, again, second = blocks("sh")
     assert all(len(block.splitlines()) == 1 for block in (install, make, service, question, verdict))
     assert "Five commands lead to the first\nverdict" in PAGE and all(
         len(block.splitlines()) == 1 for block in (again, second)
     )
     assert f"`{option.strip()}`" in PAGE and make.endswith(" --yes\n")
     newcomer.run(make.rstrip("\n") + option)
+    newcomer.run(joining)
     config = root / "pilot" / "provider.toml"
     assert f'http = "{PORT}"' in config.read_text()
     config.write_text(newcomer.text(config.read_text()))
@@ -175,6 +176,7 @@ def test_a_newcomer_gets_from_documents_to_a_verdict_with_five_commands(
     assert 'rag_audit_witness_request_seconds_count{witness="pilot-1-not-independent"}' in metrics
     answer = newcomer.run(question)
     assert found_or_outside_the_sample(answer), answer
+    assert found_or_outside_the_sample(newcomer.run(of_alice))
     newcomer.wait(LASTS_S)
     newcomer.until("cat log.txt", "w-1/public/window.json is complete")
     # The run proves w-1 in this time, so the lead of w-2 may be over before the first look.
@@ -183,7 +185,8 @@ def test_a_newcomer_gets_from_documents_to_a_verdict_with_five_commands(
     newcomer.until(status, "w-2: active since [^,]*, 0 records; waits for queries until")
     report = newcomer.run(verdict)
     assert report.startswith(first + " "), report
-    assert "records=1 receipts=1 query_embedding=proved" in report, report
+    assert "records=2 receipts=1 query_embedding=proved" in report, report  # trust.toml does not name alice
+    assert "2 records (2 proved, 2 require a proof) sent by 2 of 2 accounts" in report, report
     passed = time.monotonic() - started + LEAD_S + LASTS_S
     assert passed < TEN_MINUTES_S, f"the page promises ten minutes, and the first PASS took {passed:.0f} s"
     assert "pilot-1-not-independent" in report, "a report has to name the witnesses as not independent"
