@@ -14,7 +14,7 @@ use crate::kit::{
     all_are_needed, changes_are_refused, forgets_nothing, only_for, simulate, simulated, verify,
     Change, Protocol,
 };
-use crate::malicious::{caught_by, run, MaliciousProver, Without};
+use crate::malicious::{caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
 use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
@@ -865,4 +865,60 @@ fn an_input_of_the_published_size() {
         .claims
         .iter()
         .any(|claim| claim == "column claim: upper digits"));
+}
+
+/// A prover's run with repeated nonces: its log, and the values of the first claim of a name.
+fn logged(prove: &dyn Fn() -> Vec<u8>, claim: &str) -> (Log, Vec<Fr>) {
+    let (_, log) = run(Without::Nothing, prove);
+    let number = log.claims.iter().position(|name| name == claim).unwrap();
+    let values = log.about[number].values.clone();
+    (log, values)
+}
+
+/// The number of the last point of a label.
+fn last_of(log: &Log, label: &str) -> usize {
+    log.points.iter().rposition(|point| point == label).unwrap()
+}
+
+/// Values at the ends of both sumchecks over a false r, of which the products are true: a column claim refuses each.
+#[test]
+fn values_at_the_ends_are_the_columns() {
+    let case = small();
+    let mut rows = case.rows_of_digits(&case.witness());
+    rows[0] += 1;
+    let mut witness = case.witness();
+    case.normed(&mut witness, &rows);
+    let placed = case.commit(&witness);
+    let statement = InputStatement {
+        marks: placed.used.point,
+        outputs: &placed.outputs.rows,
+        ..case.statement()
+    };
+    let prove = || {
+        let entries = Entries::new(&witness, &case.table.public.shape);
+        let table = &case.table;
+        let proof = prove_entries::<MaliciousProver>(&statement, table, &witness, &placed, entries);
+        proof.unwrap()
+    };
+    let passes = || verify(&statement, &prove()).is_ok();
+    let quotient = |values: &[Fr], by: usize| values[2] * values[by].inverse().unwrap();
+    REPEATED.set(true);
+    let (log, values) = logged(&prove, "product: lower digits");
+    let end = last_of(&log, "lower digits");
+    FALSE.set(vec![(end, 0, quotient(&values, 1) - values[0])]);
+    caught_by("column claim: lower digits", passes);
+    let row = (end, 1, quotient(&values, 0) - values[1]);
+    let of_place = last_of(&log, "place rows");
+    FALSE.set(vec![row, (of_place, 0, row.2)]);
+    caught_by("column claim: place rows", passes);
+    FALSE.set(vec![row]);
+    let (log, values) = logged(&prove, "product: upper digits");
+    let end = last_of(&log, "upper digits");
+    for place in 0..2 {
+        let more = quotient(&values, 1 - place) - values[place];
+        FALSE.set(vec![row, (end, place, more)]);
+        caught_by("column claim: upper digits", passes);
+    }
+    FALSE.set(Vec::new());
+    REPEATED.set(false);
 }

@@ -157,3 +157,16 @@ def total(terms: Iterable[Term]) -> Point:
             running = _sum(running, bucket)
             result = _sum(result, running)
     return _affine(result)
+
+
+def in_base(base: int, digits: Iterable[Point]) -> Point:
+    """The sum of base^k times digit k, by Horner's rule."""
+    result = _ZERO
+    for digit in reversed(list(digits)):
+        times = _ZERO
+        for bit in f"{base:b}":
+            times = _double(times)
+            if bit == "1":
+                times = _sum(times, result)
+        result = _sum(times, _jacobian(digit))
+    return _affine(result)
