@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.model import draws, rounding, selection
+from tests.model import draws, encoder, rounding, selection
 from tests.model.draws import Sizes
 from tests.model.layers import (
     LARGE,
@@ -99,6 +99,39 @@ def test_roots_and_each_claim_of_them(claim: str | None) -> None:
 @pytest.mark.parametrize("theta", [(9, 10), (1, 2)])
 def test_near_vectors_and_each_claim_of_their_threshold(theta: tuple[int, int], claim: str | None) -> None:
     result = next(rounding.near_and_accepted(2, 2, theta, without(claim or "")), None)
+    assert (result is None) == (claim is None)
+
+
+@pytest.mark.parametrize("claim", [None, *sorted(encoder.DIVISION)])
+@pytest.mark.parametrize("bits", [2, 3])
+def test_quotients_of_the_encoder_and_each_claim_of_them(bits: int, claim: str | None) -> None:
+    result = next(encoder.quotients_accepted_and_false(bits, without(claim or "")), None)
+    assert (result is None) == (claim is None)
+
+
+@pytest.mark.parametrize("claim", [None, *sorted(encoder.ROOT)])
+@pytest.mark.parametrize("target", [6, 20])
+def test_roots_of_variances_and_each_claim_of_them(target: int, claim: str | None) -> None:
+    result = next(encoder.roots_accepted_and_false(2_503, target, without(claim or "")), None)
+    assert (result is None) == (claim is None)
+
+
+@pytest.mark.parametrize("claim", [None, *sorted(encoder.MAXIMUM)])
+@pytest.mark.parametrize("scores", [(3, 5), (6, 2)])
+def test_maxima_and_each_claim_of_them(scores: tuple[int, ...], claim: str | None) -> None:
+    result = next(encoder.maxima_accepted_and_false(scores, without(claim or "")), None)
+    assert (result is None) == (claim is None)
+
+
+@pytest.mark.parametrize("claim", [None, *sorted(encoder.NORMALISER)])
+def test_normalisers_and_each_claim_of_them(claim: str | None) -> None:
+    result = next(encoder.normalisers_accepted_and_false(251, 9, without(claim or "")), None)
+    assert (result is None) == (claim is None)
+
+
+@pytest.mark.parametrize("claim", [None, *sorted(encoder.USED)])
+def test_sums_of_used_places_and_each_claim_of_them(claim: str | None) -> None:
+    result = next(encoder.sums_accepted_and_false((3, 5, 60), without(claim or "")), None)
     assert (result is None) == (claim is None)
 
 

@@ -17,6 +17,8 @@ use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, I
 use ragaudit_scan_prover::noise::{noise_key, Noise, NoiseStatement, Seed};
 use ragaudit_scan_prover::query::Answer;
 
+pub mod encoder;
+
 /// Seconds of all threads of this process.
 fn cpu() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("the process's times");
@@ -56,7 +58,7 @@ pub fn random(seed: u64, count: usize, below: i64) -> Vec<i16> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Prints time and size of four proofs of one block, and the time of a verification.
+/// Prints time and size of four proofs, and the time of a verification.
 pub fn measure_block(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> bool) {
     const VERIFICATIONS: usize = 10;
     for _ in 0..4 {
@@ -64,7 +66,7 @@ pub fn measure_block(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> bool
         let (checked, verifying) = timed(|| (0..VERIFICATIONS).all(|_| verify(&proof)));
         assert!(checked);
         println!(
-            "block: {seconds:.2} s, {} bytes, verified in {:.3} s, {}",
+            "proof: {seconds:.2} s, {} bytes, verified in {:.3} s, {}",
             proof.len(),
             verifying / VERIFICATIONS as f64,
             memory()

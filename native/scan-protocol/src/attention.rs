@@ -95,7 +95,7 @@ impl Marks {
     }
 }
 
-/// Appends the block's own segments in the order of the page, without tables.
+/// Appends the block's own segments in the order of the page, without the range of x and without tables.
 pub fn look_up(
     segments: &mut Segments,
     shape: &Shape,
@@ -119,9 +119,9 @@ pub fn look_up(
         segments.remainder(variables, limbs, bits[kind], tops, blocks[kind]);
     };
     (0..5).for_each(|kind| remainder(segments, kind));
-    let all = at.x.iter().chain(columns.projections.iter().flatten());
-    for activation in all.chain(&at.y) {
-        segments.look_up(of_width, TAG_ACTIVATION, vec![one(*activation)]);
+    let projections = columns.projections.iter();
+    for activations in projections.chain([&at.y]) {
+        segments.activations(of_width, activations);
     }
     remainder(segments, 5);
     let of_heads = shape.head_variables(places);
@@ -175,6 +175,7 @@ pub fn attention_protocol<'a, C: Channel>(
 
     let (derived, norm) = secret.map(|s| (s.derived, s.norm)).unzip();
     let mut segments = Segments::default();
+    segments.activations(variables, &at.x);
     look_up(&mut segments, shape, places, &at, &columns, derived);
     look_up_exp(&mut segments, &weights.exp, multiplicities.of_exp);
     let of_limbs = shape.widths().into_iter().zip(multiplicities.of_limbs);

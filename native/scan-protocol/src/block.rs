@@ -41,6 +41,7 @@ pub const MAX_ROW_VARIABLES: usize = 12;
 pub const TAG_GELU: u64 = 13;
 pub const TAG_ACTIVATION: u64 = 14;
 pub const TAG_EXP: u64 = 15;
+pub const TAG_STEP: u64 = 16;
 
 // The assertions behind the bounds in `docs/scan/feed-forward.md`: no equation of the LayerNorm wraps around.
 const _: () = {
@@ -60,6 +61,7 @@ const _: () = {
     let shift = ROOT_BITS + WEIGHT_BITS;
     assert!(ACTIVATION_BITS + shift + 1 < NO_WRAP_BITS);
     assert!(LIMB_BITS < TAG_GELU as usize && TAG_GELU < TAG_ACTIVATION && TAG_ACTIVATION < TAG_EXP);
+    assert!(TAG_EXP < TAG_STEP);
 };
 
 /// An even number of blocks is a power of two of entries: count = blocks 2^variables, with an odd number of blocks.
@@ -197,7 +199,8 @@ impl LayerNorm {
     }
 }
 
-/// Both matrices of the columns of places.
+/// Both matrices of a block, as the columns of places.
+#[derive(Clone)]
 pub struct Places {
     pub x: Vec<ColumnId>,
     pub y: Vec<ColumnId>,
@@ -274,6 +277,18 @@ impl Segments {
             entries,
             count,
         });
+    }
+
+    /// Appends segments without a derived entry.
+    pub fn extend(&mut self, segments: impl IntoIterator<Item = Segment>) {
+        self.all.extend(segments);
+    }
+
+    /// The range of a matrix of activations.
+    pub fn activations(&mut self, variables: usize, columns: &[ColumnId]) {
+        for column in columns {
+            self.look_up(variables, TAG_ACTIVATION, vec![one(*column)]);
+        }
     }
 
     /// The limbs of a remainder of so many bits: the limbs below the top are columns, the top ones derived.

@@ -1,6 +1,5 @@
 //! Claim A1 for a static embedder: the tokens with the hash hq give the vector with the hash cq. `docs/scan/embed.md`.
 use ark_ff::Field;
-use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
 use crate::batch::{self, Kind};
 use crate::channel::{Channel, Verifies};
@@ -10,15 +9,15 @@ use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::Fr;
-use crate::index::{IndexCommitment, COMPONENT};
+use crate::index::IndexCommitment;
 use crate::lookup::{lookups, Count, Entry, Segment};
-use crate::mle::{eq_table, Weight};
-use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::numbers::{from_small, log2_ceil, power_of_two};
+use crate::mle::eq_table;
+use crate::nibbles::NIBBLE_VARIABLES;
+use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{permutations, start_of_list, Call};
-use crate::session::{ColumnId, Session, TableClaim};
-use crate::sumcheck::{plain, sumcheck, Gate};
+use crate::session::{Session, TableClaim};
 use crate::transcript::{Hash, Oracle, Transcript};
+use crate::vector::{self, Vector};
 use crate::verifier::Verifier;
 
 pub mod statement;
@@ -32,24 +31,11 @@ pub struct Private<'a> {
     pub columns: Vec<Vec<i64>>,
     /// Hidden values, in the order of sending.
     pub hidden: &'a [Fr],
-    /// The components of three claims: e, v and w v.
-    pub at_point: &'a [Vec<i64>; 3],
-    pub squared: &'a [i64],
+    pub vector: vector::Private<'a>,
 }
 
 /// The table's functional with given factors, for a party that has the table itself.
 pub type Functional<'a> = &'a dyn Fn(&[Fr]) -> Vec<Fr>;
-
-fn joined(run: &[Expr]) -> Expr {
-    Expr::combination(run.iter().zip((0..).map(|k| power_of_two(LIMB_BITS * k))))
-}
-
-fn columns_joined(run: &[ColumnId]) -> Vec<(ColumnId, Fr)> {
-    run.iter()
-        .enumerate()
-        .map(|(k, id)| (*id, power_of_two(LIMB_BITS * k)))
-        .collect()
-}
 
 /// Reads a proof. Returns the equation that must hold, over the table's points.
 pub fn check_embed<'p, V: Verifies<'p>>(
@@ -149,48 +135,32 @@ pub fn embed_protocol<'a, C: Channel>(
     mut secret: Option<Private>,
 ) -> Result<C::Closed> {
     let bounds = statement.check()?;
-    let (layout, dimension) = (statement.table.layout, statement.table.dimension);
-    let components = log2_ceil(dimension);
+    let layout = statement.table.layout;
     let (maximum, vocabulary) = (statement.tokens, statement.vocabulary());
 
-    let (all, looked_up) = (1 << components, (2 << components) + 3);
-    let slack_bound = (all, Bound::within(bounds.scaled as usize + 1));
-    let limb_bounds = vec![(all, Bound::Unsigned(LIMB_BITS)); bounds.limbs];
+    let size = statement.vector(bounds);
     let within = Columns {
         histogram: (1 << layout.variables, Bound::up_to(maximum)),
-        sums: (all, Bound::within(maximum * COMPONENT as usize)),
-        vector: (all, Bound::within(COMPONENT as usize)),
-        lower_slack: slack_bound,
-        upper_slack: slack_bound,
-        lower: limb_bounds.clone(),
-        upper: limb_bounds,
-        limbs: (1 << LIMB_BITS, Bound::up_to(looked_up * bounds.limbs)),
-        steps: (1 << NIBBLE_VARIABLES, Bound::up_to(all)),
+        vector: vector::Columns::bounds(&size),
+        limbs: (1 << LIMB_BITS, Bound::up_to(size.limbs_looked_up())),
+        steps: (1 << NIBBLE_VARIABLES, Bound::up_to(1 << size.components())),
     };
     let columns = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
     let ids = session.commit_bounded("embedding columns", &within.in_order(), columns)?;
-    let Columns {
-        histogram,
-        sums,
-        vector,
-        lower_slack,
-        upper_slack,
-        lower,
-        upper,
-        limbs,
-        steps,
-    } = Columns::named(ids, &bounds);
+    let columns = Columns::named(ids, &bounds);
 
-    let elements = dimension.div_ceil(NIBBLES_PER_ELEMENT);
     let hidden = secret.as_ref().map(|s| s.hidden);
-    let count = 2 + 2 * maximum + 3 * bounds.limbs + 1 + elements;
+    let count = 2 + 2 * maximum + size.hidden();
     let vars = session.send("query", count, hidden)?;
     let exprs: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
     let (salts, rest) = exprs.split_at(2);
     let (tokens, rest) = rest.split_at(maximum);
-    let (used, rest) = rest.split_at(maximum);
-    let (root_limbs, rest) = rest.split_at(3 * bounds.limbs);
-    let (square, packed) = (&rest[0], &rest[1..]);
+    let (used, values) = rest.split_at(maximum);
+    let vector = Vector {
+        size,
+        columns: &columns.vector,
+        values,
+    };
 
     // Used places come first. A mark is 0 or 1 by its lookup; if all marks were 0, the root below would be 0.
     for pair in used.windows(2) {
@@ -209,33 +179,9 @@ pub fn embed_protocol<'a, C: Channel>(
         used,
         statement.hq,
     )];
-    let places: Vec<Fr> = (0..NIBBLES_PER_ELEMENT)
-        .map(|i| power_of_two(4 * i))
-        .collect();
-    let offset = places.iter().sum::<Fr>() * Fr::from(8u8);
-    let mut list = vec![salts[1].clone()];
-    list.extend(packed.iter().map(|x| x.clone() + offset.into()));
-    calls.extend(Call::list(&mut session, TAG_VECTOR, &list, statement.cq)?);
+    calls.extend(vector.hash(&mut session, salts[1].clone(), statement.cq)?);
+    vector.take_root(&mut session);
 
-    // w^2 <= 2^16 sum e_j^2 <= w^2 + 2 w with w >= 1; w and the remainder have limbs.
-    let (minus_one, rest) = root_limbs.split_at(bounds.limbs);
-    let (left, lacking) = rest.split_at(bounds.limbs);
-    let root = joined(minus_one) + 1u64.into();
-    session.constrain_product("root", root.clone(), root.clone(), square.clone());
-    let twice = root.clone() * Fr::from(2u8);
-    session.constrain("root", joined(left) + joined(lacking) - twice);
-    let scale = power_of_two(ROOT_SHIFT).inverse().expect("a power of two");
-    let total = (square.clone() + joined(left)) * scale;
-
-    let rows_of_steps = nibble_rows();
-    let [of_lower, of_upper] = [0, 1].map(|i| {
-        let column: Vec<i64> = rows_of_steps
-            .iter()
-            .map(|v| slack(*v, bounds.scaled)[i])
-            .collect();
-        Entry::Public(column)
-    });
-    let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
     let mut segments = vec![
         // A used place has a token of the vocabulary, an unused place has 0.
         Segment {
@@ -248,97 +194,31 @@ pub fn embed_protocol<'a, C: Channel>(
             variables: layout.variables,
             tag: TAG_TOKEN,
             entries: vec![Entry::RowBelow(vocabulary), Entry::Below(vocabulary)],
-            count: Count::Table(histogram),
-        },
-        Segment {
-            variables: components,
-            tag: TAG_STEP,
-            entries: vec![one(vector), one(lower_slack), one(upper_slack)],
-            count: Count::Once,
-        },
-        Segment {
-            variables: NIBBLE_VARIABLES,
-            tag: TAG_STEP,
-            entries: vec![Entry::Public(rows_of_steps), of_lower, of_upper],
-            count: Count::Table(steps),
-        },
-        Segment {
-            variables: LIMB_BITS,
-            tag: TAG_LIMB,
-            entries: vec![Entry::Row],
-            count: Count::Table(limbs),
-        },
-        Segment {
-            variables: log2_ceil(root_limbs.len()),
-            tag: TAG_LIMB,
-            entries: vec![Entry::Hidden(root_limbs.to_vec())],
-            count: Count::First(root_limbs.len()),
+            count: Count::Table(columns.histogram),
         },
     ];
-    segments.extend(lower.iter().chain(&upper).map(|id| Segment {
-        variables: components,
+    segments.extend(vector.look_up_steps(columns.steps));
+    segments.push(Segment {
+        variables: LIMB_BITS,
         tag: TAG_LIMB,
-        entries: vec![one(*id)],
-        count: Count::Once,
-    }));
+        entries: vec![Entry::Row],
+        count: Count::Table(columns.limbs),
+    });
+    segments.extend(vector.look_up_limbs());
     lookups(&mut session, segments)?;
 
-    // All claims that are linear in the columns over components, at one random point.
-    let at = session.challenges("components", components);
-    let eq = eq_table(&at);
-    let values = secret.as_ref().map(|s| {
-        let dot = |(v, e): (&i64, &Fr)| from_small(*v) * e;
-        [0, 1, 2].map(|k| s.at_point[k].iter().zip(&eq).map(dot).sum::<Fr>())
-    });
-    let vars = session.send("components", 3, values.as_ref().map(|v| &v[..]))?;
-    let [e, v, product] = [0, 1, 2].map(|i| Expr::from(vars[i]));
-    let here = Weight::evaluation(&at);
-    let factors = eq[..dimension].to_vec();
-    session.claim(here.clone(), vec![(sums, Fr::ONE)], e.clone());
-    session.claim_table(TableClaim {
-        table: statement.table,
-        functional: functional.map(|functional| functional(&factors)),
-        factors,
-        column: histogram,
-        value: e,
-    });
-    session.claim(here.clone(), vec![(vector, Fr::ONE)], v.clone());
-    session.constrain_product("steps", root.clone(), v, product.clone());
-    let factor = Fr::from(2 * statement.norm_factor);
-    let twice = product * Fr::from(2u8);
-    let mut distance = |limbs: &[ColumnId], slack: ColumnId, factor: Fr, value: Expr| {
-        let mut columns = columns_joined(limbs);
-        columns.extend([(slack, -Fr::ONE), (sums, factor)]);
-        session.claim(here.clone(), columns, value);
-    };
-    distance(&lower, lower_slack, -factor, root.clone() - twice.clone());
-    distance(&upper, upper_slack, factor, root + twice);
-
-    // Packed components: one random combination of the elements.
-    let among = session.challenges("packed vector", log2_ceil(elements));
-    let eq = eq_table(&among);
-    let coefficients = (0..dimension)
-        .map(|j| eq[j / NIBBLES_PER_ELEMENT] * places[j % NIBBLES_PER_ELEMENT])
-        .collect();
-    let combination = Weight {
-        point: Vec::new(),
-        coefficients,
-        items: 1,
-    };
-    let value = Expr::combination(packed.iter().zip(eq));
-    session.claim(combination, vec![(vector, Fr::ONE)], value);
-
-    // The sum of squares.
-    let table = secret.map(|s| vec![s.squared.iter().map(|e| from_small(*e)).collect()]);
-    let (tau, claim) = plain(components, total);
-    let reduced = sumcheck(&mut session, "squares", &tau, claim, 2, table, Gate::Square)?;
-    let e = Expr::from(session.send("squares", 1, reduced.finals.as_deref())?[0]);
-    session.claim(
-        Weight::evaluation(&reduced.point),
-        vec![(sums, Fr::ONE)],
-        e.clone(),
-    );
-    session.constrain_product("squares", e.clone(), e, reduced.claim);
+    let secret = secret.as_ref().map(|s| &s.vector);
+    vector.components(&mut session, secret, |session, at, sum| {
+        let factors = eq_table(at)[..statement.table.dimension].to_vec();
+        session.claim_table(TableClaim {
+            table: statement.table,
+            functional: functional.map(|functional| functional(&factors)),
+            factors,
+            column: columns.histogram,
+            value: sum.clone(),
+        });
+    })?;
+    vector.finish(&mut session, secret)?;
 
     permutations(&mut session, None, calls)?;
     session.close(None)

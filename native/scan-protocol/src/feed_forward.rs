@@ -19,7 +19,9 @@ use crate::sumcheck::products;
 
 pub mod statement;
 
-pub use statement::{Columns, FeedForwardStatement, Parameters, Shape, Weights, MAX_INNER};
+pub use statement::{
+    Columns, FeedForwardStatement, Multiplicities, Parameters, Shape, Weights, MAX_INNER,
+};
 
 /// A prover's values before the first challenge.
 pub struct Private<'s> {
@@ -45,7 +47,7 @@ pub fn verify_feed_forward<'p, V: Verifies<'p>>(
     equation.verify::<V::Engine>(&[])
 }
 
-/// Appends the block's own segments in the order of the page, without tables.
+/// Appends the block's own segments in the order of the page, without the range of x and without tables.
 pub fn look_up(
     segments: &mut Segments,
     shape: &Shape,
@@ -64,9 +66,7 @@ pub fn look_up(
     let (limbs, bits) = (&columns.dense_limbs, shape.dense_shift());
     segments.remainder(v, limbs, bits, dense_tops, inner.blocks);
     let v = of_places + width.variables;
-    for activation in at.x.iter().chain(&at.y) {
-        segments.look_up(v, TAG_ACTIVATION, vec![one(*activation)]);
-    }
+    segments.activations(v, &at.y);
     let (limbs, bits) = (&columns.norm_limbs, shape.norm_shift());
     segments.remainder(v, limbs, bits, norm_tops, width.blocks);
     let v = of_places + log2_ceil(ROOT_STRIDE);
@@ -96,20 +96,24 @@ pub fn feed_forward_protocol<'a, C: Channel>(
     let variables = log2_ceil(places) + shape.width_blocks().variables;
     let matrices = [statement.inputs, statement.outputs];
     let at = Places::add(&mut session, variables, matrices, openings);
-    let bounds = Columns::bounds(shape, places).in_order();
+    let mut bounds = Columns::bounds(shape, places).in_order();
+    bounds.extend(Multiplicities::bounds(shape, places).in_order());
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
     let ids = session.commit_bounded("feed-forward columns", &bounds, values)?;
-    let columns = Columns::named(ids, shape);
+    let mut ids = ids.into_iter();
+    let columns = Columns::named(&mut ids, shape);
+    let multiplicities = Multiplicities::named(ids);
 
     let tops = secret
         .as_mut()
         .map(|s| [&mut s.dense_tops, &mut s.norm_tops].map(std::mem::take));
     let mut segments = Segments::default();
+    segments.activations(variables, &at.x);
     look_up(&mut segments, shape, places, &at, &columns, tops);
-    look_up_gelu(&mut segments, &weights.gelu, columns.of_gelu);
-    let of_limbs = shape.widths().into_iter().zip(columns.of_limbs.clone());
+    look_up_gelu(&mut segments, &weights.gelu, multiplicities.of_gelu);
+    let of_limbs = shape.widths().into_iter().zip(multiplicities.of_limbs);
     let of_limbs: Vec<(usize, ColumnId)> = of_limbs.collect();
-    segments.tables(columns.of_activations, &of_limbs);
+    segments.tables(multiplicities.of_activations, &of_limbs);
     let derived = segments.claim(&mut session)?;
     let norm = secret.as_ref().map(|s| &s.norm);
     block(

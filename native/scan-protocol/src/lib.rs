@@ -3,10 +3,10 @@
 //!
 //! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
 //! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
-//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`pooled_listing`], [`embed`],
-//! [`feed_forward`], [`attention`] with [`block`], [`encoder_input`], [`coalition`]. This crate has each protocol once, for both parties. The traits in [`prover`] are the protocols' requests to
-//! a prover; this crate implements none of them. One more trait, [`engine`], has the arithmetic that a verifier may compute
-//! faster.
+//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`pooled_listing`], [`embed`] with [`vector`],
+//! [`feed_forward`], [`attention`] with [`block`], [`encoder`], [`encoder_input`], [`encoder_output`], [`encoder_embed`], [`coalition`]. This crate has each protocol once, for both
+//! parties. The traits in [`prover`] are the protocols' requests to a prover; this crate implements none of them. One more trait,
+//! [`engine`], has the arithmetic that a verifier may compute faster.
 pub mod answer;
 pub mod attention;
 pub mod batch;
@@ -20,7 +20,10 @@ pub mod digits;
 pub mod document_table;
 pub mod drawn;
 pub mod embed;
+pub mod encoder;
+pub mod encoder_embed;
 pub mod encoder_input;
+pub mod encoder_output;
 pub mod engine;
 pub mod equation;
 pub mod error;
@@ -51,6 +54,7 @@ pub mod segments;
 pub mod session;
 pub mod sumcheck;
 pub mod transcript;
+pub mod vector;
 pub mod verifier;
 pub mod words;
 

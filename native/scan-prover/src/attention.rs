@@ -19,7 +19,7 @@ use crate::prover::Prover;
 use crate::session::Session;
 use crate::verifier::Verifier;
 
-mod inputs;
+pub(crate) mod inputs;
 
 pub use inputs::forward;
 use inputs::*;

@@ -13,6 +13,7 @@ use crate::prover::tables::functional;
 use crate::prover::Prover;
 use crate::session::Session;
 use crate::transcript::Hash;
+use crate::vector::Claimed;
 use crate::verifier::Verifier;
 
 mod inputs;
@@ -33,7 +34,7 @@ pub(crate) fn prove_as<P: Proves>(
     query: &Query,
 ) -> Result<Vec<u8>> {
     let witness = Witness::new(statement, rows, query)?;
-    let secret = (&witness, &Claimed::of(&witness));
+    let secret = (&witness, &Claimed::of(&witness.vector));
     prove_with::<P>(statement, rows, query, secret)
 }
 
@@ -56,8 +57,7 @@ fn prove_with<P: Proves>(
     let private = Private {
         columns: witness.columns(claimed, statement, &bounds).in_order(),
         hidden: &hidden,
-        at_point: &claimed.at_point,
-        squared: &claimed.squared,
+        vector: claimed.private(),
     };
     let of_table = |factors: &[Fr]| functional(rows, factors, size);
     Ok(embed_protocol(session, statement, Some(&of_table), Some(private))?.into())

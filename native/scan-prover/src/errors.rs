@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use crate::answer::tests::batches;
 use crate::malicious::{run, Log, Without};
 use crate::{
-    attention, bernoulli, coalition, document_table, embed, encoder_input, feed_forward, noise,
-    pooled_listing, query,
+    attention, bernoulli, coalition, document_table, embed, encoder, encoder_embed, encoder_input,
+    encoder_output, feed_forward, noise, pooled_listing, query,
 };
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
@@ -58,6 +58,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         | "maximum"
         | "marked scores"
         | "weighted sums"
+        | "used rows"
         | "lower digits"
         | "upper digits"
         | "constraint round" => 2,
@@ -218,7 +219,7 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 15] = [
+    let runs: [(&str, fn()); 18] = [
         ("noise proof", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
@@ -236,7 +237,10 @@ fn errors_are_those_of_the_page() {
         ("pooled listing", pooled_listing::tests::largest),
         ("feed-forward block", feed_forward::tests::largest),
         ("attention block", attention::tests::largest),
+        ("encoder", encoder::tests::largest),
         ("encoder input", encoder_input::tests::largest),
+        ("encoder output", encoder_output::tests::largest),
+        ("A1, encoder", encoder_embed::tests::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

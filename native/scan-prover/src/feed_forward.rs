@@ -1,7 +1,8 @@
 //! Proofs of one feed-forward block by their provers: `docs/scan/feed-forward.md`. No window uses them yet.
-use ragaudit_scan_protocol::block::NormPrivate;
-use ragaudit_scan_protocol::feed_forward::statement::Columns;
-use ragaudit_scan_protocol::feed_forward::{feed_forward_protocol, Private};
+use ragaudit_scan_protocol::block::{NormPrivate, Tops};
+use ragaudit_scan_protocol::feed_forward::{
+    feed_forward_protocol, Columns, Multiplicities, Private,
+};
 pub use ragaudit_scan_protocol::feed_forward::{
     FeedForwardStatement, Parameters, Shape, Weights, MAX_INNER,
 };
@@ -15,7 +16,7 @@ use crate::prover::Prover;
 use crate::session::Session;
 use crate::verifier::Verifier;
 
-mod inputs;
+pub(crate) mod inputs;
 
 pub use inputs::forward;
 use inputs::*;
@@ -74,8 +75,9 @@ fn prove_with<P: Proves>(
     inputs: &Committed,
     outputs: &Committed,
 ) -> Result<Vec<u8>> {
-    let (columns, shape) = (witness.columns(statement.weights), &statement.weights.shape);
-    let tops = [witness.dense_tops(shape), witness.norm_tops(shape)];
+    let shape = &statement.weights.shape;
+    let columns = (witness.columns(shape), witness.multiplicities(shape));
+    let tops = witness.tops(shape);
     prove_columns::<P>(statement, witness, [inputs, outputs], columns, tops)
 }
 
@@ -84,8 +86,8 @@ fn prove_columns<P: Proves>(
     statement: &FeedForwardStatement,
     witness: &Witness,
     [inputs, outputs]: [&Committed; 2],
-    columns: Columns<Vec<i64>>,
-    [dense_tops, norm_tops]: [Vec<Vec<i64>>; 2],
+    (columns, multiplicities): (Columns<Vec<i64>>, Multiplicities<Vec<i64>>),
+    [dense_tops, norm_tops]: [Tops; 2],
 ) -> Result<Vec<u8>> {
     let seed = seed(
         &inputs.values,
@@ -94,10 +96,12 @@ fn prove_columns<P: Proves>(
     let transcript = statement.transcript();
     let session: Session<P> = Session::prover(transcript, statement.row_variables(), &seed)?;
     let roots = Zeroizing::new(witness.norm.roots());
+    let mut columns = columns.in_order();
+    columns.extend(multiplicities.in_order());
     let private = Private {
         inputs: inputs.openings.clone(),
         outputs: outputs.openings.clone(),
-        columns: columns.in_order(),
+        columns,
         dense_tops,
         norm_tops,
         norm: NormPrivate {

@@ -2,11 +2,12 @@
 use std::iter::Sum;
 use std::ops::Mul;
 
-use ragaudit_field_simd::commitment::pack_nibbles;
+use ragaudit_field_simd::commitment::{pack_nibbles, NIBBLES_PER_ELEMENT};
 use ragaudit_field_simd::poseidon::hash_list;
 
 use crate::group::Fr;
 use crate::nibbles::TAG_VECTOR;
+use crate::numbers::{from_small, power_of_two};
 use crate::query::statement::TAG_TOPK;
 
 /// Numbers below `below`, always the same ones of a seed.
@@ -40,6 +41,17 @@ pub(crate) fn scores<T: From<i8> + Mul<Output = T> + Sum>(rows: &[i8], query: &[
 pub(crate) fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
     let mut list = vec![salt];
     list.extend(pack_nibbles(query));
+    hash_list(TAG_VECTOR, &list)
+}
+
+/// The same also for components that are not int4: the packing that a proof would have to match.
+pub(crate) fn unbounded_hash(salt: Fr, vector: &[i64]) -> Fr {
+    let offset = pack_nibbles(&[0])[0];
+    let mut list = vec![salt];
+    list.extend(vector.chunks(NIBBLES_PER_ELEMENT).map(|run| {
+        let place = |(i, v): (usize, &i64)| from_small(*v) * power_of_two(4 * i);
+        offset + run.iter().enumerate().map(place).sum::<Fr>()
+    }));
     hash_list(TAG_VECTOR, &list)
 }
 

@@ -13,7 +13,10 @@ pub mod coalition;
 pub mod document_table;
 pub mod drawn;
 pub mod embed;
+pub mod encoder;
+pub mod encoder_embed;
 pub mod encoder_input;
+pub mod encoder_output;
 pub mod engine;
 pub mod feed_forward;
 pub mod group;
@@ -30,6 +33,7 @@ pub mod prover;
 pub mod query;
 mod secrets;
 pub(crate) mod small;
+mod vector;
 pub mod verifier;
 pub mod words;
 

@@ -167,6 +167,24 @@ impl Shape {
         [width, width, width, heads, width, width]
     }
 
+    /// The number of derived entries.
+    pub fn derived(&self) -> usize {
+        self.head_blocks().blocks + self.blocks_of_remainders().into_iter().sum::<usize>()
+    }
+
+    /// The number of lookups of limbs.
+    pub fn limbs_looked_up(&self, places: usize) -> usize {
+        let of_kind = |(kind, bits): (usize, usize)| {
+            let entries = match kind {
+                3 => places * self.heads,
+                _ => self.width,
+            };
+            entries * limb_widths(bits).len()
+        };
+        let remainders: usize = (0..).zip(self.remainders()).map(of_kind).sum();
+        places * (remainders + self.heads * HEAD_STRIDE + ROOT_STRIDE)
+    }
+
     /// The widths of limbs that occur, each once; multiplicities are committed in this order.
     pub fn widths(&self) -> Vec<usize> {
         widths_of(&self.remainders())
@@ -475,21 +493,12 @@ impl Multiplicities<(usize, Bound)> {
     pub fn bounds(shape: &Shape, places: usize) -> Self {
         let scores = places * places * shape.heads;
         let of_width = places * shape.width;
-        let limbs = shape.remainders().into_iter().zip(0..);
-        let looked_up: usize = limbs
-            .map(|(bits, kind)| {
-                let entries = if kind == 3 { scores } else { of_width };
-                entries * limb_widths(bits).len()
-            })
-            .sum();
-        let looked_up = looked_up + places * (shape.heads * HEAD_STRIDE + ROOT_STRIDE);
+        let looked_up = Bound::up_to(shape.limbs_looked_up(places));
         let of_limbs = shape.widths().into_iter();
         Self {
             of_exp: (EXP_ROWS, Bound::up_to(scores)),
             of_activations: (1 << ACTIVATION_BITS, Bound::up_to(6 * of_width)),
-            of_limbs: of_limbs
-                .map(|w| (1 << w, Bound::up_to(looked_up)))
-                .collect(),
+            of_limbs: of_limbs.map(|w| (1 << w, looked_up)).collect(),
         }
     }
 }

@@ -63,7 +63,23 @@ impl Shape {
 
     /// The widths of limbs that occur, each once; multiplicities are committed in this order.
     pub fn widths(&self) -> Vec<usize> {
-        widths_of(&[self.dense_shift(), self.norm_shift()])
+        widths_of(&self.remainders())
+    }
+
+    /// The bits of each kind of remainder, in the order of the page: z, y.
+    pub fn remainders(&self) -> [usize; 2] {
+        [self.dense_shift(), self.norm_shift()]
+    }
+
+    /// The number of derived entries.
+    pub fn derived(&self) -> usize {
+        self.inner_blocks().blocks + self.width_blocks().blocks
+    }
+
+    /// The number of lookups of limbs.
+    pub fn limbs_looked_up(&self, places: usize) -> usize {
+        let [dense, norm] = self.remainders().map(|bits| limb_widths(bits).len());
+        places * (self.inner * dense + self.width * norm + ROOT_STRIDE)
     }
 
     /// The base-2 logarithm of the length of a commitment's row.
@@ -252,7 +268,8 @@ impl FeedForwardStatement<'_> {
     }
 }
 
-/// The columns that the run commits to, in order. A list of limbs has one list of blocks for each limb below the top.
+/// The columns that the block commits to, in order, without those of tables. A list of limbs has one list of blocks for each
+/// limb below the top.
 #[derive(Clone)]
 pub struct Columns<T> {
     pub z: Vec<T>,
@@ -260,10 +277,6 @@ pub struct Columns<T> {
     pub dense_limbs: Vec<Vec<T>>,
     pub norm_limbs: Vec<Vec<T>>,
     pub roots: T,
-    pub of_gelu: T,
-    pub of_activations: T,
-    /// For each width of [`Shape::widths`].
-    pub of_limbs: Vec<T>,
 }
 
 impl<T> Columns<T> {
@@ -272,13 +285,12 @@ impl<T> Columns<T> {
         out.extend(self.g);
         out.extend(self.dense_limbs.into_iter().flatten());
         out.extend(self.norm_limbs.into_iter().flatten());
-        out.extend([self.roots, self.of_gelu, self.of_activations]);
-        out.extend(self.of_limbs);
+        out.push(self.roots);
         out
     }
 
-    pub fn named(all: Vec<T>, shape: &Shape) -> Self {
-        let mut all = all.into_iter();
+    /// Takes the block's columns from the front.
+    pub fn named(all: &mut impl Iterator<Item = T>, shape: &Shape) -> Self {
         let mut next = |count: usize| -> Vec<T> { all.by_ref().take(count).collect() };
         let (inner, width) = (shape.inner_blocks().blocks, shape.width_blocks().blocks);
         let (z, g) = (next(inner), next(inner));
@@ -288,17 +300,12 @@ impl<T> Columns<T> {
         let norm_limbs = (0..limbs_below(shape.norm_shift()))
             .map(|_| next(width))
             .collect();
-        let mut one = || next(1).pop().expect("one for each name");
-        let [roots, of_gelu, of_activations] = [one(), one(), one()];
         Self {
             z,
             g,
             dense_limbs,
             norm_limbs,
-            roots,
-            of_gelu,
-            of_activations,
-            of_limbs: all.collect(),
+            roots: next(1).pop().expect("one for each name"),
         }
     }
 }
@@ -311,22 +318,51 @@ impl Columns<(usize, Bound)> {
         let limb = Bound::Unsigned(LIMB_BITS);
         let of_inner = |bound| vec![(places * inner.entries(), bound); inner.blocks];
         let of_width = |bound| vec![(places * width.entries(), bound); width.blocks];
-        let dense = limbs_below(shape.dense_shift());
-        let norm = limbs_below(shape.norm_shift());
-        let looked_up =
-            places * (shape.inner * (dense + 1) + shape.width * (norm + 1) + ROOT_STRIDE);
-        let of_limbs = shape.widths().into_iter();
         Self {
             z: of_inner(activation),
             g: of_inner(activation),
-            dense_limbs: vec![of_inner(limb); dense],
-            norm_limbs: vec![of_width(limb); norm],
+            dense_limbs: vec![of_inner(limb); limbs_below(shape.dense_shift())],
+            norm_limbs: vec![of_width(limb); limbs_below(shape.norm_shift())],
             roots: (places * ROOT_STRIDE, limb),
+        }
+    }
+}
+
+/// The columns of the tables' multiplicities.
+#[derive(Clone)]
+pub struct Multiplicities<T> {
+    pub of_gelu: T,
+    pub of_activations: T,
+    /// For each width of [`Shape::widths`].
+    pub of_limbs: Vec<T>,
+}
+
+impl<T> Multiplicities<T> {
+    pub fn in_order(self) -> Vec<T> {
+        let mut out = vec![self.of_gelu, self.of_activations];
+        out.extend(self.of_limbs);
+        out
+    }
+
+    pub fn named(all: impl Iterator<Item = T>) -> Self {
+        let mut all = all;
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            of_gelu: next(),
+            of_activations: next(),
+            of_limbs: all.collect(),
+        }
+    }
+}
+
+impl Multiplicities<(usize, Bound)> {
+    pub fn bounds(shape: &Shape, places: usize) -> Self {
+        let looked_up = Bound::up_to(shape.limbs_looked_up(places));
+        let of_limbs = shape.widths().into_iter();
+        Self {
             of_gelu: (1 << ACTIVATION_BITS, Bound::up_to(places * shape.inner)),
             of_activations: (1 << ACTIVATION_BITS, Bound::up_to(2 * places * shape.width)),
-            of_limbs: of_limbs
-                .map(|w| (1 << w, Bound::up_to(looked_up)))
-                .collect(),
+            of_limbs: of_limbs.map(|w| (1 << w, looked_up)).collect(),
         }
     }
 }

@@ -39,13 +39,13 @@ pub fn forward(weights: &Weights, used: usize, rows: &[i16]) -> Result<Vec<i16>>
     Ok(witness.norm.y.iter().map(|v| *v as i16).collect())
 }
 
-pub(super) fn marks_of(used: usize, places: usize) -> Vec<i64> {
+pub(crate) fn marks_of(used: usize, places: usize) -> Vec<i64> {
     (0..places).map(|place| i64::from(place < used)).collect()
 }
 
 impl Witness {
     /// The witness of an honest prover.
-    pub(super) fn new(weights: &Weights, marks: &[i64], x: &[i64]) -> Result<Self> {
+    pub(crate) fn new(weights: &Weights, marks: &[i64], x: &[i64]) -> Result<Self> {
         activations("x", x)?;
         let mut witness = Self {
             x: x.to_vec(),
@@ -81,7 +81,7 @@ impl Witness {
     }
 
     /// Queries, keys or values.
-    pub(super) fn project(&mut self, weights: &Weights, kind: usize) {
+    pub(crate) fn project(&mut self, weights: &Weights, kind: usize) {
         let sums = self.sums_of_projection(weights, kind);
         self.projections[kind] = shifted(&sums, weights.shape.remainders()[kind]);
         self.divide_projection(weights, kind);
@@ -118,7 +118,7 @@ impl Witness {
     }
 
     /// Maxima, distances, results of exp and marks of maxima.
-    pub(super) fn score(&mut self, weights: &Weights) {
+    pub(crate) fn score(&mut self, weights: &Weights) {
         let sums = self.sums_of_scores(&weights.shape);
         let shift = weights.shape.score_shift();
         let greatest = |row: &[i64]| {
@@ -168,7 +168,7 @@ impl Witness {
     }
 
     /// N with its remainder and what that lacks.
-    pub(super) fn normalise(&mut self) {
+    pub(crate) fn normalise(&mut self) {
         let of_row = |row: &[i64]| {
             let sum: i64 = row.iter().sum();
             quotient(sum, (1i64 << SUM_BITS).checked_div(sum).unwrap_or(0))
@@ -177,7 +177,7 @@ impl Witness {
     }
 
     /// The heads' results.
-    pub(super) fn weigh(&mut self, weights: &Weights) {
+    pub(crate) fn weigh(&mut self, weights: &Weights) {
         let sums = self.sums_of_heads(&weights.shape);
         self.projections[3] = shifted(&sums, weights.shape.sum_shift());
         self.divide_heads(weights);
@@ -205,7 +205,7 @@ impl Witness {
     }
 
     /// r, row by row.
-    pub(super) fn sums_of_residual(&self, weights: &Weights) -> Vec<i64> {
+    pub(crate) fn sums_of_residual(&self, weights: &Weights) -> Vec<i64> {
         let shape = &weights.shape;
         let (matrix, bias) = (&weights.matrices[3], &weights.biases[3]);
         let mut r = dense(&self.projections[3], matrix, bias, shape.o);
@@ -240,7 +240,7 @@ impl Witness {
         blocks.map(<[i64]>::to_vec).collect()
     }
 
-    pub(super) fn derived(&self, shape: &Shape) -> Derived {
+    pub(crate) fn derived(&self, shape: &Shape) -> Derived {
         let bits = shape.remainders();
         let entries = shape.score_variables(self.places());
         Derived {
@@ -270,8 +270,8 @@ impl Witness {
         out
     }
 
-    /// The values of the columns that the run commits to.
-    pub(super) fn columns(&self, shape: &Shape) -> Columns<Vec<i64>> {
+    /// The values of the columns that the block commits to.
+    pub(crate) fn columns(&self, shape: &Shape) -> Columns<Vec<i64>> {
         let width = shape.width_blocks();
         let bits = shape.remainders();
         let of_heads = |values: &[i64]| self.of_heads(shape, values);
@@ -290,16 +290,12 @@ impl Witness {
         }
     }
 
-    /// How often each row of the tables is looked up.
-    pub(super) fn multiplicities(&self, shape: &Shape) -> Multiplicities<Vec<i64>> {
-        let mut of_exp = vec![0; EXP_ROWS];
+    /// Counts the block's lookups, without the range of x.
+    pub(crate) fn count(&self, shape: &Shape, counts: &mut Counts, of_exp: &mut [i64]) {
         for (u, mark) in self.distances.iter().zip(self.marks.iter().cycle()) {
             let row = if *mark == 1 { *u } else { DISTANCES as i64 };
-            count(&mut of_exp, row);
+            count(of_exp, row);
         }
-        let widths = shape.widths();
-        let mut counts = Counts::new(&widths);
-        counts.activations(&self.x);
         self.projections.iter().for_each(|p| counts.activations(p));
         counts.activations(&self.norm.y);
         for (rests, bits) in self.remainders(shape) {
@@ -307,6 +303,15 @@ impl Witness {
         }
         counts.limbs(LIMB_BITS, &self.head_limbs());
         counts.limbs(LIMB_BITS, &self.norm.root_limbs());
+    }
+
+    /// How often each row of the tables is looked up.
+    pub(super) fn multiplicities(&self, shape: &Shape) -> Multiplicities<Vec<i64>> {
+        let mut of_exp = vec![0; EXP_ROWS];
+        let widths = shape.widths();
+        let mut counts = Counts::new(&widths);
+        counts.activations(&self.x);
+        self.count(shape, &mut counts, &mut of_exp);
         Multiplicities {
             of_exp,
             of_limbs: counts.of_limbs(&widths),

@@ -40,17 +40,17 @@ impl Protocol for AttentionStatement<'_> {
 
 /// The integers of a block: matrices and biases of queries, keys, values and output, gain and bias.
 #[derive(Clone)]
-struct Integers {
-    shape: Shape,
-    matrices: [Vec<i16>; 4],
-    biases: [Vec<i16>; 4],
-    norm: [Vec<i16>; 2],
-    exp: Vec<i16>,
+pub(crate) struct Integers {
+    pub(crate) shape: Shape,
+    pub(crate) matrices: [Vec<i16>; 4],
+    pub(crate) biases: [Vec<i16>; 4],
+    pub(crate) norm: [Vec<i16>; 2],
+    pub(crate) exp: Vec<i16>,
 }
 
 impl Integers {
     /// Small random weights, and the encoder's table of exp.
-    fn random(shape: Shape, seed: u64) -> Self {
+    pub(crate) fn random(shape: Shape, seed: u64) -> Self {
         let draw = |salt: u64, count: usize, below: i64| -> Vec<i16> {
             let drawn = random(seed + salt, count, 2 * below as u64 + 1).into_iter();
             drawn.map(|v| (v - below) as i16).collect()
@@ -68,7 +68,7 @@ impl Integers {
         }
     }
 
-    fn weights(&self) -> Result<Weights> {
+    pub(crate) fn weights(&self) -> Result<Weights> {
         let parameters = Parameters {
             matrices: self.matrices.each_ref().map(|m| &m[..]),
             biases: self.biases.each_ref().map(|b| &b[..]),

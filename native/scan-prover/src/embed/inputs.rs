@@ -1,13 +1,12 @@
 //! The inputs of the prover of A1, and the columns' values that it computes from them.
-use ragaudit_field_simd::commitment::NIBBLES_PER_ELEMENT;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::COMPONENT;
-use crate::nibbles::NIBBLE_VARIABLES;
-use crate::numbers::{from_small, log2_ceil, pad, power_of_two};
+use crate::numbers::{from_small, log2_ceil, pad};
 use crate::prover::columns::count;
+use crate::vector::{self, Claimed};
 use ragaudit_scan_protocol::embed::statement::*;
 
 /// The private side.
@@ -26,40 +25,7 @@ pub(crate) struct Witness {
     pub(crate) used: Vec<i64>,
     /// The multiplicity of each row of the table; row V counts the unused places.
     pub(crate) histogram: Vec<i64>,
-    pub(crate) sums: Vec<i64>,
-    pub(crate) vector: Vec<i64>,
-    pub(crate) root: i64,
-    /// 2^16 sum e_j^2 - w^2.
-    pub(crate) rest: i64,
-    /// 2 A e_j - (2 v_j - 1) w and (2 v_j + 1) w - 2 A e_j, with their slack.
-    pub(crate) distances: [Vec<i64>; 2],
-}
-
-/// The prover's claims about its columns and values, which the constraints bind to them.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Claimed {
-    /// At the random point: e, v and w v.
-    pub(crate) at_point: [Vec<i64>; 3],
-    pub(crate) packed: Vec<i64>,
-    /// The components with squares that are summed.
-    pub(crate) squared: Vec<i64>,
-    /// w^2.
-    pub(crate) root_squared: i64,
-    /// 2 w - rest.
-    pub(crate) lacking: i64,
-}
-
-impl Claimed {
-    pub(super) fn of(witness: &Witness) -> Self {
-        let product = witness.vector.iter().map(|v| v * witness.root).collect();
-        Self {
-            at_point: [witness.sums.clone(), witness.vector.clone(), product],
-            packed: witness.vector.clone(),
-            squared: witness.sums.clone(),
-            root_squared: witness.root * witness.root,
-            lacking: 2 * witness.root - witness.rest,
-        }
-    }
+    pub(crate) vector: vector::Witness,
 }
 
 impl Witness {
@@ -102,47 +68,12 @@ impl Witness {
                 .zip(row)
                 .for_each(|(e, v)| *e += i64::from(*v) & mask);
         }
-        let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
-        let root = square.isqrt();
-        if root == 0 {
-            return Err(Error::Unsatisfied(
-                "the rows of the tokens sum to zero".to_owned(),
-            ));
-        }
-        let factor = 2 * statement.norm_factor as i64;
-        let component = |e: &i64| {
-            let maximum = i64::from(COMPONENT);
-            // Divided by 2 w without a division: how many of its multiples there are, up to the largest that counts.
-            let numerator = factor * e.abs() + root;
-            let magnitude: i64 = (1..=maximum)
-                .map(|k| i64::from(numerator >= 2 * k * root))
-                .sum();
-            e.signum() * magnitude
-        };
-        let mut witness = Self {
+        Ok(Self {
             tokens,
             used,
             histogram,
-            vector: sums.iter().map(component).collect(),
-            sums,
-            root,
-            rest: square - root * root,
-            distances: [Vec::new(), Vec::new()],
-        };
-        witness.measure(factor, bounds.scaled);
-        Ok(witness)
-    }
-
-    pub(super) fn measure(&mut self, factor: i64, scaled: i64) {
-        let pairs = self.sums.iter().zip(&self.vector).map(|(e, v)| {
-            let [lower, upper] = slack(*v, scaled);
-            [
-                factor * e - (2 * v - 1) * self.root + lower,
-                (2 * v + 1) * self.root - factor * e + upper,
-            ]
-        });
-        let (lower, upper) = pairs.map(|[a, b]| (a, b)).unzip();
-        self.distances = [lower, upper];
+            vector: vector::Witness::new(sums, statement.norm_factor, &bounds)?,
+        })
     }
 
     /// The values of the prover's columns.
@@ -152,78 +83,27 @@ impl Witness {
         statement: &EmbedStatement,
         bounds: &Bounds,
     ) -> Columns<Vec<i64>> {
-        let components = log2_ceil(statement.table.dimension);
-        let vector = pad(&self.vector, components);
-        let (lower_slack, upper_slack) = vector
-            .iter()
-            .map(|v| slack(*v, bounds.scaled).into())
-            .unzip();
-        // Places after the last component: e = v = 0, so both distances are w - 1.
-        let [lower, upper] = self.distances.each_ref().map(|distance| {
-            let mut distance = distance.clone();
-            distance.resize(1 << components, self.root - 1);
-            let limb = |k| distance.iter().map(|d| limb(*d, k, bounds.limbs)).collect();
-            (0..bounds.limbs).map(limb).collect::<Vec<Vec<i64>>>()
-        });
+        let columns = self
+            .vector
+            .columns(log2_ceil(statement.table.dimension), bounds);
         let mut limbs = vec![0; 1 << LIMB_BITS];
-        let mut steps = vec![0; 1 << NIBBLE_VARIABLES];
-        lower
-            .iter()
-            .chain(&upper)
-            .flatten()
-            .for_each(|v| count(&mut limbs, *v));
-        self.root_limbs(claimed, bounds)
-            .iter()
-            .for_each(|v| count(&mut limbs, *v));
-        let maximum = i64::from(COMPONENT);
-        vector.iter().for_each(|v| count(&mut steps, v + maximum));
+        for limb in self.vector.limbs(&columns, claimed, bounds).iter() {
+            count(&mut limbs, *limb);
+        }
         Columns {
             histogram: pad(&self.histogram, statement.table.layout.variables),
-            sums: pad(&self.sums, components),
-            vector,
-            lower_slack,
-            upper_slack,
-            lower,
-            upper,
             limbs,
-            steps,
+            steps: vector::Witness::steps(&columns),
+            vector: columns,
         }
-    }
-
-    /// w - 1, the remainder under the root, and the difference between 2 w and the remainder.
-    pub(super) fn root_limbs(&self, claimed: &Claimed, bounds: &Bounds) -> Vec<i64> {
-        [self.root - 1, self.rest, claimed.lacking]
-            .into_iter()
-            .flat_map(|v| (0..bounds.limbs).map(move |k| limb(v, k, bounds.limbs)))
-            .collect()
     }
 
     /// In the order that the protocol sends them.
     pub(super) fn hidden(&self, query: &Query, claimed: &Claimed, bounds: &Bounds) -> Vec<Fr> {
         let mut out = vec![query.query_salt, query.vector_salt];
-        let root = self.root_limbs(claimed, bounds);
-        out.extend(
-            [&self.tokens, &self.used, &root]
-                .into_iter()
-                .flatten()
-                .map(|v| from_small(*v)),
-        );
-        out.push(from_small(claimed.root_squared));
-        let packed = |run: &[i64]| {
-            let place = |(i, v): (usize, &i64)| from_small(*v) * power_of_two(4 * i);
-            run.iter().enumerate().map(place).sum::<Fr>()
-        };
-        out.extend(claimed.packed.chunks(NIBBLES_PER_ELEMENT).map(packed));
+        let places = self.tokens.iter().chain(&self.used);
+        out.extend(places.map(|v| from_small(*v)));
+        out.extend(self.vector.hidden(claimed, bounds));
         out
-    }
-}
-
-/// The last limb has the whole rest; a rest that is too large then has no row in the table of limbs.
-pub(super) fn limb(x: i64, k: usize, limbs: usize) -> i64 {
-    let rest = x >> (LIMB_BITS * k);
-    if k + 1 < limbs {
-        rest & ((1 << LIMB_BITS) - 1)
-    } else {
-        rest
     }
 }

@@ -8,7 +8,7 @@ use crate::channel::Channel;
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Error;
-use crate::fixtures::components;
+use crate::fixtures::{components, unbounded_hash};
 use crate::group::{vector_generators, G1Affine};
 use crate::index::{commit_table, IndexCommitment, Layout, MAX_DIMENSION};
 use crate::kit::{
@@ -18,13 +18,10 @@ use crate::kit::{
 use crate::malicious::{caught_by, MaliciousProver};
 use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::mutations::refused;
-use crate::nibbles::TAG_VECTOR;
 use crate::numbers::{from_small, power_of_two};
 use crate::simulator::Simulates;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_scan_protocol::embed::Functional;
 
@@ -40,17 +37,6 @@ fn tokens_hash(salt: Fr, tokens: &[u32]) -> Fr {
         run.iter().enumerate().map(place).sum::<Fr>()
     }));
     hash_list(TAG_QUERY, &list)
-}
-
-/// The hash also for components that are not int4: the packing that a proof would have to match.
-fn vector_hash(salt: Fr, vector: &[i64]) -> Fr {
-    let offset = pack_nibbles(&[0])[0];
-    let mut list = vec![salt];
-    list.extend(vector.chunks(NIBBLES_PER_ELEMENT).map(|run| {
-        let place = |(i, v): (usize, &i64)| from_small(*v) * power_of_two(4 * i);
-        offset + run.iter().enumerate().map(place).sum::<Fr>()
-    }));
-    hash_list(TAG_VECTOR, &list)
 }
 
 impl Protocol for EmbedStatement<'_> {
@@ -96,7 +82,7 @@ fn case(vocabulary: usize, dimension: usize, maximum: usize, tokens: &[u32]) -> 
         query,
         maximum,
     };
-    case.cq = vector_hash(case.query.vector_salt, &case.witness().vector);
+    case.cq = unbounded_hash(case.query.vector_salt, &case.witness().vector.components);
     case
 }
 
@@ -133,7 +119,7 @@ impl Case {
 
     /// The proof of a prover without checks.
     fn prove_witness(&self, witness: &Witness) -> Vec<u8> {
-        let secret = (witness, &Claimed::of(witness));
+        let secret = (witness, &Claimed::of(&witness.vector));
         prove_with::<MaliciousProver>(&self.statement(), &self.rows, &self.query, secret).unwrap()
     }
 
@@ -145,7 +131,7 @@ impl Case {
     /// Whether the prover is accepted with other claims about its columns.
     fn says(&self, witness: &Witness, false_value: impl Fn(&mut Claimed)) -> bool {
         let statement = self.statement();
-        let mut claimed = Claimed::of(witness);
+        let mut claimed = Claimed::of(&witness.vector);
         false_value(&mut claimed);
         let secret = (witness, &claimed);
         let proof =
@@ -155,7 +141,7 @@ impl Case {
 
     fn measure(&self, witness: &mut Witness) {
         let scaled = self.statement().check().unwrap().scaled;
-        witness.measure(2 * NORM_FACTOR as i64, scaled);
+        witness.vector.measure(2 * NORM_FACTOR as i64, scaled);
     }
 
     /// The witness with other sums of rows, and everything that follows from them.
@@ -164,13 +150,17 @@ impl Case {
         let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
         let root = square.isqrt();
         let factor = 2 * NORM_FACTOR as i64;
-        witness.vector = sums
+        witness.vector.components = sums
             .iter()
             .map(|e| e.signum() * ((factor * e.abs() + root) / (2 * root)).min(7))
             .collect();
-        (witness.sums, witness.root, witness.rest) = (sums, root, square - root * root);
+        (
+            witness.vector.sums,
+            witness.vector.root,
+            witness.vector.rest,
+        ) = (sums, root, square - root * root);
         self.measure(&mut witness);
-        self.cq = vector_hash(self.query.vector_salt, &witness.vector);
+        self.cq = unbounded_hash(self.query.vector_salt, &witness.vector.components);
         witness
     }
 
@@ -178,23 +168,23 @@ impl Case {
     fn with_root(&mut self, root: i64) -> Witness {
         let mut witness = self.witness();
         let factor = 2 * NORM_FACTOR as i64;
-        witness.vector = (witness.sums.iter())
+        witness.vector.components = (witness.vector.sums.iter())
             .map(|e| e.signum() * ((factor * e.abs() + root) / (2 * root)).min(7))
             .collect();
-        witness.root = root;
+        witness.vector.root = root;
         self.measure(&mut witness);
-        self.cq = vector_hash(self.query.vector_salt, &witness.vector);
+        self.cq = unbounded_hash(self.query.vector_salt, &witness.vector.components);
         witness
     }
 
     /// With another vector for the same sums: with negative distances as they are, and with zeros for them.
     fn forged_vector(&mut self, vector: Vec<i64>) -> bool {
         let mut witness = self.witness();
-        witness.vector = vector;
+        witness.vector.components = vector;
         self.measure(&mut witness);
-        self.cq = vector_hash(self.query.vector_salt, &witness.vector);
+        self.cq = unbounded_hash(self.query.vector_salt, &witness.vector.components);
         let as_they_are = self.forged(&witness);
-        let distances = witness.distances.iter_mut().flatten();
+        let distances = witness.vector.distances.iter_mut().flatten();
         distances.for_each(|d| *d = (*d).max(0));
         as_they_are || self.forged(&witness)
     }
@@ -302,7 +292,7 @@ fn the_table_is_the_committed_one() {
     let mut case = small();
     case.rows[3 * DIMENSION] = if case.rows[3 * DIMENSION] == 7 { -7 } else { 7 };
     let witness = case.witness();
-    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    case.cq = unbounded_hash(case.query.vector_salt, &witness.vector.components);
     assert!(!case.forged(&witness));
     case.table = Arc::new(commit_table(&case.rows, DIMENSION).unwrap());
     assert!(case.forged(&witness));
@@ -314,7 +304,7 @@ fn sums_are_of_the_tokens_rows() {
     let honest = case.witness();
     let rows = case.rows.clone();
     let row = |t: usize| rows[t * DIMENSION..][..DIMENSION].to_vec();
-    let moved: Vec<i64> = (honest.sums.iter().zip(row(3)).zip(row(20)))
+    let moved: Vec<i64> = (honest.vector.sums.iter().zip(row(3)).zip(row(20)))
         .map(|((e, from), to)| e - i64::from(from) + i64::from(to))
         .collect();
     let witness = case.with_sums(moved.clone());
@@ -324,6 +314,7 @@ fn sums_are_of_the_tokens_rows() {
     counted.histogram[20] += 1;
     caught_by("constraint: lookup layer", || case.forged(&counted));
     let again: Vec<i64> = honest
+        .vector
         .sums
         .iter()
         .zip(row(3))
@@ -332,7 +323,7 @@ fn sums_are_of_the_tokens_rows() {
     let mut more = case.with_sums(again);
     more.histogram[3] += 1;
     caught_by("constraint: lookup layer", || case.forged(&more));
-    let witness = case.with_sums(honest.sums.clone());
+    let witness = case.with_sums(honest.vector.sums.clone());
     assert!(case.forged(&witness));
 }
 
@@ -354,7 +345,7 @@ fn tokens_are_those_of_the_commitment() {
     vector.query.vector_salt += Fr::ONE;
     assert!(!vector.forged(&vector.witness()), "another salt of cq");
     let mut other = small();
-    other.cq = vector_hash(other.query.vector_salt, &vec![1; DIMENSION]);
+    other.cq = unbounded_hash(other.query.vector_salt, &vec![1; DIMENSION]);
     assert!(!other.forged(&other.witness()), "cq of another vector");
 }
 
@@ -425,7 +416,7 @@ fn every_token_has_its_mark() {
 #[test]
 fn components_are_the_rounded_ones() {
     let mut case = case(VOCABULARY, 8, 5, &[7, 30, 30]);
-    let right = case.witness().vector.clone();
+    let right = case.witness().vector.components.clone();
     assert!(case.forged_vector(right.clone()));
     for (j, v) in right.iter().enumerate() {
         for other in [v - 1, v + 1] {
@@ -438,8 +429,8 @@ fn components_are_the_rounded_ones() {
     }
     // Distances of the true vector with another vector.
     let mut witness = case.witness();
-    witness.vector[0] -= witness.vector[0].signum();
-    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    witness.vector.components[0] -= witness.vector.components[0].signum();
+    case.cq = unbounded_hash(case.query.vector_salt, &witness.vector.components);
     assert!(!case.forged(&witness));
 }
 
@@ -448,15 +439,16 @@ fn components_are_the_rounded_ones() {
 fn components_are_int4() {
     let mut case = case(VOCABULARY, 20, 5, &[7, 30, 30]);
     let right = case.witness();
-    let unclamped = |e: &i64| (2 * NORM_FACTOR as i64 * e.abs() + right.root) / (2 * right.root);
-    let (j, steps) = (right.sums.iter().map(unclamped).enumerate())
+    let unclamped =
+        |e: &i64| (2 * NORM_FACTOR as i64 * e.abs() + right.vector.root) / (2 * right.vector.root);
+    let (j, steps) = (right.vector.sums.iter().map(unclamped).enumerate())
         .find(|(_, steps)| *steps > 7)
         .unwrap();
-    let mut vector = right.vector.clone();
-    vector[j] = steps * right.sums[j].signum();
+    let mut vector = right.vector.components.clone();
+    vector[j] = steps * right.vector.sums[j].signum();
     assert!(!case.forged_vector(vector));
     // 16 from one component and 1 to the next: packed alike.
-    let mut packed = right.vector.clone();
+    let mut packed = right.vector.components.clone();
     (packed[0], packed[1]) = (packed[0] - 16, packed[1] + 1);
     assert!(!case.forged_vector(packed));
 }
@@ -465,17 +457,21 @@ fn components_are_int4() {
 fn the_root_is_the_largest_one() {
     let mut case = small();
     let right = case.witness();
-    let square = right.root * right.root + right.rest;
-    for root in [right.root - 1, right.root + 1, right.root / 2] {
+    let square = right.vector.root * right.vector.root + right.vector.rest;
+    for root in [
+        right.vector.root - 1,
+        right.vector.root + 1,
+        right.vector.root / 2,
+    ] {
         let mut witness = case.with_root(root);
-        witness.rest = square - root * root;
+        witness.vector.rest = square - root * root;
         assert!(!case.forged(&witness), "{root}");
         assert!(!case.says(&witness, |s| s.lacking = 0), "too much left");
-        if root == right.root - 1 {
+        if root == right.vector.root - 1 {
             let false_value = |s: &mut Claimed| s.lacking = 0;
             caught_by("constraint: root", || case.says(&witness, false_value));
         }
-        witness.rest = 0;
+        witness.vector.rest = 0;
         let false_value = |s: &mut Claimed| s.root_squared = square;
         caught_by("product: root", || case.says(&witness, false_value));
     }
@@ -491,11 +487,11 @@ fn the_root_is_the_largest_one() {
     (witness.tokens[0], witness.used[0]) = (1, 1);
     witness.histogram = vec![0; VOCABULARY + 1];
     (witness.histogram[1], witness.histogram[VOCABULARY]) = (1, MAXIMUM as i64 - 1);
-    witness.sums = vec![0; DIMENSION];
-    witness.vector = vec![7; DIMENSION];
-    (witness.root, witness.rest) = (0, 0);
+    witness.vector.sums = vec![0; DIMENSION];
+    witness.vector.components = vec![7; DIMENSION];
+    (witness.vector.root, witness.vector.rest) = (0, 0);
     case.measure(&mut witness);
-    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    case.cq = unbounded_hash(case.query.vector_salt, &witness.vector.components);
     assert!(!case.forged(&witness), "a root of zero");
 }
 
@@ -504,11 +500,11 @@ fn the_root_is_the_largest_one() {
 fn values_are_those_of_the_columns() {
     let mut case = small();
     let right = case.witness();
-    let mut sums = right.sums.clone();
+    let mut sums = right.vector.sums.clone();
     sums.reverse();
     let witness = case.with_sums(sums);
     assert!(
-        !case.says(&witness, |s| s.at_point[0] = right.sums.clone()),
+        !case.says(&witness, |s| s.at_point[0] = right.vector.sums.clone()),
         "sums"
     );
 
@@ -516,29 +512,31 @@ fn values_are_those_of_the_columns() {
     let mut witness = right.clone();
     let j = right
         .vector
+        .components
         .iter()
         .position(|v| (1..6).contains(v))
         .unwrap();
-    witness.vector[j] += 1;
+    witness.vector.components[j] += 1;
     assert!(
-        !case.says(&witness, |s| s.packed = right.vector.clone()),
+        !case.says(&witness, |s| s.packed = right.vector.components.clone()),
         "vector"
     );
-    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
-    let false_value =
-        |s: &mut Claimed| s.at_point[1..].clone_from_slice(&Claimed::of(&right).at_point[1..]);
+    case.cq = unbounded_hash(case.query.vector_salt, &witness.vector.components);
+    let false_value = |s: &mut Claimed| {
+        s.at_point[1..].clone_from_slice(&Claimed::of(&right.vector).at_point[1..])
+    };
     assert!(!case.says(&witness, false_value), "vector at the point");
     assert!(
-        !case.says(&right, |s| s.packed = witness.vector.clone()),
+        !case.says(&right, |s| s.packed = witness.vector.components.clone()),
         "packed vector"
     );
 
     // The root of twice as large sums.
     let mut case = small();
-    let sums: Vec<i64> = right.sums.iter().map(|e| 2 * e).collect();
+    let sums: Vec<i64> = right.vector.sums.iter().map(|e| 2 * e).collect();
     let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
     let mut witness = case.with_root(square.isqrt());
-    witness.rest = square - witness.root * witness.root;
+    witness.vector.rest = square - witness.vector.root * witness.vector.root;
     assert!(!case.forged(&witness), "a sum of squares");
     let false_value = |s: &mut Claimed| s.squared = sums.clone();
     caught_by("column claim: squares", || case.says(&witness, false_value));
@@ -549,19 +547,19 @@ fn values_are_those_of_the_columns() {
 fn the_product_is_that_of_the_root() {
     let mut case = case(VOCABULARY, 1, MAXIMUM, &[1, 2, 4]);
     let mut witness = case.witness();
-    let sign = witness.sums[0].signum();
-    let reach = 2 * NORM_FACTOR as i64 * witness.sums[0].abs();
+    let sign = witness.vector.sums[0].signum();
+    let reach = 2 * NORM_FACTOR as i64 * witness.vector.sums[0].abs();
     let product = reach / 2;
-    witness.vector = vec![6 * sign];
+    witness.vector.components = vec![6 * sign];
     // With 2 |e| A = 2 w |v|, both are w, less 1 where the bound is strict.
     let scaled = case.statement().check().unwrap().scaled;
     let [lower, upper] = slack(6 * sign, scaled);
     let off = reach - 2 * product;
-    witness.distances = [
-        vec![sign * off + witness.root + lower],
-        vec![witness.root - sign * off + upper],
+    witness.vector.distances = [
+        vec![sign * off + witness.vector.root + lower],
+        vec![witness.vector.root - sign * off + upper],
     ];
-    case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+    case.cq = unbounded_hash(case.query.vector_salt, &witness.vector.components);
     let false_value = |s: &mut Claimed| s.at_point[2] = vec![sign * product];
     caught_by("product: steps", || case.says(&witness, false_value));
 }
@@ -570,19 +568,18 @@ fn the_product_is_that_of_the_root() {
 #[test]
 fn the_point_follows_the_columns() {
     let mut case = small();
-    let mut sums = case.witness().sums.clone();
+    let mut sums = case.witness().vector.sums.clone();
     sums[1..].reverse();
     let witness = case.with_sums(sums);
     assert!(!case.forged(&witness));
-    let (statement, claimed) = (case.statement(), Claimed::of(&witness));
+    let (statement, claimed) = (case.statement(), Claimed::of(&witness.vector));
     let bounds = statement.check().unwrap();
     let hidden = witness.hidden(&case.query, &claimed, &bounds);
     let size = 1 << case.table.layout.variables;
     let private = Private {
         columns: witness.columns(&claimed, &statement, &bounds).in_order(),
         hidden: &hidden,
-        at_point: &claimed.at_point,
-        squared: &claimed.squared,
+        vector: claimed.private(),
     };
     let of_table = |factors: &[Fr]| functional(&case.rows, factors, size);
     let run = |mut session: Session<MaliciousProver>, secret| {

@@ -104,7 +104,7 @@ struct Case {
 }
 
 /// hq of tokens and of a number of them.
-fn hash_of(salt: Fr, number: i64, tokens: &[i64]) -> Fr {
+pub(crate) fn hash_of(salt: Fr, number: i64, tokens: &[i64]) -> Fr {
     let mut list = vec![salt, Fr::from(number)];
     list.extend(tokens.chunks(TOKENS_PER_ELEMENT).map(|run| {
         let place = |(i, t): (usize, &i64)| Fr::from(*t) * power_of_two(TOKEN_BITS * i);

@@ -27,7 +27,7 @@ pub fn forward(weights: &Weights, rows: &[i16]) -> Result<Vec<i16>> {
 
 impl Witness {
     /// The witness of an honest prover.
-    pub(super) fn new(weights: &Weights, x: &[i64]) -> Result<Self> {
+    pub(crate) fn new(weights: &Weights, x: &[i64]) -> Result<Self> {
         activations("x", x)?;
         let z = shifted(&sums_of_dense(weights, x), weights.shape.dense_shift());
         activations("z", &z)?;
@@ -45,13 +45,13 @@ impl Witness {
     }
 
     /// The remainders of z.
-    pub(super) fn divide_dense(&mut self, weights: &Weights) {
+    pub(crate) fn divide_dense(&mut self, weights: &Weights) {
         let sums = sums_of_dense(weights, &self.x);
         self.dense_rests = rests(&sums, &self.z, weights.shape.dense_shift());
     }
 
     /// r, row by row.
-    pub(super) fn sums_of_residual(&self, weights: &Weights) -> Vec<i64> {
+    pub(crate) fn sums_of_residual(&self, weights: &Weights) -> Vec<i64> {
         let shape = &weights.shape;
         let mut r = dense(&self.g, &weights.second, &weights.second_bias, shape.g);
         let pairs = r.iter_mut().zip(&self.x);
@@ -69,41 +69,45 @@ impl Witness {
         split(&limbs, shape.width_blocks(), shape.width)
     }
 
-    pub(super) fn dense_tops(&self, shape: &Shape) -> Vec<Vec<i64>> {
-        self.dense_limbs(shape, limbs_below(shape.dense_shift()))
+    /// The top limbs of both remainders.
+    pub(crate) fn tops(&self, shape: &Shape) -> [Tops; 2] {
+        let [dense, norm] = shape.remainders().map(limbs_below);
+        [self.dense_limbs(shape, dense), self.norm_limbs(shape, norm)]
     }
 
-    pub(super) fn norm_tops(&self, shape: &Shape) -> Vec<Vec<i64>> {
-        self.norm_limbs(shape, limbs_below(shape.norm_shift()))
-    }
-
-    /// The values of the columns that the run commits to.
-    pub(super) fn columns(&self, weights: &Weights) -> Columns<Vec<i64>> {
-        let shape = &weights.shape;
+    /// The values of the columns that the block commits to.
+    pub(crate) fn columns(&self, shape: &Shape) -> Columns<Vec<i64>> {
         let inner = shape.inner_blocks();
-        let [dense, norm] = [shape.dense_shift(), shape.norm_shift()];
-        let roots = self.norm.root_limbs();
-        let mut of_gelu = vec![0; 1 << ACTIVATION_BITS];
-        for z in &self.z {
-            count(&mut of_gelu, z + ACTIVATION_LIMIT);
-        }
-        let widths = shape.widths();
-        let mut counts = Counts::new(&widths);
-        counts.activations(&self.x);
-        counts.activations(&self.norm.y);
-        counts.remainders(&self.dense_rests, dense);
-        counts.remainders(&self.norm.rests, norm);
-        counts.limbs(LIMB_BITS, &roots);
+        let [dense, norm] = shape.remainders().map(limbs_below);
         Columns {
             z: split(&self.z, inner, shape.inner),
             g: split(&self.g, inner, shape.inner),
-            dense_limbs: (0..limbs_below(dense))
-                .map(|k| self.dense_limbs(shape, k))
-                .collect(),
-            norm_limbs: (0..limbs_below(norm))
-                .map(|k| self.norm_limbs(shape, k))
-                .collect(),
-            roots,
+            dense_limbs: (0..dense).map(|k| self.dense_limbs(shape, k)).collect(),
+            norm_limbs: (0..norm).map(|k| self.norm_limbs(shape, k)).collect(),
+            roots: self.norm.root_limbs(),
+        }
+    }
+
+    /// Counts the block's lookups, without the range of x.
+    pub(crate) fn count(&self, shape: &Shape, counts: &mut Counts, of_gelu: &mut [i64]) {
+        for z in &self.z {
+            count(of_gelu, z + ACTIVATION_LIMIT);
+        }
+        let [dense, norm] = shape.remainders();
+        counts.activations(&self.norm.y);
+        counts.remainders(&self.dense_rests, dense);
+        counts.remainders(&self.norm.rests, norm);
+        counts.limbs(LIMB_BITS, &self.norm.root_limbs());
+    }
+
+    /// How often each row of the tables is looked up.
+    pub(super) fn multiplicities(&self, shape: &Shape) -> Multiplicities<Vec<i64>> {
+        let mut of_gelu = vec![0; 1 << ACTIVATION_BITS];
+        let widths = shape.widths();
+        let mut counts = Counts::new(&widths);
+        counts.activations(&self.x);
+        self.count(shape, &mut counts, &mut of_gelu);
+        Multiplicities {
             of_gelu,
             of_limbs: counts.of_limbs(&widths),
             of_activations: counts.of_activations,
@@ -111,6 +115,6 @@ impl Witness {
     }
 }
 
-pub(super) fn sums_of_dense(weights: &Weights, x: &[i64]) -> Vec<i64> {
+pub(crate) fn sums_of_dense(weights: &Weights, x: &[i64]) -> Vec<i64> {
     dense(x, &weights.first, &weights.first_bias, weights.shape.x)
 }

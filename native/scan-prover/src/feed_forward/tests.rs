@@ -37,15 +37,15 @@ impl Protocol for FeedForwardStatement<'_> {
 
 /// The integers of a block: matrices and biases, gain and bias.
 #[derive(Clone)]
-struct Integers {
-    shape: Shape,
-    each: [Vec<i16>; 6],
-    gelu: Vec<i16>,
+pub(crate) struct Integers {
+    pub(crate) shape: Shape,
+    pub(crate) each: [Vec<i16>; 6],
+    pub(crate) gelu: Vec<i16>,
 }
 
 impl Integers {
     /// Small random weights, and a table that is no line.
-    fn random(shape: Shape, seed: u64) -> Self {
+    pub(crate) fn random(shape: Shape, seed: u64) -> Self {
         let draw = |salt: u64, count: usize, below: i64| -> Vec<i16> {
             let drawn = random(seed + salt, count, 2 * below as u64 + 1).into_iter();
             drawn.map(|v| (v - below) as i16).collect()
@@ -68,7 +68,7 @@ impl Integers {
         }
     }
 
-    fn weights(&self) -> Result<Weights> {
+    pub(crate) fn weights(&self) -> Result<Weights> {
         let [first, first_bias, second, second_bias, gain, bias] = &self.each;
         let parameters = Parameters {
             first,
@@ -495,8 +495,9 @@ fn limbs_below_the_top_are_in_range() {
     witness.norm.y[0] += 1;
     witness.norm.divide(&case.weights.norm);
     assert!(witness.norm.rests[0] < 0);
-    let mut columns = witness.columns(&case.weights);
-    let [dense_tops, mut norm_tops] = [witness.dense_tops(shape), witness.norm_tops(shape)];
+    let mut columns = witness.columns(shape);
+    let mut multiplicities = witness.multiplicities(shape);
+    let [dense_tops, mut norm_tops] = witness.tops(shape);
     columns
         .norm_limbs
         .iter_mut()
@@ -509,7 +510,7 @@ fn limbs_below_the_top_are_in_range() {
     for value in limbs.chain([&columns.roots]).flatten() {
         crate::prover::columns::count(&mut counts, *value);
     }
-    columns.of_limbs[0] = counts;
+    multiplicities.of_limbs[0] = counts;
     let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.norm.y));
     let statement = FeedForwardStatement {
         inputs: &inputs.rows,
@@ -517,7 +518,8 @@ fn limbs_below_the_top_are_in_range() {
         ..case.statement()
     };
     caught_by("constraint: lookup layer", || {
-        let (columns, tops) = (columns.clone(), [dense_tops.clone(), norm_tops.clone()]);
+        let columns = (columns.clone(), multiplicities.clone());
+        let tops = [dense_tops.clone(), norm_tops.clone()];
         let places = [&inputs, &outputs];
         let proof = prove_columns::<MaliciousProver>(&statement, &witness, places, columns, tops);
         verify(&statement, &proof.unwrap()).is_ok()

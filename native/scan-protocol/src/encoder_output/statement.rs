@@ -1,0 +1,143 @@
+//! The statement of a proof of the encoder's output, and the bounds of all of its values: `docs/scan/encoder-output.md`.
+use crate::block::*;
+use crate::claims::Bound;
+use crate::error::Result;
+use crate::group::{Fr, G1Affine};
+use crate::nibbles::NIBBLE_VARIABLES;
+use crate::numbers::log2_ceil;
+use crate::transcript::{Oracle, Transcript};
+use crate::vector::{self, Bounds, MAX_NORM_FACTOR};
+
+/// A mark is 0 or 1.
+pub const BIT: usize = 1;
+
+// The assertions behind the bounds in `docs/scan/encoder-output.md`: no equation wraps around.
+const _: () = {
+    let reach = MAX_PLACES as u64 * ACTIVATION_LIMIT as u64;
+    let squares = MAX_WIDTH as u64 * reach * reach;
+    assert!(reach == 1 << 17 && squares == 1 << 44);
+    let maximum = Bounds::of(reach, MAX_WIDTH, MAX_NORM_FACTOR);
+    assert!(maximum.scaled == 1 << 38 && maximum.limbs == 4);
+    assert!(maximum.square_bits() + 1 == 99 && maximum.without_wrap());
+};
+
+/// The size of the encoder's rows, and the quantiser's factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub width: usize,
+    /// A.
+    pub norm_factor: u64,
+}
+
+impl Shape {
+    pub fn check(&self) -> Result<()> {
+        within("width", 2, MAX_WIDTH, self.width)?;
+        let (maximum, factor) = (MAX_NORM_FACTOR as usize, self.norm_factor as usize);
+        within("norm factor", 1, maximum, factor)
+    }
+
+    pub fn width_blocks(&self) -> Blocks {
+        Blocks::of(self.width)
+    }
+
+    /// The size of the vector of so many places.
+    pub fn vector(&self, places: usize) -> vector::Size {
+        let reach = places as u64 * ACTIVATION_LIMIT as u64;
+        vector::Size {
+            dimension: self.width,
+            norm_factor: self.norm_factor,
+            bounds: Bounds::of(reach, self.width, self.norm_factor),
+            limb_tag: LIMB_BITS as u64,
+            step_tag: TAG_STEP,
+        }
+    }
+}
+
+/// The statement of a proof of the encoder's output. The verifier rebuilds every value and reads none from a file.
+#[derive(Clone)]
+pub struct OutputStatement<'a> {
+    /// Digest of all other fields of the record.
+    pub context: Fr,
+    pub shape: Shape,
+    /// T.
+    pub places: usize,
+    /// The commitment to the marks of the places: 1 for each used place.
+    pub marks: G1Affine,
+    /// The rows of the columns of the last layer's rows, one list a column.
+    pub inputs: &'a [Vec<G1Affine>],
+    pub cq: Fr,
+}
+
+impl OutputStatement<'_> {
+    pub fn check(&self) -> Result<()> {
+        self.shape.check()?;
+        check_places(self.places)?;
+        let blocks = self.shape.width_blocks();
+        let entries = self.places * blocks.entries();
+        let rows = entries.div_ceil(1 << self.row_variables());
+        check_rows("inputs", self.inputs, blocks.blocks, rows)
+    }
+
+    pub fn row_variables(&self) -> usize {
+        MAX_ROW_VARIABLES.min(log2_ceil(self.places) + self.shape.width_blocks().variables)
+    }
+
+    pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
+        let mut t = Transcript::new("encoder output");
+        t.scalar("context", &self.context);
+        t.integer("places", self.places as u64);
+        t.integer("width", self.shape.width as u64);
+        t.integer("norm factor", self.shape.norm_factor);
+        t.scalar("cq", &self.cq);
+        t.point("marks of places", &self.marks);
+        let inputs = self.inputs.iter().flatten();
+        inputs.for_each(|point| t.point("inputs", point));
+        t
+    }
+}
+
+/// The columns, in the order in which they are committed to.
+pub struct Columns<T> {
+    pub vector: vector::Columns<T>,
+    /// How often each row of the tables is looked up.
+    pub steps: T,
+    pub of_activations: T,
+    /// Of limbs of 12 bits, and of bits.
+    pub of_limbs: [T; 2],
+}
+
+impl<T> Columns<T> {
+    pub fn in_order(self) -> Vec<T> {
+        let mut out = self.vector.in_order();
+        out.extend([self.steps, self.of_activations]);
+        out.extend(self.of_limbs);
+        out
+    }
+
+    pub fn named(all: Vec<T>, bounds: &Bounds) -> Self {
+        let mut all = all.into_iter();
+        let vector = vector::Columns::named(&mut all, bounds);
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            vector,
+            steps: next(),
+            of_activations: next(),
+            of_limbs: [next(), next()],
+        }
+    }
+}
+
+impl Columns<(usize, Bound)> {
+    /// Entries and bound of each column.
+    pub fn bounds(shape: &Shape, places: usize) -> Self {
+        let size = shape.vector(places);
+        let components = 1 << size.components();
+        let of_limbs = Bound::up_to(size.limbs_looked_up());
+        Self {
+            vector: vector::Columns::bounds(&size),
+            steps: (1 << NIBBLE_VARIABLES, Bound::up_to(components)),
+            of_activations: (1 << ACTIVATION_BITS, Bound::up_to(places * shape.width)),
+            of_limbs: [(1 << LIMB_BITS, of_limbs), (1 << BIT, Bound::up_to(places))],
+        }
+    }
+}
