@@ -127,7 +127,7 @@ def test_a_secret_key_in_place_of_a_public_one_is_not_repeated(tmp_path: Path) -
     for value in (str(tmp_path / "key"), key.export()):
         said = trust_new(tmp_path, origin=ORIGIN, provider=value, witness=public)
         assert "needs the public key" in said and ".pub" in said
-        assert key.export().rpartition("+")[2] not in said
+        assert key.export().split("+", 4)[4] not in said  # base64 can contain "+"
 
 
 def test_a_command_without_a_terminal_names_each_missing_option(tmp_path: Path) -> None:
