@@ -52,7 +52,8 @@ def failures(
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
     items = Lazy(len(proofs), lambda i: read(Group((), b"", proofs[i]), [statements[i]], ()))
-    return own.checker(key, engine).failures(items)
+    refused: Failures = own.checker(key, engine).failures(items)
+    return refused
 
 
 def verify_batch(

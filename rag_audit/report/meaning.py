@@ -130,10 +130,10 @@ def privacy_words(report: Report) -> list[str]:
             f" power (higher with noise), and the presence of a document that an account asks for has no protection"
         )
     if f.tpr_at_fpr_1pct is not None:
-        size = f.positions_per_document or 1
+        positions = f.positions_per_document or 1
         lines.append(
             f"a test that wrongly suspects 1 in 100 absent documents of"
-            f" {'one position' if size == 1 else f'at most {size} positions'} recognises at most"
+            f" {'one position' if positions == 1 else f'at most {positions} positions'} recognises at most"
             f" {one_in(float(f.tpr_at_fpr_1pct))} present ones (guessing: 1 in 100)"
         )
     others = [f"{f.eps_one_account} for one account"]
