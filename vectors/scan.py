@@ -19,7 +19,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 MANIFEST = ROOT.parent / "native" / "Cargo.toml"
-FILES = ("document-table.json", "generators.json", "pooled-listing.json", "proofs.json", "trace.json")
+FILES = (
+    "attention.json",
+    "document-table.json",
+    "encoder.json",
+    "feed-forward.json",
+    "generators.json",
+    "pooled-listing.json",
+    "proofs.json",
+    "trace.json",
+)
 
 
 def folder() -> Path:

@@ -5,10 +5,13 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ragaudit_scan_protocol::block::Blocks;
 use sha2::{Digest, Sha256};
 
 use crate::answer::tests::{batches, KnownAnswer};
 use crate::answer::{Item, Parameters, Record, Slot};
+use crate::block::{split, Committed, Rows};
+use crate::claims::{Bound, Opening};
 use crate::drawn::tests::seed;
 use crate::group::{
     encode_point, encode_points, encode_scalar, query_generators, tables, vector_generators, Fr,
@@ -17,10 +20,12 @@ use crate::group::{
 use crate::index::IndexCommitment;
 use crate::malicious::{run, Log, MaliciousProver, Told, Without, REPEATED};
 use crate::protocol::{POOLED_TRACE, TRACE, VERSION};
+use crate::prover::columns::{commit, Secret};
+use crate::secrets::Nonces;
 use crate::session::Column;
 use crate::{
-    answer, bernoulli, coalition, document_table, drawn, embed, noise, pooled_listing,
-    pooled_listing_records, query,
+    answer, attention, bernoulli, coalition, document_table, drawn, embed, encoder, feed_forward,
+    noise, pooled_listing, pooled_listing_records, query,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -45,11 +50,11 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// The value as JSON.
-fn hex_text(bytes: &[u8]) -> String {
+pub(crate) fn hex_text(bytes: &[u8]) -> String {
     format!("\"{}\"", hex(bytes))
 }
 
-fn base64_text(bytes: &[u8]) -> String {
+pub(crate) fn base64_text(bytes: &[u8]) -> String {
     format!("\"{}\"", base64(bytes))
 }
 
@@ -58,18 +63,18 @@ fn digest_text(bytes: &[u8]) -> String {
 }
 
 /// A name with its value as JSON.
-type Field = (&'static str, String);
+pub(crate) type Field = (&'static str, String);
 
-fn element(x: &Fr) -> String {
+pub(crate) fn element(x: &Fr) -> String {
     hex_text(&encode_scalar(x))
 }
 
-fn list<T>(items: impl IntoIterator<Item = T>, text: impl Fn(T) -> String) -> String {
+pub(crate) fn list<T>(items: impl IntoIterator<Item = T>, text: impl Fn(T) -> String) -> String {
     let items: Vec<String> = items.into_iter().map(text).collect();
     format!("[{}]", items.join(", "))
 }
 
-fn object(fields: &[(&str, String)], indent: &str) -> String {
+pub(crate) fn object(fields: &[(&str, String)], indent: &str) -> String {
     let lines: Vec<String> = fields
         .iter()
         .map(|(name, value)| format!("{indent} \"{name}\": {value}"))
@@ -491,6 +496,74 @@ fn pooled_listings_are_the_published_ones() {
     );
 }
 
+/// Blocks of the integer encoder, which the protocol's name does not cover.
+const FEED_FORWARD: [Run; 3] = [
+    ("feed forward", "2 places of 4, 8 inner", || {
+        feed_forward::tests::vectors::simulate_any([4, 8, 6, 6, 6], 2)
+    }),
+    (
+        "feed forward",
+        "64 places of 12, 48 inner, scales 5, 6, 5",
+        || feed_forward::tests::vectors::simulate_any([12, 48, 5, 6, 5], 64),
+    ),
+    ("feed forward", "32 places of 384, 1,536 inner", || {
+        feed_forward::tests::vectors::simulate_any([384, 1536, 6, 6, 6], 32)
+    }),
+];
+
+#[test]
+fn feed_forward_blocks_are_the_published_ones() {
+    let head = [("what", explained()), ("runs", traces(&FEED_FORWARD))];
+    let block = feed_forward::tests::vectors::fields();
+    published("feed-forward", &[&head[..], &block].concat());
+}
+
+const ATTENTION: [Run; 3] = [
+    ("attention", "4 places of 4, 2 heads", || {
+        attention::tests::vectors::simulate_any([4, 2, 6, 7, 8, 8], 4)
+    }),
+    (
+        "attention",
+        "16 places of 12, 6 heads, scales 5, 6, 6, 6",
+        || attention::tests::vectors::simulate_any([12, 6, 5, 6, 6, 6], 16),
+    ),
+    ("attention", "32 places of 384, 12 heads", || {
+        attention::tests::vectors::simulate_any([384, 12, 6, 7, 8, 8], 32)
+    }),
+];
+
+#[test]
+fn attention_blocks_are_the_published_ones() {
+    let head = [("what", explained()), ("runs", traces(&ATTENTION))];
+    let block = attention::tests::vectors::fields();
+    published("attention", &[&head[..], &block].concat());
+}
+
+const ENCODER: [Run; 3] = [
+    (
+        "encoder",
+        "2 layers, 4 places of 4, 2 heads, 8 inner",
+        || encoder::tests::vectors::simulate_any([4, 2, 8], [6, 7, 8, 8, 6, 6], [2, 4]),
+    ),
+    (
+        "encoder",
+        "2 layers, 16 places of 12, 6 heads, 48 inner, scales 5, 6, 6, 7, 6, 5",
+        || encoder::tests::vectors::simulate_any([12, 6, 48], [5, 6, 6, 7, 6, 5], [2, 16]),
+    ),
+    (
+        "encoder",
+        "6 layers, 32 places of 384, 12 heads, 1,536 inner",
+        || encoder::tests::vectors::simulate_any([384, 12, 1536], [6, 7, 8, 8, 6, 6], [6, 32]),
+    ),
+];
+
+#[test]
+fn encoders_are_the_published_ones() {
+    let head = [("what", explained()), ("runs", traces(&ENCODER))];
+    let layers = encoder::tests::vectors::fields();
+    published("encoder", &[&head[..], &layers].concat());
+}
+
 #[test]
 fn the_protocol_s_names_are_made_of_the_published_traces() {
     for (name, digest) in [("trace", TRACE), ("pooled-listing", POOLED_TRACE)] {
@@ -524,7 +597,7 @@ fn generators_are_the_published_ones() {
 
 /// Runs a prover with fixed nonces. Returns its result, and the transcript's states: the first four bytes of each, and the
 /// last one whole.
-fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [Field; 2]) {
+pub(crate) fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [Field; 2]) {
     REPEATED.set(true);
     let (result, log) = run(Without::Nothing, prove);
     REPEATED.set(false);
@@ -539,7 +612,107 @@ fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [Field; 2]) {
     )
 }
 
-fn small<T: Copy + Into<i64>>(values: &[T]) -> String {
+pub(crate) fn int16_text(values: &[i16]) -> String {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    base64_text(&bytes)
+}
+
+/// The rows of columns, one column after another.
+pub(crate) fn points_text(rows: &[Vec<G1Affine>]) -> String {
+    base64_text(&encode_points(&rows.concat()))
+}
+
+/// Commits to columns under fixed blindings.
+pub(crate) fn fixed_columns(
+    columns: Vec<Vec<i64>>,
+    row_variables: usize,
+) -> (Vec<Vec<G1Affine>>, Vec<Arc<Opening>>) {
+    let mut nonces = Nonces::of([7; 64], &[0; 32], b"published columns");
+    let open = |values: Vec<i64>| {
+        let rows = values.len().div_ceil(1 << row_variables);
+        let blindings = nonces.draw_many(rows);
+        Opening { values, blindings }
+    };
+    let openings: Vec<Opening> = columns.into_iter().map(open).collect();
+    let secrets: Vec<Secret> = openings
+        .iter()
+        .map(|opening| Secret {
+            values: &opening.values,
+            blindings: &opening.blindings,
+            bound: Bound::Signed(16),
+        })
+        .collect();
+    let rows = commit(&secrets, 1 << row_variables);
+    (rows, openings.into_iter().map(Arc::new).collect())
+}
+
+/// Commits to the places of a block under fixed blindings.
+pub(crate) fn committed(of: Rows, values: &[i64]) -> Committed {
+    let columns = split(values, Blocks::of(of.width), of.width);
+    let (rows, openings) = fixed_columns(columns, of.row_variables);
+    Committed {
+        rows,
+        openings,
+        values: values.to_vec().into(),
+    }
+}
+
+/// A proof of a false statement under the name of its fault.
+pub(crate) struct Negative {
+    name: &'static str,
+    claim: &'static str,
+    /// The columns of the statement whose commitments differ.
+    columns: Vec<(&'static str, String)>,
+    proof: Vec<u8>,
+}
+
+/// The proof of a prover that omits one claim. A verifier that omits the same claim accepts the proof, and a verifier that
+/// omits no claim refuses it, also if the prover makes the claim.
+pub(crate) fn negative(
+    name: &'static str,
+    claim: &'static str,
+    columns: &[(&'static str, &[Vec<G1Affine>])],
+    prove: impl Fn() -> Vec<u8>,
+    accepts: impl Fn(&[u8]) -> bool,
+) -> Negative {
+    REPEATED.set(true);
+    let party = |without: Without| {
+        run(without, || {
+            let proof = prove();
+            (accepts(&proof), proof)
+        })
+        .0
+    };
+    let (accepted, _) = party(Without::Nothing);
+    assert!(!accepted, "{name}");
+    let (accepted, proof) = party(Without::Claim(claim.to_owned()));
+    assert!(accepted, "{name}: not by {claim}");
+    assert!(!accepts(&proof), "{name}");
+    REPEATED.set(false);
+    Negative {
+        name,
+        claim,
+        columns: columns
+            .iter()
+            .map(|(n, rows)| (*n, points_text(rows)))
+            .collect(),
+        proof,
+    }
+}
+
+pub(crate) fn negatives(all: &[Negative]) -> String {
+    let one = |wrong: &Negative| {
+        let fields = [
+            ("name", format!("\"{}\"", wrong.name)),
+            ("claim", format!("\"{}\"", wrong.claim)),
+        ];
+        let proof = [("proof", base64_text(&wrong.proof))];
+        object(&[&fields[..], &wrong.columns, &proof].concat(), "  ")
+    };
+    list(all, |wrong| format!("\n  {}", one(wrong)))
+}
+
+pub(crate) fn small<T: Copy + Into<i64>>(values: &[T]) -> String {
     list(values, |v| (*v).into().to_string())
 }
 

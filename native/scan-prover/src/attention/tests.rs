@@ -22,6 +22,7 @@ use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
 
 mod forgeries;
+pub(crate) mod vectors;
 
 impl Protocol for AttentionStatement<'_> {
     fn start<O: Oracle>(&self) -> Transcript<O> {

@@ -20,6 +20,7 @@ use crate::{attention, feed_forward};
 use ark_ff::Field;
 
 mod forgeries;
+pub(crate) mod vectors;
 
 impl Protocol for EncoderStatement<'_> {
     fn start<O: Oracle>(&self) -> Transcript<O> {

@@ -20,6 +20,8 @@ use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
 
+pub(crate) mod vectors;
+
 impl Protocol for FeedForwardStatement<'_> {
     fn start<O: Oracle>(&self) -> Transcript<O> {
         self.transcript()
