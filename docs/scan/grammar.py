@@ -19,13 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.proofs.backends.reference import (
+    attention,
     coalition,
     document_table,
     drawn,
     embed,
+    encoder,
+    feed_forward,
     pooled_listing,
     query,
 )
+from rag_audit.proofs.backends.reference.block import Blocks, Dense, Norm
 from rag_audit.proofs.backends.reference.digits import Digit
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.extensions import log2
@@ -371,6 +375,51 @@ def _pairs(records: int, dimension: int) -> Read:
     return lambda reader: coalition.read_pairs(requested, committed, bytes(32), 0, reader)
 
 
+def _dense(inputs: int, outputs: int) -> Dense:
+    return Dense([[0] * outputs] * inputs, [0] * outputs)
+
+
+def _norm(width: int, scale: int) -> Norm:
+    return Norm([0] * width, [0] * width, scale)
+
+
+def _places(width: int, places: int, row_bits: int) -> list[list[Point]]:
+    """The commitments to a matrix with a row for each place."""
+    blocks = Blocks(width)
+    return [[None] * (((places << blocks.variables) - 1 >> row_bits) + 1)] * blocks.count
+
+
+def _feed_forward(width: int, inner: int, places: int, scales: tuple[int, int, int] = (6, 6, 6)) -> Read:
+    layers = _dense(width, inner), _dense(inner, width)
+    weights = feed_forward.Weights(*scales, *layers, _norm(width, scales[0]), [0] * 4096)
+    rows = _places(width, places, feed_forward.row_bits(weights, places))
+    block = feed_forward.FeedForward(0, weights, places, rows, rows)
+    return lambda reader: feed_forward.read(block, reader)
+
+
+def _attention(width: int, heads: int, places: int, scales: tuple[int, int, int, int] = (6, 7, 8, 8)) -> Read:
+    layers, exp = [_dense(width, width)] * 4, [4096, *[0] * 8191]
+    weights = attention.Weights(heads, *scales, *layers, _norm(width, scales[0]), exp)
+    rows = _places(width, places, attention.row_bits(weights, places))
+    block = attention.Attention(0, weights, places, None, rows, rows)
+    return lambda reader: attention.read(block, reader)
+
+
+def _encoder(
+    sizes: tuple[int, int, int], places: int, layers: int, scales: tuple[int, ...] = (6, 7, 8, 8, 6, 6)
+) -> Read:
+    """:param sizes: width, heads and inner components"""
+    (width, heads, inner), (x, q, v, o, z, g) = sizes, scales
+    exp, norm = [4096, *[0] * 8191], _norm(width, x)
+    of_attention = attention.Weights(heads, x, q, v, o, *[_dense(width, width)] * 4, norm, exp)
+    dense = _dense(width, inner), _dense(inner, width)
+    of_feed_forward = feed_forward.Weights(x, z, g, *dense, norm, [0] * 4096)
+    row_bits = encoder.row_bits(layer := encoder.Layer(of_attention, of_feed_forward), places)
+    rows = _places(width, places, row_bits)
+    run = encoder.Encoder(0, [layer] * layers, places, None, rows, rows)
+    return lambda reader: encoder.read(run, reader)
+
+
 RUNS = [
     Run("noise proof", "noise", {
         "3 positions, gains 1": _slots(1, 3, [1]),
@@ -427,6 +476,22 @@ RUNS = [
         "1 pair of blocks, 2 records of 3": _pairs(2, 3),
         "6 pairs of blocks, 600 records of 256": _pairs(600, 256),
     }, after="coalition records"),
+    Run("feed forward", "feed-forward", {
+        "2 places of 4, 8 inner": _feed_forward(4, 8, 2),
+        "64 places of 12, 48 inner, scales 5, 6, 5": _feed_forward(12, 48, 64, (5, 6, 5)),
+        "32 places of 384, 1,536 inner": _feed_forward(384, 1_536, 32),
+    }, file="feed-forward"),
+    Run("attention", "attention", {
+        "4 places of 4, 2 heads": _attention(4, 2, 4),
+        "16 places of 12, 6 heads, scales 5, 6, 6, 6": _attention(12, 6, 16, (5, 6, 6, 6)),
+        "32 places of 384, 12 heads": _attention(384, 12, 32),
+    }, file="attention"),
+    Run("encoder", "encoder", {
+        "2 layers, 4 places of 4, 2 heads, 8 inner": _encoder((4, 2, 8), 4, 2),
+        "2 layers, 16 places of 12, 6 heads, 48 inner, scales 5, 6, 6, 7, 6, 5":
+            _encoder((12, 6, 48), 16, 2, (5, 6, 6, 7, 6, 5)),
+        "6 layers, 32 places of 384, 12 heads, 1,536 inner": _encoder((384, 12, 1_536), 32, 6),
+    }, file="encoder"),
 ]  # fmt: skip
 
 HEAD = """# Messages and claims of each run

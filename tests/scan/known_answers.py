@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -12,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.proofs.backends.reference import (
+    attention,
     coalition,
     document_table,
     drawn,
     embed,
+    encoder,
+    feed_forward,
     pooled_listing,
     query,
 )
+from rag_audit.proofs.backends.reference.block import Dense, Norm
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.group import G, Point, decode, encode, total
 from rag_audit.proofs.backends.reference.index import Index
@@ -152,6 +157,115 @@ def _pairs() -> KnownAnswers:
     )
 
 
+class Integers:
+    """16-bit integers of a file, read from the first on."""
+
+    def __init__(self, text: str) -> None:
+        data = base64.b64decode(text)
+        self._left = list(struct.unpack(f"<{len(data) // 2}h", data))
+
+    def take(self, count: int) -> list[int]:
+        """The next integers."""
+        taken, self._left = self._left[:count], self._left[count:]
+        assert len(taken) == count
+        return taken
+
+    def dense(self, inputs: int, outputs: int) -> Dense:
+        """The matrix and the bias of a dense layer."""
+        matrix = [self.take(outputs) for _ in range(inputs)]
+        return Dense(matrix, self.take(outputs))
+
+    def norm(self, width: int, scale: int) -> Norm:
+        """Gain and bias of a LayerNorm."""
+        return Norm(self.take(width), self.take(width), scale)
+
+    def end(self) -> None:
+        """No integer is left."""
+        assert not self._left
+
+
+def _columns(doc: dict[str, Any], name: str, count: int) -> list[list[Point]]:
+    """The rows of `count` columns of equal length."""
+    points = rows(doc[name])
+    each = len(points) // count
+    return [points[i : i + each] for i in range(0, len(points), each)]
+
+
+def _feed_forward_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with its inputs and outputs"""
+    width, inner, integers = doc["width"], doc["inner"], Integers(doc["weights"])
+    layers = integers.dense(width, inner), integers.dense(inner, width)
+    norm, gelu = integers.norm(width, doc["scale_x"]), Integers(doc["gelu"]).take(4096)
+    weights = feed_forward.Weights(doc["scale_x"], doc["scale_z"], doc["scale_g"], *layers, norm, gelu)
+    assert weights.digest.hex() == doc["weights_digest"]
+    count = width // (width & -width)
+    columns = (_columns(part, name, count) for name in ("inputs", "outputs"))
+    requested = feed_forward.FeedForward(int(doc["context"], 16), weights, doc["places"], *columns)
+    return KnownAnswers(feed_forward.RUN, requested, feed_forward.read, part)
+
+
+def _attention_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with its marks, inputs and outputs"""
+    width, integers = doc["width"], Integers(doc["weights"])
+    scales = [doc[f"scale_{name}"] for name in "xqvo"]
+    layers = [integers.dense(width, width) for _ in range(4)]
+    exp = doc["exp_above_0"] + [0] * (8192 - len(doc["exp_above_0"]))
+    weights = attention.Weights(doc["heads"], *scales, *layers, integers.norm(width, scales[0]), exp)
+    assert weights.digest.hex() == doc["weights_digest"]
+    count, (marks,) = width // (width & -width), rows(part["marks"])
+    columns = (_columns(part, name, count) for name in ("inputs", "outputs"))
+    requested = attention.Attention(int(doc["context"], 16), weights, doc["places"], marks, *columns)
+    return KnownAnswers(attention.RUN, requested, attention.read, part)
+
+
+def _encoder_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with its marks, inputs and outputs"""
+    width, inner = doc["width"], doc["inner"]
+    x, q, v, o, z, g = (doc[f"scale_{name}"] for name in "xqvozg")
+    exp = doc["exp_above_0"] + [0] * (8192 - len(doc["exp_above_0"]))
+    gelu, layers = Integers(doc["gelu"]).take(4096), []
+    for text, digests in zip(doc["weights"], doc["weights_digests"], strict=True):
+        integers = Integers(text)
+        dense = [integers.dense(width, width) for _ in range(4)]
+        norm = integers.norm(width, x)
+        of_attention = attention.Weights(doc["heads"], x, q, v, o, *dense, norm, exp)
+        dense = [integers.dense(width, inner), integers.dense(inner, width)]
+        of_feed_forward = feed_forward.Weights(x, z, g, *dense, integers.norm(width, x), gelu)
+        integers.end()
+        layers.append(encoder.Layer(of_attention, of_feed_forward))
+        assert [of_attention.digest.hex(), of_feed_forward.digest.hex()] == digests
+    count, (marks,) = width // (width & -width), rows(part["marks"])
+    columns = (_columns(part, name, count) for name in ("inputs", "outputs"))
+    requested = encoder.Encoder(int(doc["context"], 16), layers, doc["places"], marks, *columns)
+    return KnownAnswers(encoder.RUN, requested, encoder.read, part)
+
+
+BLOCKS = {
+    "feed forward": ("feed-forward", _feed_forward_of),
+    "attention": ("attention", _attention_of),
+    "encoder": ("encoder", _encoder_of),
+}
+
+
+def _block(name: str) -> KnownAnswers:
+    file, of = BLOCKS[name]
+    doc = _honest(published(file))
+    return of(doc, doc)
+
+
+def _honest(doc: dict[str, Any]) -> dict[str, Any]:
+    """The block or the layers with a proof."""
+    result: dict[str, Any] = doc["layers"] if "layers" in doc else doc["block"]
+    return result
+
+
+def wrong_proofs(name: str) -> dict[str, tuple[str, KnownAnswers]]:
+    """The published wrong proofs of a block under the names of their faults, each with the claim that refuses it."""
+    file, of = BLOCKS[name]
+    doc = published(file)
+    return {part["name"]: (part["claim"], of(_honest(doc), part)) for part in doc["negative"]}
+
+
 KNOWN_ANSWERS = {
     "noise": _noise,
     "query": _query,
@@ -162,6 +276,9 @@ KNOWN_ANSWERS = {
     "pooled listing": _pooled_listing,
     "coalition records": _records,
     "coalition pairs": _pairs,
+    "feed forward": partial(_block, "feed forward"),
+    "attention": partial(_block, "attention"),
+    "encoder": partial(_block, "encoder"),
 }
 
 

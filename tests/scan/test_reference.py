@@ -11,6 +11,7 @@ import pytest
 from py_ecc.optimized_bn128 import FQ, Z1, add, multiply, normalize
 
 from rag_audit.errors import EncodingError, RagAuditError
+from rag_audit.proofs.backends.reference import attention, encoder, feed_forward
 from rag_audit.proofs.backends.reference.drawn import Seed
 from rag_audit.proofs.backends.reference.extensions import Functional, below, dot, eq_table, numbers
 from rag_audit.proofs.backends.reference.group import G, P, decode, encode, generator, total
@@ -111,7 +112,15 @@ def other(value: Any) -> Any:
     if isinstance(value, tuple) and len(value) == 2 and (value[1] ** 2 - value[0] ** 3 - 3) % P == 0:
         return generator(G(5))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        name = {Index: "digest", Seed: "beacon", ScoreWindow: "lo", Requested: "htopk"}[type(value)]
+        name = {
+            Index: "digest",
+            Seed: "beacon",
+            ScoreWindow: "lo",
+            Requested: "htopk",
+            feed_forward.Weights: "gelu",
+            attention.Weights: "scale_v",
+            encoder.Layer: "attention",
+        }[type(value)]
         return dataclasses.replace(value, **{name: other(getattr(value, name))})
     return type(value)([other(value[0]), *value[1:]])
 
@@ -175,6 +184,17 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
         ("pooled listing", {"records": [Requested(Seed(1, 2, 3), 4, 5, [])]}),
         ("embed", {"tokens": 209}),
         ("embed", {"norm_factor": 0}),
+        ("feed forward", {"places": 48}),
+        ("feed forward", {"places": 128}),
+        ("feed forward", {"inputs": []}),
+        ("feed forward", {"outputs": []}),
+        ("encoder", {"layers": []}),
+        ("encoder", {"places": 48}),
+        ("encoder", {"outputs": []}),
+        ("attention", {"places": 0}),
+        ("attention", {"places": 24}),
+        ("attention", {"inputs": []}),
+        ("attention", {"outputs": []}),
         ("coalition records", {"theta": (5, 5)}),
         ("coalition records", {"first": [0, 2, 0, 0]}),
         ("coalition records", {"largest": (4, 1)}),

@@ -14,6 +14,7 @@ from tests.scan.known_answers import KNOWN_ANSWERS, KnownAnswers
 
 CLOSING = ["messages", "values", "left", "output", "right", "opening"]
 SMALL = {"noise", "query"}
+SCALARS = {*SMALL, "feed forward", "attention"}
 RUNS = [pytest.param(name, marks=() if name in SMALL else pytest.mark.full) for name in KNOWN_ANSWERS]
 
 Sums = list[dict[Point | str, int]]
@@ -98,7 +99,7 @@ def test_every_point_stands_in_an_equation_and_each_equation_has_one_of_its_own(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", sorted(SMALL))
+@pytest.mark.parametrize("name", sorted(SCALARS))
 def test_every_scalar_moves_an_equation(name: str) -> None:
     golden = KNOWN_ANSWERS[name]()
     sums, transcript, reader = read(golden)

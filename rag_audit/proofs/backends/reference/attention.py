@@ -1,0 +1,446 @@
+"""Proofs of an attention block of the integer encoder (docs/scan/attention.md)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import isqrt
+
+from rag_audit.proofs.backends.reference import limits
+from rag_audit.proofs.backends.reference.block import (
+    ACTIVATIONS,
+    MAX_PLACES,
+    MAX_ROW_BITS,
+    MAX_SCALE,
+    MAX_WIDTH,
+    ROOT_ENTRIES,
+    Blocks,
+    Dense,
+    Norm,
+    Remainder,
+    activations,
+    derived,
+    extension,
+    halved,
+    in_limbs,
+    in_range,
+    layer_norm,
+    limb_tables,
+    number,
+    of_limbs,
+    packed,
+    parts,
+    placed,
+    weights_at,
+    widths,
+)
+from rag_audit.proofs.backends.reference.closing import close
+from rag_audit.proofs.backends.reference.extensions import (
+    HALF,
+    below,
+    dot,
+    eq_table,
+    evaluation,
+    log2,
+    powers,
+)
+from rag_audit.proofs.backends.reference.group import Point
+from rag_audit.proofs.backends.reference.lookup import Said, Segment, look_up
+from rag_audit.proofs.backends.reference.session import Column, Expr, Session, total
+from rag_audit.proofs.backends.reference.transcript import Reader
+from rag_audit.relation.field import MODULUS
+
+RUN, EXP_TAG = "attention", 15
+MAX_HEADS, MAX_HEAD, DISTANCES, ONE = 32, 256, 1 << 13, 1 << 12
+HEAD_ENTRIES = 16
+MAXIMUM, QUOTIENT, REST, SLACK = range(3), range(3, 5), range(5, 7), range(7, 9)
+"""Entries of m + 2^35, N, e and f among the entries of a head at a place."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a block with its scales; `exp` has a result for each distance 0..8191."""
+
+    heads: int
+    scale_x: int
+    scale_q: int
+    scale_v: int
+    scale_o: int
+    queries: Dense
+    keys: Dense
+    values: Dense
+    output: Dense
+    norm: Norm
+    exp: Sequence[int]
+
+    def __post_init__(self) -> None:
+        d, scales = self.width, (self.scale_x, self.scale_q, self.scale_v, self.scale_o)
+        limits.require(
+            width=2 <= d <= MAX_WIDTH,
+            heads=1 <= self.heads <= min(MAX_HEADS, d) and d % self.heads == 0,
+            scales=all(0 <= scale <= MAX_SCALE for scale in scales) and self.norm.scale == self.scale_x,
+        )
+        limits.require(
+            components=self.components.bit_count() == 1 and self.components <= MAX_HEAD,
+            queries=self.queries.fits(d, d, self.scale_x),
+            keys=self.keys.fits(d, d, self.scale_x),
+            values=self.values.fits(d, d, self.scale_x),
+            output=self.output.fits(d, d, self.scale_o, self.residual),
+            norm=self.norm.fits(d),
+            exp=len(self.exp) == DISTANCES and self.exp[0] == ONE and all(0 <= e <= ONE for e in self.exp),
+        )
+
+    @property
+    def width(self) -> int:
+        return len(self.output.bias)
+
+    @property
+    def components(self) -> int:
+        """D: components of a head."""
+        return self.width // self.heads
+
+    @property
+    def residual(self) -> int:
+        """The power of two of x in r."""
+        return 12 + self.scale_o - self.scale_x
+
+    @property
+    def factor(self) -> int:
+        """M: 2^19 divided by the root of D, rounded."""
+        return isqrt((1 << 40) // self.components) + 1 >> 1
+
+    @property
+    def remainders(self) -> list[int]:
+        """The bits of the remainders of q, k, v, scores, o and y."""
+        of_q, of_v = (self.scale_x + 12 - scale for scale in (self.scale_q, self.scale_v))
+        of_o = 30 + self.scale_v - self.scale_o
+        return [of_q, of_q, of_v, 2 * self.scale_q + 14, of_o, self.norm.bits]
+
+    @cached_property
+    def digest(self) -> bytes:
+        sizes = (self.width, self.heads, self.scale_x, self.scale_q, self.scale_v, self.scale_o)
+        head = b"rag-audit/attention/v1" + b"".join(n.to_bytes(4, "little") for n in sizes)
+        layers = (self.queries, self.keys, self.values, self.output)
+        dense = (part for layer in layers for part in (*layer.matrix, layer.bias))
+        return hashlib.sha256(head + packed(*dense, self.norm.gain, self.norm.bias, self.exp)).digest()
+
+    def of_head(self, by_head: Sequence[int]) -> list[int]:
+        """The value of its head for each component."""
+        return [by_head[c // self.components] for c in range(self.width)]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The public values of one block.
+
+    :param marks: the commitment to a mark for each place
+    :param inputs: the rows of each column of x
+    :param outputs: the rows of each column of y
+    """
+
+    context: int
+    weights: Weights
+    places: int
+    marks: Point
+    inputs: Sequence[Sequence[Point]]
+    outputs: Sequence[Sequence[Point]]
+
+    def __post_init__(self) -> None:
+        limits.require(places=self.places in range(1, MAX_PLACES + 1) and self.places.bit_count() == 1)
+        blocks = Blocks(self.weights.width)
+        size = (blocks.count, self.places << blocks.variables, row_bits(self.weights, self.places))
+        limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
+
+
+def row_bits(weights: Weights, places: int) -> int:
+    """Rows of all columns of a run have 2^`row_bits` values."""
+    t, m, n = (log2(places), *(Blocks(count).variables for count in (weights.width, weights.heads)))
+    return min(MAX_ROW_BITS, max(2 * t + n, t + m, t + 4 + n))
+
+
+def read_marks(session: Session, column: Column, places: int) -> list[Expr]:
+    """The hidden marks of the places, which are 1 up to a place and 0 from there on, if the last is a bit."""
+    marks = session.send("marks", places)
+    for mark, after in pairwise(marks):
+        session.product("used places", mark, after, after)
+    a = session.challenges("marks", log2(places))
+    session.claim(evaluation(a), [(column, 1)], at(marks, a))
+    return marks
+
+
+def at(values: Sequence[Expr], point: Sequence[int]) -> Expr:
+    """The extension of hidden values at a point."""
+    return total(zip(eq_table(point, len(values)), values, strict=True))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The columns of a block, without multiplicities; `rests` has the remainders in their order."""
+
+    weights: Weights
+    places: int
+    marks: Sequence[Expr]
+    x: Sequence[Column]
+    y: Sequence[Column]
+    projections: Sequence[Sequence[Column]]
+    """q, k, v and o."""
+    distances: Sequence[Column]
+    exps: Sequence[Column]
+    hot: Sequence[Column]
+    rests: Sequence[Remainder]
+    heads: Sequence[Column]
+    roots: Column
+    used: Sequence[Said]
+    """The derived marks of keys."""
+
+    @staticmethod
+    def entries(weights: Weights, places: int) -> list[int]:
+        """The entries of the columns that a prover commits to."""
+        width, heads = Blocks(weights.width), Blocks(weights.heads)
+        of_places = [places << width.variables] * width.count
+        of_scores = [places * places << heads.variables] * heads.count
+        sizes = [of_places * 4, of_scores * 3]
+        for kind, bits in enumerate(weights.remainders):
+            sizes += [of_scores if kind == 3 else of_places] * (len(widths(bits)) - 1)
+        sizes += [[HEAD_ENTRIES * places << heads.variables] * heads.count, [ROOT_ENTRIES * places]]
+        return [size for each in sizes for size in each]
+
+    @classmethod
+    def of(
+        cls,
+        weights: Weights,
+        marks: Sequence[Expr],
+        x: Sequence[Column],
+        y: Sequence[Column],
+        sent: Sequence[Column],
+    ) -> Parts:
+        """The columns in the order of `entries`."""
+        width, heads = Blocks(weights.width).count, Blocks(weights.heads).count
+        columns = iter(sent)
+        projections = [_next(columns, width) for _ in range(4)]
+        distances, exps, hot = (_next(columns, heads) for _ in range(3))
+        rests = [
+            Remainder.of(bits, heads if kind == 3 else width, columns)
+            for kind, bits in enumerate(weights.remainders)
+        ]
+        of_heads, used = _next(columns, heads), [derived() for _ in range(heads)]
+        (roots,) = columns
+        return cls(
+            weights, len(marks), marks, x, y, projections, distances, exps, hot, rests, of_heads, roots, used
+        )  # fmt: skip
+
+    def lookups(self) -> list[Segment]:
+        """The lookups of the columns but the range of x."""
+        t = log2(self.places)
+        m, n = (Blocks(count).variables for count in (self.weights.width, self.weights.heads))
+        segments = [
+            Segment(EXP_TAG, [u, e, mark], 1 << 2 * t + n)
+            for u, e, mark in zip(self.distances, self.exps, self.used, strict=True)
+        ]
+        *rests, norm_rest = self.rests
+        for kind, rest in enumerate(rests):
+            segments += rest.segments(2 * t + n if kind == 3 else t + m)
+        for columns in (*self.projections, self.y):
+            segments += in_range(columns, t + m)
+        segments += norm_rest.segments(t + m)
+        segments += [in_limbs(column, HEAD_ENTRIES * self.places << n) for column in self.heads]
+        return [*segments, in_limbs(self.roots, ROOT_ENTRIES * self.places)]
+
+    def claims(self, session: Session) -> None:
+        """All claims after the lookup, up to the closing."""
+        weights, t = self.weights, log2(self.places)
+        width, heads = Blocks(weights.width), Blocks(weights.heads)
+        point, scores = self.rests[0].tops[0].point, self.rests[3].tops[0].point
+        p_t, s_j, s_i, s_a = point[width.variables :], scores[:t], scores[t : 2 * t], scores[2 * t :]
+        by_block = powers(session.challenge("attention blocks"), max(width.count, heads.count))
+        by_width, by_heads = by_block[: width.count], by_block[: heads.count]
+
+        labels = ("queries", "keys", "values", "scores", "heads")
+        *projections, o_columns = self.projections
+        quotients = (*projections, self.distances, o_columns)
+        dividends = []
+        for kind, (label, columns, rest) in enumerate(zip(labels, quotients, self.rests, strict=False)):
+            of_scores = kind == 3
+            of_kind, where = (by_heads, scores) if of_scores else (by_width, point)
+            scale = -(1 << rest.bits) if of_scores else 1 << rest.bits
+            dividend = rest.dividend(session, label, evaluation(where), of_kind, columns, scale)
+            half = 0 if of_scores else 1 << rest.bits - 1
+            dividends.append(dividend - half * sum(of_kind))
+        of_q, of_k, of_v, of_scores_, of_o = dividends
+        g = weights_at(width, by_width, point)
+        eta = weights_at(heads, by_heads, s_a)
+        for mark in self.used:
+            session.constraint("key", mark.value - at(self.marks, s_j))
+
+        self._maximum(session, scores, by_heads)
+        self._scores(session, of_scores_, by_heads, eta, (s_j, s_i, s_a))
+        b_point, value_place, of_value = self._heads(session, of_o, g, p_t)
+        end = layer_norm(session, weights.norm, by_width, point, self.y, self.rests[5], self.roots)
+
+        c = log2(weights.width)
+        m, scale = width.variables, weights.scale_x
+        layers = (weights.queries, weights.keys, weights.values)
+        nu = powers(session.challenge("matrices"), 5)
+        projected = (
+            of_layer - (dot(g, layer.bias) << scale)
+            for of_layer, layer in zip((of_q, of_k, of_v), layers, strict=True)
+        )
+        residual = end.value - (dot(end.weights, weights.output.bias) << weights.scale_o)
+        joint = total(zip(nu, (*projected, residual, of_value), strict=True))
+        o, claim = session.reduce("matrices", [HALF] * c, halved(c, joint), 2)
+        x_dense, x_norm, of_heads, of_values = session.send("matrices", 4)
+        products = [extension(layer.times(g), o) for layer in layers]
+        residual_at = extension(end.weights, o) << weights.residual
+        by_head = eq_table(b_point, weights.heads)
+        of_component = [w * e % MODULUS for w, e in zip(weights.of_head(by_head), g, strict=True)]
+        session.constraint(
+            "matrices",
+            claim
+            - dot(nu[:3], products) * x_dense
+            - nu[3] * residual_at % MODULUS * x_norm
+            - nu[3] * extension(weights.output.times(end.weights), o) % MODULUS * of_heads
+            - nu[4] * extension(of_component, o) % MODULUS * of_values,
+        )
+        for columns, place, value in (
+            (self.x, p_t, x_dense),
+            (self.x, end.place, x_norm),
+            (o_columns, end.place, of_heads),
+            (projections[2], value_place, of_values),
+        ):
+            session.claim(evaluation([*o[:m], *place]), parts(columns, o[m:]), value)
+
+    def _maximum(self, session: Session, scores: Sequence[int], by_heads: Sequence[int]) -> None:
+        """Entries of hot other than 0 have a used place and the distance 0."""
+        count, t = len(by_heads), log2(self.places)
+        both, claim = session.reduce("maximum", [*scores, *[HALF] * log2(count)], 0, 2)
+        o, o_b = both[: len(scores)], both[len(scores) :]
+        hot, distance, out = session.send("maximum", 3)
+        unused = 1 - at(self.marks, o[:t])
+        session.product("maximum", hot, distance + below(o_b, count) * unused, out)
+        session.constraint("maximum", out - claim)
+        weighted = zip(parts(self.hot, o_b), by_heads, strict=True)
+        session.claim(evaluation(o), [(column, e * w % MODULUS) for (column, e), w in weighted], hot)
+        session.claim(evaluation(o), parts(self.distances, o_b), distance)
+
+    def _scores(
+        self,
+        session: Session,
+        dividend: Expr,
+        by_heads: Sequence[int],
+        eta: Sequence[int],
+        at_score: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    ) -> None:
+        """The division of scores, reduced to one value of q and one of k.
+
+        :param at_score: the point of the lookup: coordinates of the key's place, of the query's place and of the head
+        """
+        weights, (s_j, s_i, s_a) = self.weights, at_score
+        width, bits = Blocks(weights.width), self.rests[3].bits
+        (maxima,) = session.send("maxima", 1)
+        session.claim(
+            number([*s_i, *s_a], HEAD_ENTRIES, MAXIMUM), list(zip(self.heads, by_heads, strict=True)), maxima
+        )
+        sum_ = sum(eta)
+        known = (sum_ << bits - 1) - (1 << bits) * (maxima - (sum_ << 35))
+        j, claim = session.reduce("marked scores", s_j, dividend, 2)
+        (y,) = session.send("marked scores", 1)
+        session.product("marked score", at(self.marks, j), y, claim)
+        c = log2(weights.width)
+        share = pow(weights.factor, -1, MODULUS) * halved(c, y - known)
+        o, claim = session.reduce("products of heads", [HALF] * c, share, 3)
+        query, key, out = session.send("products of heads", 3)
+        session.product("score", query, key, out)
+        session.constraint("products of heads", extension(weights.of_head(eta), o) * out - claim)
+        m = width.variables
+        for columns, place, value in (
+            (self.projections[0], s_i, query),
+            (self.projections[1], j, key),
+        ):
+            session.claim(evaluation([*o[:m], *place]), parts(columns, o[m:]), value)
+
+    def _heads(
+        self, session: Session, dividend: Expr, g: Sequence[int], p_t: Sequence[int]
+    ) -> tuple[list[int], list[int], Expr]:
+        """The division of o and the normalisers, reduced to one row of v: the coordinates of its heads, its place, and
+        the value."""
+        h, t = self.weights.heads, log2(self.places)
+        c, n = log2(h), Blocks(h).variables
+        chi = session.challenge("normalisers")
+        x = powers(chi, h + 1)[1:]
+        joint = halved(c, dividend + (sum(x) << 30))
+        both, claim = session.reduce("normalisers", [*p_t, *[HALF] * c], joint, 3)
+        i, a = both[:t], both[t:]
+        xi = extension(x, a)
+        quotient, sums, length, rest, slack, out = session.send("normalisers", 6)
+        session.product("normaliser", quotient, sums + xi * length, out)
+        session.constraint("normalisers", out + xi * rest - claim)
+        used = below(a, h)
+        session.constraint("remainders of normalisers", length - used - rest - slack)
+        for entries, value in ((QUOTIENT, quotient), (REST, rest), (SLACK, slack)):
+            session.claim(number([*i, *a[:n]], HEAD_ENTRIES, entries), parts(self.heads, a[n:]), value)
+        row = evaluation([*[HALF] * t, *i, *a[:n]])
+        for columns, value in ((self.exps, length), (self.hot, Expr(used))):
+            pairs = [(column, (e << t) % MODULUS) for column, e in parts(columns, a[n:])]
+            session.claim(row, pairs, value)
+
+        both, claim = session.reduce("weighted sums", [*[HALF] * t, *a], halved(t, sums), 2)
+        j, b = both[:t], both[t:]
+        exp, value, out = session.send("weighted sums", 3)
+        session.product("weighted sum", exp, value, out)
+        session.constraint("weighted sums", out - claim)
+        session.claim(evaluation([*j, *i, *b[:n]]), parts(self.exps, b[n:]), exp)
+        return b, j, value
+
+
+def _next(columns: Iterator[Column], count: int) -> list[Column]:
+    return [next(columns) for _ in range(count)]
+
+
+def exp_table(exp: Sequence[int], multiplicities: Column) -> Segment:
+    """Each distance with its result and the mark 1, and the row of an unused place."""
+    return Segment(EXP_TAG, [range(DISTANCES), exp, [1] * DISTANCES], DISTANCES + 1, multiplicities)
+
+
+def _statement(reader: Reader, claim: Attention) -> None:
+    said, weights = reader.transcript, claim.weights
+    said.scalar("context", claim.context)
+    said.raw("weights", weights.digest)
+    said.integers(("places", claim.places), ("width", weights.width), ("heads", weights.heads))
+    said.integers(("scale x", weights.scale_x), ("scale q", weights.scale_q))
+    said.integers(("scale v", weights.scale_v), ("scale o", weights.scale_o))
+    said.points("marks of places", [claim.marks])
+    for label, columns in (("inputs", claim.inputs), ("outputs", claim.outputs)):
+        for rows in columns:
+            said.points(label, rows)
+
+
+def read(claim: Attention, reader: Reader) -> Session:
+    """The whole run, with all its claims."""
+    _statement(reader, claim)
+    weights, places = claim.weights, claim.places
+    session = Session(reader, row_bits(weights, places))
+    of_marks = session.column([claim.marks], places)
+    entries = places << Blocks(weights.width).variables
+    x, y = ([session.column(rows, entries) for rows in columns] for columns in (claim.inputs, claim.outputs))
+    limb_bits, own = of_limbs(weights.remainders), Parts.entries(weights, places)
+    tables = [DISTANCES + 1, len(ACTIVATIONS), *(1 << width for width in limb_bits)]
+    sent = session.commit("attention columns", own + tables)
+    marks = read_marks(session, of_marks, places)
+    block = Parts.of(weights, marks, x, y, sent[: len(own)])
+    of_exp, of_activations, *of_widths = sent[len(own) :]
+    look_up(
+        session,
+        [
+            *in_range(x, log2(entries)),
+            *block.lookups(),
+            exp_table(weights.exp, of_exp),
+            activations(of_activations),
+            *limb_tables(limb_bits, of_widths),
+        ],
+    )
+    block.claims(session)
+    close(session)
+    return session

@@ -1,0 +1,272 @@
+"""Parts that the blocks of the integer encoder share: divisions, ranges, tables and the LayerNorm
+(docs/scan/feed-forward.md, attention.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rag_audit.proofs.backends.reference.extensions import (
+    HALF,
+    Functional,
+    dot,
+    eq_table,
+    evaluation,
+    log2,
+)
+from rag_audit.proofs.backends.reference.group import Point
+from rag_audit.proofs.backends.reference.lookup import Said, Segment
+from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Session, total
+from rag_audit.relation.field import MODULUS
+
+LIMB_BITS, LIMBS_TAG, ACTIVATIONS_TAG = 12, 12, 14
+MAX_PLACES, MAX_WIDTH, MAX_SCALE, LARGEST_SUM = 64, 1024, 11, 1 << 31
+MAX_ROW_BITS, ROOT_ENTRIES = 12, 32
+ACTIVATIONS = list(range(-(1 << 11), 1 << 11))
+ROOT, FIRST_SLACK, SECOND_SLACK = range(4), range(4, 12), range(12, 20)
+"""Entries of R and of both slacks among the entries of a place."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A number of components as an odd number of blocks of 2^`variables` components; each block is a column."""
+
+    components: int
+
+    @property
+    def variables(self) -> int:
+        return (self.components & -self.components).bit_length() - 1
+
+    @property
+    def count(self) -> int:
+        return self.components >> self.variables
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A dense layer: `matrix` has a row of `len(bias)` integers for each of its inputs."""
+
+    matrix: Sequence[Sequence[int]]
+    bias: Sequence[int]
+
+    def times(self, vector: Sequence[int]) -> list[int]:
+        """W v: an element for each input."""
+        return [sum(map(int.__mul__, row, vector)) % MODULUS for row in self.matrix]
+
+    def fits(self, inputs: int, outputs: int, scale: int, residual: int | None = None) -> bool:
+        """Whether the layer has these sizes and 16-bit integers, and all its sums are below 2^31 in magnitude for
+        inputs in -2048..2047.
+
+        :param scale: fraction bits of the inputs
+        :param residual: the power of two of a residual that is added to the sums, if there is one
+        """
+        sizes = len(self.matrix) == inputs and all(len(row) == outputs for row in self.matrix)
+        if not (sizes and len(self.bias) == outputs and all(map(int16, (*self.matrix, self.bias)))):
+            return False
+        columns = zip(*self.matrix, strict=True)
+        reached = (sum(map(abs, column)) << 11 for column in columns)
+        more = 0 if residual is None else 1 << 11 + residual
+        return all(
+            m + (abs(b) << scale) + more < LARGEST_SUM for m, b in zip(reached, self.bias, strict=True)
+        )
+
+
+def int16(values: Iterable[int]) -> bool:
+    """Whether all values are 16-bit integers."""
+    return all(-(1 << 15) <= value < 1 << 15 for value in values)
+
+
+def packed(*lists: Sequence[int]) -> bytes:
+    """Lists of 16-bit integers, little-endian."""
+    return b"".join(struct.pack(f"<{len(values)}h", *values) for values in lists)
+
+
+def widths(bits: int) -> list[int]:
+    """The widths of a remainder's limbs, the lowest limb first."""
+    below = -(-bits // LIMB_BITS) - 1
+    return [LIMB_BITS] * below + [bits - LIMB_BITS * below]
+
+
+def of_limbs(remainders: Sequence[int]) -> list[int]:
+    """The widths of the tables for remainders of so many bits: 12, then the top limbs' widths, each once."""
+    return list(dict.fromkeys([LIMB_BITS, *(widths(bits)[-1] for bits in remainders)]))
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """The limbs of a remainder, which is not negative and has `bits` bits.
+
+    :param limbs: the columns of each limb below the top, a column for each block
+    :param tops: the derived top limbs, one for each block
+    """
+
+    bits: int
+    limbs: Sequence[Sequence[Column]]
+    tops: Sequence[Said]
+
+    @classmethod
+    def of(cls, bits: int, blocks: int, columns: Iterator[Column]) -> Remainder:
+        """The next columns as the limbs below the top."""
+        limbs = [[next(columns) for _ in range(blocks)] for _ in widths(bits)[:-1]]
+        return cls(bits, limbs, [derived() for _ in range(blocks)])
+
+    def segments(self, variables: int) -> list[Segment]:
+        """Limb by limb and block by block, then the top limbs."""
+        rows = 1 << variables
+        below = [Segment(LIMBS_TAG, [column], rows) for limb in self.limbs for column in limb]
+        return below + [Segment(widths(self.bits)[-1], [top], rows) for top in self.tops]
+
+    def dividend(
+        self,
+        session: Session,
+        label: str,
+        at: Functional,
+        weights: Sequence[int],
+        quotients: Sequence[Column],
+        scale: int,
+    ) -> Expr:
+        """The sum of scale times quotient and remainder, with a weight for each block.
+
+        The prover sends the share of the columns under `label`. The top limbs have the values that the lookup read.
+        """
+        (sent,) = session.send(label, 1)
+        pairs = [(column, w * scale % MODULUS) for w, column in zip(weights, quotients, strict=True)]
+        for k, limb in enumerate(self.limbs):
+            pairs += [
+                (column, (w << LIMB_BITS * k) % MODULUS) for w, column in zip(weights, limb, strict=True)
+            ]
+        session.claim(at, pairs, sent)
+        top = LIMB_BITS * len(self.limbs)
+        values = zip(weights, self.tops, strict=True)
+        return total([(1, sent), *((w << top, said.value) for w, said in values)])
+
+
+def derived() -> Said:
+    """An entry with a value that the prover sends when the lookup reads it."""
+    return Said(lambda session: session.send("derived entry", 1)[0])
+
+
+def in_range(columns: Sequence[Column], variables: int) -> list[Segment]:
+    """All entries are in -2048..2047."""
+    return [Segment(ACTIVATIONS_TAG, [column], 1 << variables) for column in columns]
+
+
+def activations(multiplicities: Column) -> Segment:
+    """The table of -2048..2047."""
+    return Segment(ACTIVATIONS_TAG, [ACTIVATIONS], len(ACTIVATIONS), multiplicities)
+
+
+def in_limbs(column: Column, entries: int) -> Segment:
+    """All entries are limbs of 12 bits."""
+    return Segment(LIMBS_TAG, [column], entries)
+
+
+def limb_tables(bits: Sequence[int], multiplicities: Sequence[Column]) -> list[Segment]:
+    """The tables of limbs of these widths."""
+    each = zip(bits, multiplicities, strict=True)
+    return [Segment(width, [range(1 << width)], 1 << width, column) for width, column in each]
+
+
+def parts(columns: Sequence[Column], point: Sequence[int]) -> Pairs:
+    """The combination of a matrix's columns at the coordinates that number its blocks."""
+    return list(zip(columns, eq_table(point, len(columns)), strict=True))
+
+
+def weights_at(blocks: Blocks, by_block: Sequence[int], point: Sequence[int]) -> list[int]:
+    """A weight for each component: that of its block times eq at its number in the block."""
+    return [w * e % MODULUS for w in by_block for e in eq_table(point[: blocks.variables])]
+
+
+def extension(values: Sequence[int], point: Sequence[int]) -> int:
+    """The extension of a list at a point."""
+    return dot(values, eq_table(point, len(values)))
+
+
+def halved(variables: int, claim: Expr) -> Expr:
+    """The claim divided by 2^variables."""
+    return pow(HALF, variables, MODULUS) * claim
+
+
+@dataclass(frozen=True)
+class Norm:
+    """The LayerNorm of a block.
+
+    :param scale: fraction bits of the block's result
+    """
+
+    gain: Sequence[int]
+    bias: Sequence[int]
+    scale: int
+
+    @property
+    def bits(self) -> int:
+        """S: bits of the remainder of y."""
+        return 54 - self.scale
+
+    def fits(self, width: int) -> bool:
+        return len(self.gain) == len(self.bias) == width and int16(self.gain) and int16(self.bias)
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """The end of a LayerNorm: a' is the sum of h_j r_j at the place `place`."""
+
+    value: Expr
+    weights: Sequence[int]
+    place: Sequence[int]
+
+
+def layer_norm(
+    session: Session,
+    norm: Norm,
+    by_block: Sequence[int],
+    point: Sequence[int],
+    y: Sequence[Column],
+    rest: Remainder,
+    roots: Column,
+) -> Deviations:
+    """Claims that y is the LayerNorm of values that are still hidden (docs/scan/feed-forward.md, "In full").
+
+    :param by_block: the powers of lambda
+    :param point: the point of the lookup, of components and then of places
+    """
+    width, m = len(norm.gain), Blocks(len(norm.gain)).variables
+    q_t, half = point[m:], 1 << norm.bits - 1
+    dividend = rest.dividend(session, "norm", evaluation(point), by_block, y, 1 << norm.bits)
+    w3 = weights_at(Blocks(width), by_block, point)
+    w2 = [w * c % MODULUS for w, c in zip(w3, norm.gain, strict=True)]
+    e2 = dividend - half * sum(by_block) - (dot(w3, norm.bias) << 42)
+
+    chi = session.challenge("roots")
+    u, claim = session.reduce("roots", q_t, e2 + chi * (width << 84) - chi * chi, 3)
+    r, a, v, s_1, s_2, f, h, k = session.send("roots", 8)
+    session.product("norm", r, a, f)
+    session.product("root", r, v, h)
+    session.product("root", r, h, k)
+    session.constraint("roots", f + chi * (k + s_1) + chi * chi * (s_1 + s_2 - 2 * h - v) - claim)
+    for entries, value in ((ROOT, r), (FIRST_SLACK, s_1), (SECOND_SLACK, s_2)):
+        session.claim(number(u, ROOT_ENTRIES, entries), [(roots, 1)], value)
+
+    c = log2(width)
+    mu = session.challenge("deviations")
+    both, claim = session.reduce("deviations", [HALF] * c + u, halved(c, v + mu * a), 2)
+    (deviation,) = session.send("deviations", 1)
+    at_component = eq_table(both[:c], width)
+    session.product("deviation", deviation, deviation + mu * dot(at_component, w2), claim)
+    sum_ = sum(at_component)
+    return Deviations(deviation, [(width * e - sum_) % MODULUS for e in at_component], both[c:])
+
+
+def number(point: Sequence[int], stride: int, entries: range) -> Functional:
+    """The number with limbs of 12 bits in these entries, of each item's `stride` entries."""
+    coefficients = [0] * stride
+    for k, entry in enumerate(entries):
+        coefficients[entry] = 1 << LIMB_BITS * k
+    return Functional(tuple(point), tuple(coefficients), 1 << len(point))
+
+
+def placed(points: Sequence[Sequence[Point]], count: int, entries: int, row_bits: int) -> bool:
+    """Whether there are commitments to `count` columns of so many entries."""
+    rows = (entries - 1 >> row_bits) + 1
+    return [len(column) for column in points] == [rows] * count
