@@ -293,6 +293,20 @@ def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Calla
     return show
 
 
+@contextmanager
+def reading_documents() -> Iterator[Callable[[int, int], None]]:
+    """Show the time while the block reads one file, or the number of files while it reads several. The value is the
+    progress function of `load_directory`."""
+    with patiently("reading documents") as quiet:
+        shown = after(quiet, progress("files read"))
+
+        def show(done: int, total: int) -> None:
+            if total > 1:
+                shown(done, total)
+
+        yield show
+
+
 def stages() -> Callable[[str, int, int], None]:
     """A function that shows the progress (`progress`) of work in several steps, each with its name."""
     shown: dict[str, Callable[[int, int], None]] = {}

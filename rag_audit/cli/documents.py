@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import emit, json_option, patiently, progress, say
+from rag_audit.cli.common import emit, json_option, progress, reading_documents, say
 from rag_audit.cli.options import default_option, flag_option, gathered, path_option, skip_option
 from rag_audit.retrieval.chunks import LONGEST_CHUNK, MAX_CHUNK, SHORTEST_CHUNK, Cutting
 from rag_audit.retrieval.inventory import Inventory
@@ -49,7 +49,7 @@ class Reading:
     def load(self, folder: Path, inventory: Inventory) -> dict[str, list[DocumentPart]]:
         """The documents of each tenant (`load_directory`). The method records and prints the documents that were
         read and the parts that were omitted."""
-        with patiently("reading documents"):
+        with reading_documents() as show:
             documents = load_directory(
                 folder,
                 text_alone=self.text_alone,
@@ -58,6 +58,7 @@ class Reading:
                 skip_unreadable=self.skip_unreadable,
                 one_tenant=self.one_tenant,
                 inventory=inventory,
+                progress=show,
             )
         for line in inventory.lines():
             say(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -36,6 +36,8 @@ DEFAULT_TENANT = "default"
 DOCUMENT_COLUMN = "id"
 """The field of a line that names its document by default."""
 LINES = ".jsonl"
+PROGRESS_LINES = 1000
+"""Lines of a list between two reports of progress."""
 _PARTS = ("page", "slide", "sheet")
 """The name of a file's section in errors."""
 
@@ -80,6 +82,7 @@ def load_directory(
     skip_unreadable: bool = False,
     one_tenant: str | None = None,
     inventory: Inventory | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, list[DocumentPart]]:
     """Read the documents of each tenant in parts; each part gets a position of the index.
 
@@ -101,6 +104,8 @@ def load_directory(
         error is raised
     :param one_tenant: the tenant of all files, also of files in folders; it excludes ``<tenant>.jsonl`` files
     :param inventory: records the documents that were read and the parts that were omitted
+    :param progress: called with the number of files read and of all files, before each file, and within a list
+        after each `PROGRESS_LINES` lines; an exception that it raises ends the reading
     :raises DocumentsError: the folder is missing or unreadable, or a folder's name is not a tenant's id
     :raises NoDocumentsError: the folder contains no text; the error names the omitted parts
     :raises NoTextError: a file or a line contains no text
@@ -109,8 +114,19 @@ def load_directory(
     :raises SizeError: a document's metadata is larger than `MAX_METADATA_BYTES`
     """
     return _Loading(
-        path, text_alone, document_column, cutting, skip_unreadable, one_tenant, inventory or Inventory()
+        path,
+        text_alone,
+        document_column,
+        cutting,
+        skip_unreadable,
+        one_tenant,
+        inventory or Inventory(),
+        progress or _no_progress,
     ).load()
+
+
+def _no_progress(done: int, total: int) -> None:
+    """Show nothing."""
 
 
 @dataclass
@@ -124,6 +140,7 @@ class _Loading:
     skip_unreadable: bool
     one_tenant: str | None
     inventory: Inventory
+    progress: Callable[[int, int], None]
 
     def load(self) -> dict[str, list[DocumentPart]]:
         files = list(self._files())
@@ -140,6 +157,7 @@ class _Loading:
         else:
             self._read_files(files, tenants)
             tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
+        self.progress(len(files), len(files))
         if not tenants:
             raise NoDocumentsError(
                 "the folder contains no text",
@@ -154,15 +172,19 @@ class _Loading:
 
     # -- one JSON Lines file for each tenant --------------------------------------------------------------------
 
-    def _read_lists(self, lists: Iterable[Path], tenants: dict[str, list[DocumentPart]]) -> None:
-        for file in lists:
+    def _read_lists(self, lists: Sequence[Path], tenants: dict[str, list[DocumentPart]]) -> None:
+        for done, file in enumerate(lists):
             tenant = tenant_id(file.stem, file)
             if tenant in tenants:
                 raise DocumentsError(
                     "two files belong to one tenant", field=str(file), expected="one file a tenant"
                 )
             try:
-                result = list(self._lines(file))
+                result = []
+                for document in self._lines(file):
+                    if len(result) % PROGRESS_LINES == 0:
+                        self.progress(done, len(lists))
+                    result.append(document)
                 if not result:
                     self._refuse(NoTextError("the file contains no documents", field=file.name,
                                              expected='a line {"text": ".."}',
@@ -193,10 +215,11 @@ class _Loading:
 
     # -- a folder of files for each tenant ----------------------------------------------------------------------
 
-    def _read_files(self, files: Iterable[Path], tenants: dict[str, list[DocumentPart]]) -> None:
+    def _read_files(self, files: Sequence[Path], tenants: dict[str, list[DocumentPart]]) -> None:
         before = None
         with FileReader() as reader:
-            for file in files:
+            for done, file in enumerate(files):
+                self.progress(done, len(files))
                 inside = file.relative_to(self.path)
                 if not _is_document(file):
                     self._omit_kind(file)

@@ -450,7 +450,10 @@ def test_each_of_several_folders_is_a_tenant(tmp_path: Path, docs: Path) -> None
     places = {tenant: config.path(folder).resolve() for folder, tenant in config.told.documents.places}
     assert places == {"hr": tmp_path / "hr", "law": docs / "law"}
     acts = Acts(config, None, None, lambda: 0, print)  # type: ignore[arg-type]
-    assert {tenant: len(own) for tenant, own in acts._documents(Inventory()).items()} == {"hr": 2, "law": 3}
+    steps: list[tuple[object, ...]] = []
+    read = acts._documents(Inventory(), lambda *told: steps.append(told))
+    assert {tenant: len(own) for tenant, own in read.items()} == {"hr": 2, "law": 3}
+    assert sorted(steps) == sorted(("read files", n, of) for of in (2, 3) for n in range(of + 1))
     ok(*words)
     assert "--docs" in refused(tmp_path / "pilot", "--docs", docs / "law")
     assert "--tenant" in refused(tmp_path / "other", *words[1:], "--tenant", "firm")

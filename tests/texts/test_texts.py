@@ -12,7 +12,7 @@ from rag_audit.models.passage import Passage
 from rag_audit.retrieval.chunks import MAX_CHUNK
 from rag_audit.retrieval.inventory import Inventory
 from rag_audit.retrieval.readers import DocumentsError, NoTextError
-from rag_audit.retrieval.texts import load_directory
+from rag_audit.retrieval.texts import PROGRESS_LINES, load_directory
 
 
 def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> None:
@@ -34,6 +34,35 @@ def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> 
         "bolt": [("bolt/c.rst#1", "Epsilon.")],
     }
     assert {d.group for d in tenants["acme"]} == {"acme"}
+
+
+def test_the_reading_of_files_and_lists_is_reported_and_can_be_ended(tmp_path: Path) -> None:
+    class Ended(Exception):
+        pass
+
+    told: list[tuple[int, int]] = []
+
+    def end(done: int, total: int) -> None:
+        told.append((done, total))
+        if done == 1:
+            raise Ended
+
+    files, lists = tmp_path / "files", tmp_path / "lists"
+    for folder in (files, lists):
+        folder.mkdir()
+    for name in "abc":
+        (files / f"{name}.txt").write_text(name)
+        (lists / f"{name}.jsonl").write_text('{"text": "x"}\n' * (PROGRESS_LINES + 1))
+    load_directory(files, progress=lambda done, total: told.append((done, total)))
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    told.clear()
+    load_directory(lists, progress=lambda done, total: told.append((done, total)))
+    assert told == [(0, 3), (0, 3), (1, 3), (1, 3), (2, 3), (2, 3), (3, 3)]
+    for folder in (files, lists):
+        told.clear()
+        with pytest.raises(Ended):
+            load_directory(folder, progress=end)
+        assert told[-1] == (1, 3)
 
 
 def test_chunks_are_whole_paragraphs_up_to_their_size(tmp_path: Path) -> None:

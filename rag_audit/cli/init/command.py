@@ -16,7 +16,7 @@ from rag_audit._internal.errors import RagAuditError, SetupError, StoreError
 from rag_audit._internal.lock import lock_file
 from rag_audit._internal.words import some
 from rag_audit.cli.choice import RIGHTS
-from rag_audit.cli.common import PATH, emit, json_option, on_terminal, patiently, say, verifier_key
+from rag_audit.cli.common import PATH, emit, json_option, on_terminal, reading_documents, say, verifier_key
 from rag_audit.cli.count import Count, seconds_to_embed
 from rag_audit.cli.init.answers import (
     FACTS,
@@ -419,10 +419,10 @@ def _count(given: Given, tenant: str | None, embedder_name: str) -> tuple[list[C
     :raises RagAuditError: a document cannot be read, or a tenant has no document
     """
     inventory, read = Inventory(), dict[str, list[DocumentPart]]()
-    with patiently("reading documents"):
+    with reading_documents() as show:
         for docs, own in _places(given.docs, tenant):
             parts = load_directory(docs, text_alone=False, skip_unreadable=given.skip_unreadable, one_tenant=own,
-                                   inventory=inventory)  # fmt: skip
+                                   inventory=inventory, progress=show)  # fmt: skip
             _refuse_empty_tenants(docs, own, parts, inventory, skip=given.skip_unreadable)
             read |= parts
     embedder = get_embedder(embedder_name, folder=given.model)

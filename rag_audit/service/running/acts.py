@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 
 from rag_audit._internal.canonical import Json, digest_hex, jcs, read_text
@@ -78,7 +79,7 @@ class Acts:
                     embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check,
                     continuing=Continuing(self.directory.opened_before(place), tell, given_up))  # fmt: skip
 
-        documents = self._documents(inventory)
+        documents = self._documents(inventory, check)
         for line in inventory.lines():
             tell(line)
         self._settings(place)
@@ -97,14 +98,14 @@ class Acts:
             if given.vectors is not None:
                 tell(f"{cached.reused} vectors reused, {cached.embedded} texts embedded")
 
-    def _documents(self, inventory: Inventory) -> dict[str, list[Passage]]:
+    def _documents(self, inventory: Inventory, check: Check) -> dict[str, list[Passage]]:
         given = self.config.told.documents
         read: dict[str, list[Passage]] = {}
         for folder, tenant in given.places:
             parts = load_directory(self.config.path(folder), text_alone=given.text_alone,
                                    document_column=given.document_column, cutting=given.cutting,
                                    skip_unreadable=given.skip_unreadable, one_tenant=tenant,
-                                   inventory=inventory)  # fmt: skip
+                                   inventory=inventory, progress=partial(check, "read files"))  # fmt: skip
             read |= {name: [d.passage for d in own] for name, own in parts.items()}
         return read
 
