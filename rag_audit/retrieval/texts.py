@@ -180,7 +180,7 @@ class _Loading:
                     "two files belong to one tenant", field=str(file), expected="one file a tenant"
                 )
             try:
-                result = []
+                result: list[DocumentPart] = []
                 for document in self._lines(file):
                     if len(result) % PROGRESS_LINES == 0:
                         self.progress(done, len(lists))
