@@ -61,8 +61,8 @@ def cumulative(ctx: click.Context, windows: tuple[Path, ...], delta: str | None,
         ),
         *by_exclusion_factor(
             (
-                (name, text(total.exclusion_factor), text(total.exclusion_factor_all_accounts), total.table)
-                for name in total.tenants
+                (name, text(own), text(every), total.table(name))
+                for name, (own, every) in total.factors.items()
             ),
             total=True,
         ),

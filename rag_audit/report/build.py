@@ -276,14 +276,16 @@ def _figures(verdict: ReportedVerdict) -> model.Figures:
 
 
 def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
-    """The composed bound for the chain's windows. This verification judges only the last of them."""
+    """The composed bound for the chain's windows, for a document of the size to which this window's figures apply. This
+    verification judges only the last of the windows."""
     policies = verdict.facts.policies
     # Windows that carry listed documents have one epsilon together, which `verifier cumulative` computes from their
     # headers; this run has only the policies.
     if not policies or any(p.mechanism(t).carries_listed_rows for p in policies for t in p.tenants):
         return None
+    positions = verdict.figures.get("positions_per_document", 1)
     try:
-        total = compose([WindowPart("", policy) for policy in policies])
+        total = compose([WindowPart("", policy) for policy in policies], positions=positions)
     except RagAuditError:  # windows of other tenants, or two of one name, have no common index
         return None
     return model.Cumulative(
@@ -291,6 +293,7 @@ def _cumulative(verdict: ReportedVerdict) -> model.Cumulative | None:
         condition=condition(PLAIN, len(policies) - 1),
         eps=text(total.bound.eps),
         delta=text(total.bound.delta),
+        positions_per_document=total.positions,
         exclusion_factor=text(total.exclusion_factor),
         exclusion_factor_all_accounts=text(total.exclusion_factor_all_accounts),
     )

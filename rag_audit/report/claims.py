@@ -522,8 +522,12 @@ def _cumulative(say: Say, w: Window) -> str | None:
     c = w.figures.cumulative
     if c is None or c.eps == "inf":
         return None
-    return say.text(
-        "The eps of %(windows)s windows over one index is %(eps)s in total, at delta %(delta)s; %(condition)s.",
+    return say.plural(
+        "The eps of %(windows)s windows over one index is %(eps)s in total, at delta %(delta)s, about a document of one"
+        " position; %(condition)s.",
+        "The eps of %(windows)s windows over one index is %(eps)s in total, at delta %(delta)s, about a document of at"
+        " most %(count)s positions; %(condition)s.",
+        c.positions_per_document,
         windows=c.windows,
         eps=say.number(c.eps),
         delta=say.number(c.delta),

@@ -69,6 +69,14 @@ class ComposedJson(TypedDict):
     bound: BoundJson
     exclusion_factor: str | None
     exclusion_factor_all_accounts: str | None
+    exclusion_factor_by_tenant: dict[str, FactorsJson]
+
+
+class FactorsJson(TypedDict):
+    """A tenant's two factors for several windows, as decimal strings."""
+
+    exclusion_factor: str
+    exclusion_factor_all_accounts: str
 
 
 class CumulativeJson(TypedDict):
@@ -79,6 +87,8 @@ class CumulativeJson(TypedDict):
     :param eps: the total of the chain; null, like the other figures, for an incomplete chain
     :param eps_by_tenant: the same for each tenant
     :param positions_per_document: the maximum number of positions of a document to which both apply
+    :param delta: the largest delta that the eps of a tenant needs: 0 if no tenant needs one
+    :param exclusion_factor_by_tenant: the factors of each tenant with a sample in every window
     :param given_windows: the figures of an incomplete chain for the given windows only; null for a complete chain
     """
 
@@ -92,6 +102,7 @@ class CumulativeJson(TypedDict):
     tenants: list[str]
     exclusion_factor: str | None
     exclusion_factor_all_accounts: str | None
+    exclusion_factor_by_tenant: dict[str, FactorsJson] | None
     given_windows: ComposedJson | None
     windows: list[dict[str, Json]]
 
@@ -117,20 +128,37 @@ class Cumulative:
 
     :param alone: the exact eps of each single window at the same delta
     :param tenants: the tenants that every window serves; the bound applies to them
-    :param exclusion_factor: the maximum factor by which the absence of a document becomes more likely for k_max
-        accounts that received it in none of the windows; None without samples. It is for documents of one position, or
-        with document tables for documents that keep their rows
-    :param exclusion_factor_all_accounts: the same factor for all accounts that the tenant may have in each window
+    :param bound: the largest eps of a tenant, at the largest delta that the eps of a tenant needs
+    :param positions: the maximum number of positions of a document to which epsilon applies in every window
+    :param factors: for each tenant with a sample in every window, the maximum factor by which the absence of a document
+        becomes more likely for k_max accounts that received it in none of the windows, and the same factor for all
+        accounts that the tenant may have in each window. The factors are for documents of one position, or with
+        document tables for documents that keep their rows
     """
 
     windows: Sequence[WindowPart]
     bound: accounting.Bound
     alone: Sequence[float]
     tenants: Sequence[str]
-    exclusion_factor: float | None = None
-    exclusion_factor_all_accounts: float | None = None
+    positions: int = 1
+    factors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     eps_of: Mapping[str, float] = field(default_factory=dict)
     """the total eps of each tenant"""
+
+    @property
+    def exclusion_factor(self) -> float | None:
+        """The largest factor of a tenant for k_max accounts; None if a tenant has none."""
+        return self._largest(0)
+
+    @property
+    def exclusion_factor_all_accounts(self) -> float | None:
+        """The largest factor of a tenant for all its accounts; None if a tenant has none."""
+        return self._largest(1)
+
+    def _largest(self, which: int) -> float | None:
+        every = [self.factors.get(tenant) for tenant in self.tenants]
+        given = [factors[which] for factors in every if factors is not None]
+        return max(given) if given and len(given) == len(every) else None
 
     @property
     def bits(self) -> dict[str, int]:
@@ -143,23 +171,16 @@ class Cumulative:
                 result[tenant] = len(kept - {*_continued(self.windows, tenant)})
         return result
 
-    @property
-    def table(self) -> tuple[int, bool, bool] | None:
-        """The maximum positions of a document to which the factors apply, whether its bit persists, and whether chance
-        lists documents (`policy_text.Table`). None if the factors apply to documents of one position."""
-        mechanisms = [part.policy.mechanism_of(tenant) for part in self.windows for tenant in self.tenants]
+    def table(self, tenant: str) -> tuple[int, bool, bool] | None:
+        """The maximum positions of a document to which the factors of a tenant apply, whether its bit persists, and
+        whether chance lists documents (`policy_text.Table`). None if the factors apply to documents of one position."""
+        mechanisms = [part.policy.mechanism_of(tenant) for part in self.windows]
         shapes = [mechanism.table for mechanism in mechanisms]
         given = [shape for shape in shapes if shape is not None]
-        if len(given) < len(shapes) or not given:
+        if len(given) < len(shapes):
             return None
         chance = any(mechanism.pools for mechanism in mechanisms)
         return min(s.positions_per_document for s in given), all(s.persistent for s in given), chance
-
-    @property
-    def positions(self) -> int:
-        """The maximum number of positions of a document to which epsilon applies in every window."""
-        every = [part.policy.mechanism_of(tenant) for part in self.windows for tenant in self.tenants]
-        return min((mechanism.positions_per_document for mechanism in every), default=1)
 
     @property
     def missing(self) -> list[MissingJson]:
@@ -179,6 +200,10 @@ class Cumulative:
             "bound": self.bound.as_json(),
             "exclusion_factor": text(self.exclusion_factor),
             "exclusion_factor_all_accounts": text(self.exclusion_factor_all_accounts),
+            "exclusion_factor_by_tenant": {
+                tenant: {"exclusion_factor": text(own), "exclusion_factor_all_accounts": text(every)}
+                for tenant, (own, every) in self.factors.items()
+            },
         }
         total = None if self.missing else figures
         return {
@@ -194,6 +219,7 @@ class Cumulative:
             "exclusion_factor_all_accounts": None
             if total is None
             else total["exclusion_factor_all_accounts"],
+            "exclusion_factor_by_tenant": None if total is None else total["exclusion_factor_by_tenant"],
             "given_windows": figures if total is None else None,
             "windows": [
                 {
@@ -260,10 +286,15 @@ def load_window(path: Path) -> WindowPart:
     return WindowPart(str(path), policy, digest, before, carried)
 
 
-def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
+def compose(
+    windows: Sequence[WindowPart], delta: Real | None = None, positions: int | None = None
+) -> Cumulative:
     """The exact bound for a coalition of at most k_max accounts in each of the windows.
 
     :param delta: the total delta of all windows; the largest delta_policy by default
+    :param positions: the positions of a document to which the result applies, or fewer where a document table permits
+        fewer. By default the largest number to which the figures of every window apply; their losses are then those of
+        the windows' own figures
     :raises PolicyError: there is no window, a window is given twice, the windows have no tenant in common, a window
         continues a table with other constants of a chain (`Mechanism.chain_constants`), or delta is bad
     """
@@ -282,20 +313,32 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
             actual="; ".join(", ".join(sorted(names)) for names in shared),
         )
     total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
-    bounds = [_of_tenant(windows, tenant, total) for tenant in tenants]
+    mechanisms = [part.policy.mechanism_of(tenant) for part in windows for tenant in tenants]
+    least = min((m.positions_per_document for m in mechanisms), default=1)
+    # Noise has losses for a document of any size; the other mechanisms have figures for their own documents only.
+    fixed = [m.positions_per_document for m in mechanisms if not m.noised]
+    size = least if positions is None else min([positions, *fixed])
+    bounds = [_of_tenant(windows, tenant, total, None if positions is None else size) for tenant in tenants]
     # Without windows there are no tenants, and the accountant raises the error.
     bound = max(bounds, key=lambda b: b.eps) if bounds else cumulative([], total)
+    # The eps of another tenant may need a delta that the eps of this one does not.
+    bound = replace(bound, delta=max((b.delta for b in bounds), default=bound.delta))
     alone = [
         max((_of_tenant([part], tenant, total).eps for tenant in tenants), default=0.0) for part in windows
     ]
-    odds, everyone = (_odds(windows, tenants, all_accounts=every) for every in (False, True))
     eps = {tenant: own.eps for tenant, own in zip(tenants, bounds, strict=True)}
-    return Cumulative(windows, bound, alone, tenants, odds, everyone, eps)
+    return Cumulative(windows, bound, alone, tenants, size, _factors(windows, tenants), eps)
 
 
-def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:
+def _of_tenant(
+    windows: Sequence[WindowPart], tenant: str, delta: Real, positions: int | None = None
+) -> accounting.Bound:
     """The bound for one tenant: noise composes exactly, the closed forms of pooled listing add to
-    it. Windows of a chain that carries bits and listed documents count once, with their largest epsilon."""
+    it. Windows of a chain that carries bits and listed documents count once, with their largest epsilon.
+
+    :param positions: the positions of a document, each with one loss at each query; by default the positions to which
+        the figures of each window apply
+    """
     parts: list[tuple[accounting.Mechanism, int]] = []
     listed = Decimal(0)
     before, chains = _continued(windows, tenant), dict[str, Decimal]()
@@ -308,7 +351,8 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
             own = f"tenant {tenant} of window {part.policy.window}"
             why = f"mechanism {mechanism.name} of {own} bounds no epsilon"
             return accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
-        parts += loss.noise
+        own_size = mechanism.positions_per_document
+        parts += [(noise, losses // own_size * (positions or own_size)) for noise, losses in loss.noise]
         if not loss.continues:
             listed += loss.epsilon
             continue
@@ -322,35 +366,43 @@ def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accou
         if before and chains:
             why += "; windows that continue bits and listed documents of another given window add nothing"
         return accounting.Bound(accounting.POOLED_LISTING, float(listed), 0.0, True, None, (why,))
-    composed = cumulative(parts, delta, min(sizes))
+    composed = cumulative(parts, delta, positions or min(sizes))
     return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
 
 
-def _odds(windows: Sequence[WindowPart], tenants: Sequence[str], *, all_accounts: bool) -> float | None:
+def _factors(windows: Sequence[WindowPart], tenants: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The factors of each tenant with a sample in every window: for k_max accounts, and for all accounts that the
+    tenant may have."""
+    result = {}
+    for tenant in tenants:
+        own, every = (_factor(windows, tenant, all_accounts=whose) for whose in (False, True))
+        if own is not None and every is not None:
+            result[tenant] = (own, every)
+    return result
+
+
+def _factor(windows: Sequence[WindowPart], tenant: str, *, all_accounts: bool) -> float | None:
     """The factor for documents that were received in none of the windows. Each window draws its sample anew, except
-    that a document keeps its bit in a table that continues the table of another given window. None if a tenant samples
-    every position in one of the windows.
+    that a document keeps its bit in a table that continues the table of another given window. None if the tenant
+    samples every position in one of the windows.
 
     :param all_accounts: count the queries of all accounts that the tenant may have, instead of the queries of k_max
         accounts
     """
-    factors = []
-    for tenant in tenants:
-        parts: list[tuple[SampleBound, int]] = []
-        again: list[tuple[SampleBound, int]] = []
-        continuing = _continued(windows, tenant)
-        for window in windows:
-            policy, part = window.policy, window.policy.tenant(tenant)
-            assert part is not None  # every window serves the tenant
-            mechanism = policy.mechanism(part)
-            sampling = mechanism.sample
-            if sampling is None:
-                return None
-            asked = policy.n * (part.accounts_max if all_accounts else policy.k_max)
-            own = (sampling, mechanism.chance_queries(asked))
-            (again if window.policy.window in continuing else parts).append(own)
-        factors.append(exclusion_factor_over_windows(parts, continuing=again))
-    return max(factors, default=None)
+    parts: list[tuple[SampleBound, int]] = []
+    again: list[tuple[SampleBound, int]] = []
+    continuing = _continued(windows, tenant)
+    for window in windows:
+        policy, part = window.policy, window.policy.tenant(tenant)
+        assert part is not None  # every window serves the tenant
+        mechanism = policy.mechanism(part)
+        sampling = mechanism.sample
+        if sampling is None:
+            return None
+        asked = policy.n * (part.accounts_max if all_accounts else policy.k_max)
+        own = (sampling, mechanism.chance_queries(asked))
+        (again if window.policy.window in continuing else parts).append(own)
+    return exclusion_factor_over_windows(parts, continuing=again)
 
 
 def _continued(windows: Sequence[WindowPart], tenant: str) -> dict[str, str]:

@@ -402,8 +402,10 @@ def chain_words(report: Report) -> list[str]:
         )
     if report.figures.cumulative is not None:
         c = report.figures.cumulative
+        size = c.positions_per_document
         lines.append(
-            f"the eps of {c.windows} windows over one index is {c.eps} in total, at delta {c.delta}; {c.condition}"
+            f"the eps of {c.windows} windows over one index is {c.eps} in total, at delta {c.delta}, about a document"
+            f" of {'one position' if size == 1 else f'at most {size} positions'}; {c.condition}"
         )
     elif chain.before is not None:
         lines.append(

@@ -480,6 +480,9 @@ class Cumulative(Model):
     """a further condition of the figure: this run verified only the last of the windows"""
     eps: Real
     delta: Real
+    """the largest delta that the eps of a tenant needs: 0 if no tenant needs one"""
+    positions_per_document: Number
+    """the maximum number of positions of a document to which `eps` applies"""
     exclusion_factor: Real | None
     exclusion_factor_all_accounts: Real | None
 

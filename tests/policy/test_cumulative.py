@@ -11,8 +11,12 @@ from rag_audit._internal.canonical import jcs
 from rag_audit.cli import main
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms import accounting
+from rag_audit.mechanisms.base import Mechanism, TableShape
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.policy import Policy
-from rag_audit.report.cumulative import compose, load_window
+from rag_audit.report.cumulative import WindowPart, compose, load_window
 from tests.drafting import draft
 from tests.named import error_name
 
@@ -140,3 +144,66 @@ def test_a_policy_that_is_not_well_formed_is_not_composed(tmp_path: Path) -> Non
 def test_nothing_to_compose_is_refused() -> None:
     with pytest.raises(PolicyError, match="no window"):
         compose([], "1e-5")
+
+
+POOLED = PooledListing(
+    keep=99 * (1 << 40) // 100, rules=PoolRules(0, 354, "0.1"), documents=TableShape(16, 2, None)
+)
+
+
+def mixed(folder: Path, medicine: Mechanism) -> list[Path]:
+    """Two windows in which tenant law has noise with a document table, and medicine another mechanism."""
+    law = Noise(documents=TableShape(16, 2, None))
+    own = {"law": law, "medicine": medicine}
+    return write(
+        folder,
+        *(
+            policy(window, ("law", "medicine"), mechanisms=own, n=1, k_max=2, gains=(1, 8), eps_acc="1000")
+            for window in ("a", "b")
+        ),
+    )
+
+
+def test_the_delta_is_that_of_the_tenant_that_needs_the_largest(tmp_path: Path) -> None:
+    paths = mixed(tmp_path, POOLED)
+    result = json.loads(run(*paths, "--json").stdout)
+    assert float(result["eps_by_tenant"]["medicine"]) > float(result["eps_by_tenant"]["law"])
+    assert result["eps"] == result["eps_by_tenant"]["medicine"]
+    assert result["delta"] == result["bound"]["delta"] == "0.00001", "law's noise has no eps at delta 0"
+    assert f"total: eps {result['eps']} at delta 0.00001, for law, medicine" in run(*paths).stdout
+
+
+def test_pooled_listing_alone_needs_no_delta(tmp_path: Path) -> None:
+    own = {"law": POOLED}
+    paths = write(tmp_path, *(policy(w, mechanisms=own, n=1, k_max=2, eps_acc="1000") for w in ("a", "b")))
+    assert json.loads(run(*paths, "--json").stdout)["delta"] == "0"
+
+
+def test_a_sampling_tenant_keeps_its_factor_beside_a_tenant_with_noise(tmp_path: Path) -> None:
+    paths = mixed(tmp_path, Sampling(keep=7 * (1 << 40) // 10, documents=TableShape(16, 4, None)))
+    result = json.loads(run(*paths, "--json").stdout)
+    assert result["exclusion_factor"] is None, "law has none"
+    assert set(result["exclusion_factor_by_tenant"]) == {"medicine"}
+    factor = result["exclusion_factor_by_tenant"]["medicine"]["exclusion_factor"]
+    assert float(factor) == pytest.approx((1 / 0.3) ** 2, rel=1e-3)
+    text = run(*paths).stdout
+    assert "Accounts of medicine that never received a given document" in text
+    assert f"at most {factor} (exclusion_factor)" in text and "at most 4 positions" in text
+    assert "Accounts of law" not in text
+
+
+@pytest.mark.parametrize("given", [1, 2, 8])
+def test_noise_without_a_table_has_a_loss_for_each_position_of_a_document(given: int) -> None:
+    own = [
+        policy(w, mechanisms={"law": Noise(documents=t)}, n=5)
+        for w, t in (("a", None), ("b", TableShape(16, 2, None)))
+    ]
+    total = compose([WindowPart("", p) for p in own], positions=given)
+    single = own[0].noise
+    assert single is not None and total.positions == given
+    assert total.bound.eps == accounting.eps_at(single.mechanism(), 2 * 50 * given, total.bound.delta)
+
+
+def test_a_total_is_for_no_larger_document_than_pooled_listing_permits() -> None:
+    own = policy("a", mechanisms={"law": POOLED}, n=1, k_max=2)
+    assert compose([WindowPart("", own)], positions=8).positions == 2

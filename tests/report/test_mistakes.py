@@ -541,6 +541,7 @@ def test_no_infinite_figure_is_among_the_proved_statements() -> None:
         condition="c",
         eps="inf",
         delta="0",
+        positions_per_document=1,
         exclusion_factor=None,
         exclusion_factor_all_accounts=None,
     )

@@ -131,6 +131,26 @@ def test_three_windows_compose(chain: NoiseChain) -> None:
     assert value["positions_per_document"] == 2
 
 
+def test_a_reports_total_is_for_a_document_of_the_reports_size(tmp_path: Path) -> None:
+    chain = NoiseChain(tmp_path)
+    chain.shape = None  # type: ignore[assignment]
+    chain.run(FIRST)
+    chain.shape = SHAPE
+    chain.run(SECOND)
+    verdict = chain.verify(2, 1)
+    part = load_window(chain.windows[0] / "public")
+    assert part.policy.noise is not None
+    # Without a table, a document with two positions has two losses at each query too.
+    losses = 2 * part.compositions * SHAPE.positions_per_document
+    total = report_of(verdict).figures.cumulative
+    assert total is not None and total.positions_per_document == 2
+    assert total.eps == text(eps_at(part.policy.noise.mechanism(), losses, part.policy.delta_policy))
+    words = f"is {total.eps} in total, at delta {total.delta}, about a document of at most 2 positions; "
+    assert words in " ".join(render(verdict).split())
+    page = " ".join(render_report(report_of(verdict), "html", language="de").split())
+    assert "bei δ 0,00001 für ein Dokument mit höchstens 2 Positionen, und" in page
+
+
 def test_a_report_names_the_document_and_its_positions(chain: NoiseChain) -> None:
     verdict = chain.verify(3, 1, 2)
     words = " ".join(render(verdict).split())

@@ -318,10 +318,15 @@ def _composition(say: Language, report: Report) -> Markup:
     parts.append(
         say.text("one window only")
         if c is None
-        else say.text(
-            "%(windows)s windows in total: ε %(eps)s, and %(condition)s",
+        else say.plural(
+            "%(windows)s windows in total: ε %(eps)s at δ %(delta)s about a document of one position, and"
+            " %(condition)s",
+            "%(windows)s windows in total: ε %(eps)s at δ %(delta)s about a document of at most %(count)s positions,"
+            " and %(condition)s",
+            c.positions_per_document,
             windows=c.windows,
             eps=say.number(c.eps),
+            delta=say.number(c.delta),
             condition=condition(say, c.windows - 1),
         )
     )
