@@ -23,8 +23,7 @@ from tests.simulate.forgeries import published
 from tests.simulate.randomness import drawn_from
 from tests.simulate.recorded import ASKED, SHAPE, Chains, PublishedChain, Recorded
 from tests.window.forge import Forge
-from tests.window.test_document_tables import FIRST, SECOND, THIRD
-from tests.window.test_document_tables import _placing as placing
+from tests.window.test_document_tables import FIRST, SECOND, THIRD, placing
 
 REQUIRED: dict[str, Any] = {
     "mechanisms": ["pooled-listing", "sampling"],
