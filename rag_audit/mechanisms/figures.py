@@ -72,10 +72,12 @@ def window_figures(
     if coalition and all(t.protects for t in tenants.values()):
         figures["exclusion_factor"] = text(max(o for o in coalition if o is not None))
         figures["exclusion_factor_all_accounts"] = text(max(o for o in all_of_them if o is not None))
+    # Epsilon is the largest of any tenant, so it covers one position if a tenant has noise without a document table.
+    by_document = not math.isinf(eps) and any(t.table is not None for t in tenants.values())
     sizes = [
         t.positions_per_document
         for name, t in tenants.items()
-        if odds[name][0] is not None or (t.noised and t.table is not None)
+        if odds[name][0] is not None or (t.noised and (t.table is not None or by_document))
     ]
     if sizes and all(t.protects for t in tenants.values()):
         figures["positions_per_document"] = min(sizes)
