@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.mechanisms import Mechanism
-from rag_audit.mechanisms.descriptions.base import percent
+from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.descriptions.base import listed_at_random, percent
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.policy import Policy
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
@@ -65,6 +66,18 @@ def test_windows_together_hand_out_more_than_each() -> None:
     assert covers([large, large]).endswith(
         "returned to one account with probability 86 % over the 400 queries of 2 windows."
     )
+
+
+def test_a_document_has_one_size_in_all_windows() -> None:
+    """A document of 8 positions has 8 positions in a window without a document table too."""
+    table = TableShape(rows=16, positions_per_document=8, fresh_rows=None)
+    plain, by_document = (drafted({"law": 64}, n=1, law=Noise(documents=own)) for own in (None, table))
+    once = listed_at_random(5, 64, 8)
+    assert percent(once) == "50 %"
+    for windows in ([plain, by_document], [by_document, plain], [by_document, by_document]):
+        said = covers(windows)
+        assert f"returned to one account with probability {percent(1 - (1 - once) ** 2)} over the 2" in said
+        assert "a given document of 8 positions among 64 positions" in said
 
 
 TABLE = ("--documents", 64, "--positions-per-document", 4, "--fresh-bits")

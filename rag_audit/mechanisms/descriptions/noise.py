@@ -49,10 +49,13 @@ def _losses(mechanism: Mechanism, queries: int) -> int:
     return queries * mechanism.positions_per_document
 
 
-def _returned(mechanism: Mechanism) -> float:
-    """The probability that unlimited noise returns a given document in one answer."""
-    tenant = mechanism.tenant
-    return listed_at_random(tenant.top_k, tenant.capacity, mechanism.positions_per_document)
+def _returned(mechanism: Mechanism, size: int | None = None) -> float:
+    """The probability that unlimited noise returns a given document in one answer.
+
+    :param size: the positions of the document; the maximum of the mechanism's document table by default
+    """
+    tenant, own = mechanism.tenant, mechanism.positions_per_document
+    return listed_at_random(tenant.top_k, tenant.capacity, own if size is None else size)
 
 
 class NoiseDescription(Description):
@@ -158,15 +161,20 @@ class NoiseDescription(Description):
 
     @classmethod
     def covered(cls, windows: Mapping[str, Sequence[tuple[Mechanism, int]]]) -> str | None:
+        def largest(name: str) -> int:
+            """The positions of the document that the sentence is about, in all windows alike."""
+            return max(m.positions_per_document for m, _ in windows[name])
+
         def often(name: str) -> float:
             """How likely all queries of one account hand a given document out under unlimited noise, which lists any K
             of the N positions alike."""
-            return 1 - math.prod(1 - _kept(m) * (1 - (1 - _returned(m)) ** n) for m, n in windows[name])
+            size = largest(name)
+            return 1 - math.prod(1 - _kept(m) * (1 - (1 - _returned(m, size)) ** n) for m, n in windows[name])
 
         name = max(windows, key=often)
         several, queries = windows[name], sum(n for _, n in windows[name])
         first = several[0][0]
-        size = max(m.positions_per_document for m, _ in several)
+        size = largest(name)
         filling = "" if size == 1 else f" of {size} positions"
         among = f"among {first.tenant.capacity:,} positions of {name}"
         where = f"Even with unlimited noise a given document{filling} {among}"
