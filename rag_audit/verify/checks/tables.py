@@ -66,8 +66,9 @@ def check(case: Case, open_earlier: OpenEarlier) -> None:
                 return
         earlier, others = _Earlier.all(case, open_earlier)
         for name in sampled:
-            shape = shapes[name]
-            if (shape is None or not shape.persistent) and not _no_table_before(case, name, earlier):
+            # No figure of noise with a table depends on a bit.
+            free = (shape := shapes[name]) and (shape.persistent or case.policy.mechanism_of(name).noised)
+            if not (free or _no_table_before(case, name, earlier)):
                 return
         if none:
             return
