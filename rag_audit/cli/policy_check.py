@@ -83,17 +83,17 @@ def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
         trusted = Trust.load(trust)
     checks = policy_checks(policy, trusted)
     wanting = _wanting(checks)
-    exposures = {name: tenant["exposure"] for name, tenant in policy.figures()["tenants"].items()}
+    tenants = policy.figures()["tenants"]
     value = {
         "policy": str(file),
         "trust": str(trust),
         "wanting": [_row(c, policy) for c in wanting],
-        "exposure": exposures,
+        "exposure": {name: own["exposure"] for name, own in tenants.items()},
         "own_documents": policy.own_documents is True,
     }
     met = f"{file} meets all requirements of {trust} on a policy: {len(checks)} checks"
     lines = [line for c in wanting for line in _lines(c, policy)] or [met]
-    lines += [f"{name}: {exposure_of(own)}" for name, own in exposures.items()]
+    lines += [f"{name}: {exposure_of(own)}" for name, own in tenants.items()]
     emit(value, as_json, [*lines, *([OWN_DOCUMENTS] if policy.own_documents else [])])
     ctx.exit(int(_code(wanting)))
 

@@ -311,8 +311,10 @@ class Mechanism(ABC):
 
     @property
     def documents_max(self) -> int:
-        """The maximum number of documents of the index: rows of the document table with room for one, or positions."""
-        return self.tenant.capacity if self.table is None else self.table.documents
+        """The maximum number of documents that answers can return: rows of the document table with room for one, or
+        positions. No proof shows that a position without a row has no text, so a mechanism that withholds no text
+        counts positions."""
+        return self.table.documents if self.table is not None and self.withholds else self.tenant.capacity
 
     @property
     def threshold(self) -> int | None:

@@ -10,13 +10,9 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from rag_audit._internal.words import counted
-from rag_audit.mechanisms import Mechanism, accounting
+from rag_audit.mechanisms import Mechanism, accounting, named
 from rag_audit.mechanisms.accounting.documents import EXPOSURE_RATIO
-from rag_audit.mechanisms.accounting.figures import (
-    ExposureFigures,
-    PolicyFigures,
-    TenantFigures,
-)
+from rag_audit.mechanisms.accounting.figures import PolicyFigures, TenantFigures
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.mechanisms.descriptions.base import LIMITS
@@ -185,7 +181,7 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
         factors = "" if odds is None else f"; exclusion_factor {odds}, for all accounts {every}"
         lines.append(f"{name}: {kind}; eps {eps}{factors}")
     for name, tenant in tenants.items():
-        lines += textwrap.wrap(f"{name}: {exposure_of(tenant['exposure'])}", _WIDTH)
+        lines += textwrap.wrap(f"{name}: {exposure_of(tenant)}", _WIDTH)
     for words in by_exclusion_factor(
         (n, t["exclusion_factor"], t["exclusion_factor_all_accounts"], _table_of(t))
         for n, t in tenants.items()
@@ -204,11 +200,14 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
     return lines
 
 
-def exposure_of(exposure: ExposureFigures) -> str:
+def exposure_of(tenant: TenantFigures) -> str:
     """The number of documents that accounts can read, next to exact retrieval and chance, with a warning."""
+    exposure = tenant["exposure"]
+    # Noise with a document table returns texts of positions without a row too.
+    unit = "text" if named(tenant["mechanism"]).noised and tenant["documents"] is not None else "document"
     words = (
         f"{counted(exposure['accounts'], 'account')} with {exposure['queries']:,} questions in total can read up to"
-        f" {counted(exposure['limit'], 'document')} of an index with room for {exposure['documents']:,} (exact"
+        f" {counted(exposure['limit'], unit)} of an index with room for {exposure['documents']:,} (exact"
         f" retrieval: {exposure['exact']:,})"
     )
     if exposure["by_chance"] is not None:
@@ -343,7 +342,7 @@ def _own_documents(p: Policy) -> tuple[str, str, str]:
 def _times(p: Policy, schedule: Schedule | None) -> Iterator[tuple[str, str, str]]:
     """The id of the window and its times."""
     yield "v", str(p.v), "Version of this format."
-    named = "The unique id of the window. The chain of windows and every receipt contain it."
+    name = "The unique id of the window. The chain of windows and every receipt contain it."
     answers = (
         "The provider answers from this time on; the witnesses must have cosigned the window header before."
     )
@@ -353,7 +352,7 @@ def _times(p: Policy, schedule: Schedule | None) -> Iterator[tuple[str, str, str
         " challenge records."
     )
     if schedule is None:
-        yield "window", p.window, named
+        yield "window", p.window, name
         yield "opens_at", _date(p.opens_at), answers
         yield "closes_at", _date(p.closes_at), ends
         yield "delete_after", _date(p.delete_after), deletes
@@ -362,7 +361,7 @@ def _times(p: Policy, schedule: Schedule | None) -> Iterator[tuple[str, str, str
     yield (
         "window",
         "set for each window",
-        f"{named} `rag-audit run` replaces the draft values of the id and of the three times in policy.json.",
+        f"{name} `rag-audit run` replaces the draft values of the id and of the three times in policy.json.",
     )
     yield "opens_at", f"{schedule.lead} after the publication of the window header", answers
     yield "closes_at", f"{schedule.lasts} after opens_at", ends

@@ -266,15 +266,20 @@ def _presence(tenant: TenantReport, window: _Window) -> PresenceLine:
         return PresenceLine(strength="not-established", figure=NOT_ESTABLISHED, reasons=[], checks=[], keep=None,
                             exposure=None)  # fmt: skip
     returned = description(tenant.mechanism).returned(tenant)
-    figure = f"{returned}; {exposure_words(exposure, by_position=tenant.documents is None)}"
+    figure = f"{returned}; {exposure_words(exposure, by_position=exposed_by_position(tenant))}"
     return PresenceLine(strength="none", figure=figure, reasons=["retrieval is the purpose of the service"],
                         checks=[*SENTENCES["privacy"].checks], keep=tenant.keep, exposure=exposure)  # fmt: skip
+
+
+def exposed_by_position(tenant: TenantReport) -> bool:
+    """Whether the exposure counts positions: without a document table, and with noise, which withholds no text."""
+    return tenant.documents is None or named(tenant.mechanism).noised
 
 
 def exposure_words(exposure: Exposure, *, by_position: bool) -> str:
     """The number of documents that accounts can read, next to exact retrieval and chance.
 
-    :param by_position: whether the tenant has no document table, so that the numbers are positions of the index
+    :param by_position: whether the numbers are positions of the index
     """
     of = (
         f"{exposure.limit:,} of {exposure.documents:,} positions ("

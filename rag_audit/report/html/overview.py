@@ -38,7 +38,7 @@ from rag_audit.report.model import (
     TenantReport,
     WitnessReport,
 )
-from rag_audit.report.protection import conditions, exclusion_tier
+from rag_audit.report.protection import conditions, exclusion_tier, exposed_by_position
 from rag_audit.report.requirements import pilot_scope
 from rag_audit.report.strength import tier
 
@@ -464,7 +464,7 @@ def exposure(
     """The number of documents that a coalition can read, next to exact retrieval, chance and the log.
 
     :param noisy: whether noise decides which documents are returned
-    :param by_position: whether the tenant has no document table, so that the numbers are positions of the index
+    :param by_position: whether the numbers are positions of the index
     """
     numbers = {"limit": value.limit, "documents": value.documents, "exact": value.exact}
     limit = (
@@ -498,6 +498,11 @@ def exposure(
         )
     log = say.text("All questions in the log together returned at most %(realised)s.", realised=max(realised))
     return Markup(" ").join(part for part in (limit, chance, log) if part)
+
+
+def counts_positions(group: Group) -> bool:
+    """Whether the exposure of a group counts positions of the index."""
+    return exposed_by_position(group.first)
 
 
 def noisy(group: Group) -> bool:
