@@ -104,7 +104,8 @@ def privacy_words(report: Report) -> list[str]:
             size = counted(tenant.documents.positions_per_document, "position")
             lines.append(
                 f"eps of tenant {tenant.tenant} is for a document of at most {size}; no proof shows that content (a"
-                " copy, a split) has one row of the document table only, and the losses of several rows add up"
+                " copy, a split) has one row of the document table only, and the losses of several rows add up; eps of"
+                " a replaced document assumes uniformly random positions, which no proof shows"
             )
         own = float(tenant.eps or "inf")
         if math.isfinite(own) and (not math.isfinite(eps) or tenant.eps != f.eps):

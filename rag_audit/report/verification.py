@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rag_audit._internal.errors import RagAuditError
 from rag_audit._internal.words import marked
+from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import ALL, description
 from rag_audit.models.trust import Trust
 from rag_audit.models.windowfile import WindowFile
@@ -80,6 +81,11 @@ RETURNED_TEXTS = marked(
     " No proof covers this rule yet"
 )
 """An additional line, printed if a tenant samples."""
+PLACEMENT = marked(
+    "the positions of documents, with noise and a document table: eps of a replaced document assumes that the provider"
+    " places all texts at uniformly random positions. No proof covers this rule yet"
+)
+"""An additional line, printed if a tenant has noise and a document table."""
 UNSHOWN = {
     "sampling": marked(
         "texts of mechanism sampling: the provider returns no text of a position with score 0. No proof covers this"
@@ -125,6 +131,7 @@ class ReportedVerdict(Verdict):
         present = {t["mechanism"] for t in tenants}
         any_number = bool(present) and all(description(name).any_coalition for name in present)
         sampled = {t["mechanism"] for t in tenants if t.get("exclusion_factor")}
+        placed = any(named(t["mechanism"]).noised and t.get("documents") is not None for t in tenants)
         whole = bool(tenants) and all(t.get("documents") is not None for t in tenants)
         return [
             *(
@@ -133,6 +140,7 @@ class ReportedVerdict(Verdict):
                 if kind.mechanism.name in present and kind.does_not_prove is not None
             ),
             *([RETURNED_TEXTS] if sampled else []),
+            *([PLACEMENT] if placed else []),
             *(line for name, line in UNSHOWN.items() if name in sampled),
             *(
                 line

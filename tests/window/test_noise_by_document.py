@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit._internal.canonical import parse_json
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
+from rag_audit.commit import carrying, preparing
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.choose import NoiseTarget
-from rag_audit.commit.document_table import DocumentSizeError
+from rag_audit.commit.document_table import DocumentSizeError, Placement, place_documents
 from rag_audit.commit.explore import simulate
 from rag_audit.commit.explore.render import table
+from rag_audit.commit.tables import PlacedTable, WindowTable
 from rag_audit.errors import PolicyError
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.bounds import eps_at
 from rag_audit.mechanisms.accounting.odometer import ladder
 from rag_audit.mechanisms.accounting.values import text
-from rag_audit.mechanisms.base import TableShape
+from rag_audit.mechanisms.base import Mechanism, TableShape
 from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
+from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.records import CountersignedReceipt
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.column import ColumnPublic
@@ -43,10 +49,11 @@ from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.verify.inputs import VerifierOptions
 from tests.policy.test_explore import random_sample
 from tests.simulate.cases import FOLDER
-from tests.window.simulator import TEXTS
-from tests.window.test_document_tables import FIRST, SECOND, THIRD, Chain, Texts, passages
+from tests.window.simulator import QUESTIONS, TEXTS
+from tests.window.test_document_tables import FIRST, KEEP, SECOND, THIRD, Chain, Texts, passages
 
 SHAPE = TableShape(rows=10, positions_per_document=2, fresh_rows=None)
+SHAPE_OF_ONE = TableShape(rows=1, positions_per_document=1, fresh_rows=None)
 ACCEPTED: dict[str, Any] = {"max_epsilon": "200", "max_abandoned": 1, "max_empty": 1}
 POLICY: dict[str, Any] = {"eps_acc": "100", "gains": (1, 8)}
 
@@ -54,9 +61,20 @@ POLICY: dict[str, Any] = {"eps_acc": "100", "gains": (1, 8)}
 class NoiseChain(Chain):
     """Windows of one origin, whose tenants have noise and a document table."""
 
-    def open(self, texts: Texts, *, shape: TableShape | None = None, **options: Any) -> Window:
+    def open(
+        self,
+        texts: Texts,
+        *,
+        shape: TableShape | None = None,
+        mechanisms: Mapping[str, Mechanism] | None = None,
+        **options: Any,
+    ) -> Window:
+        """
+        :param mechanisms: the mechanism of each tenant; noise with the document table by default
+        """
         number = len(self.windows) + 1
         own = Noise(documents=shape or self.shape)
+        named = mechanisms or {"law": own, "medicine": own}
         window = self.service.commit(
             f"w-{number}",
             window=f"w-{number}",
@@ -65,8 +83,8 @@ class NoiseChain(Chain):
             continuing=Continuing(self.windows[::-1]),
             capacities={"law": 16, "medicine": 16},
             system=self.system,
-            mechanisms={"law": own, "medicine": own},
-            **{**POLICY, **options},
+            mechanisms=named,
+            **({**POLICY, **options} if any(m.noised for m in named.values()) else options),
         )
         self.windows.append(window.directory)
         return window
@@ -115,7 +133,8 @@ def test_the_figures_count_every_position_of_a_document(chain: NoiseChain) -> No
     assert figures["eps_realised"] == text(realised)
     assert figures["tenants"]["law"]["exclusion_factor"] is None
     exposure = figures["tenants"]["law"]["exposure"]
-    assert exposure["documents"] == SHAPE.rows and exposure["limit"] == min(SHAPE.rows, 2 * 3 * 2)
+    # No proof shows that a position without a row has no text, and noise withholds none: 2 accounts, 3 queries, K = 2.
+    assert exposure["documents"] == 16 and exposure["limit"] == min(16, 2 * 3 * 2)
 
 
 def test_three_windows_compose(chain: NoiseChain) -> None:
@@ -159,6 +178,10 @@ def test_a_report_names_the_document_and_its_positions(chain: NoiseChain) -> Non
     assert "absent documents of at most 2 positions" in words
     assert not any("document of one position" in line for line in verdict.does_not_prove)
     assert "eps of tenant law is for a document of at most 2 positions; no proof shows that content" in words
+    assert "eps of a replaced document assumes uniformly random positions, which no proof shows" in words
+    assert [
+        line for line in verdict.does_not_prove if line.startswith("the positions of documents, with noise")
+    ]
     # Both positions are outside of the list of 2 of 16 with probability 14/16 13/15.
     assert (
         "a given document of 2 positions among 16 positions with probability 24 % a query (K = 2), 56 % over 3"
@@ -167,16 +190,23 @@ def test_a_report_names_the_document_and_its_positions(chain: NoiseChain) -> Non
     report = report_of(verdict)
     english, german = (render_report(report, "html", language=language) for language in ("en", "de"))
     assert "of at most 2 positions, over which the losses add up" in english
+    assert "assumes that the provider places all texts at uniformly random positions" in english
+    assert "an gleichverteilt zufällige Stellen" in german
     assert "mit höchstens 2 Stellen, über die sich die Verluste addieren" in german
+
+
+def listed_documents(path: Path) -> list[tuple[int, Any]]:
+    """The listed positions of a receipt, each with the opening of its text."""
+    receipt = CountersignedReceipt.parse(json.loads(path.read_text()), field=path.name)
+    body: Any = parse_json(TlogProof.parse(receipt.receipt).extra or b"", source="receipt")["body"]
+    return list(zip(body["positions"], body["documents"], strict=True))
 
 
 def test_no_text_is_withheld(chain: NoiseChain) -> None:
     """A position without a row is listed at times, and its opening shows that it is empty."""
     for folder in chain.windows:
         for path in (folder / "receipts").glob("*.json"):
-            openings = CountersignedReceipt.parse(json.loads(path.read_text()), field=path.name)
-            body = parse_json(TlogProof.parse(openings.receipt).extra or b"", source="receipt")["body"]
-            assert all(document["salt"] is not None for document in body["documents"])
+            assert all(document["salt"] is not None for _, document in listed_documents(path))
 
 
 def test_a_window_without_a_table_keeps_the_figure_of_one_position(tmp_path: Path) -> None:
@@ -188,7 +218,92 @@ def test_a_window_without_a_table_keeps_the_figure_of_one_position(tmp_path: Pat
     assert verdict.passed and "positions_per_document" not in verdict.line
     assert verdict.figures["bounds"]["compositions"] == 6
     assert any("each figure is for a document of one position" in line for line in verdict.does_not_prove)
+    assert not any("uniformly random positions" in line for line in verdict.does_not_prove)
     assert "one committed position" in render(verdict)
+
+
+def only_one_position_has_a_row(patch: pytest.MonkeyPatch) -> None:
+    """Let the provider place one document in its table, and leave the texts of all other documents without a row."""
+
+    def one_document(shape: TableShape, counts: Mapping[str, int], *given: Any, **named: Any) -> Placement:
+        return place_documents(shape, {next(iter(counts)): 1}, *given, **named)
+
+    def at(self: PlacedTable, documents: Any, positions: Any, capacity: int) -> WindowTable:
+        rows = np.full(capacity, SHAPE_OF_ONE.rows, np.int32)
+        rows[positions[0]] = next(i for i, row in enumerate(self.table.rows) if row.key is not None)
+        return WindowTable(self.table, secrets.token_bytes(32), rows, self.previous)
+
+    patch.setattr(carrying, "place_documents", one_document)
+    patch.setattr(PlacedTable, "at", at)
+
+
+def test_texts_of_positions_without_a_row_count_as_exposed(tmp_path: Path) -> None:
+    """Every proof is valid, and accounts read more texts than the table has documents."""
+    chain = NoiseChain(tmp_path, shape=SHAPE_OF_ONE)
+    with pytest.MonkeyPatch.context() as patch:
+        only_one_position_has_a_row(patch)
+        window = chain.open({name: [f"Document {name} is about contracts."] for name in "abcdefghijklmnop"})
+    with window:
+        chain.service.cosign_header(window)
+        chain.service.clock.now = window.header.opens_at
+        for account in ("law-1", "law-2"):
+            for question in QUESTIONS["law"][:3]:
+                chain.service.ask(window, account, question)
+        chain.service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
+        chain.service.finish(window)
+        window.answer_challenge(chain.service.challenge(window))
+    verdict = chain.verify(1)
+    assert verdict.passed, verdict.deciding
+    read = set[int]()
+    for path in (chain.windows[0] / "receipts").glob("law*.json"):
+        read |= {p for p, document in listed_documents(path) if document["salt"] is not None}
+    exposure = verdict.figures["tenants"]["law"]["exposure"]
+    assert SHAPE_OF_ONE.documents < len(read) <= exposure["limit"] == 12
+    assert verdict.figures["exposed"]["law"] == 12
+    assert "2 accounts can read up to 12 of 16 positions" in " ".join(render(verdict).split())
+    english, german = (render_report(report_of(verdict), "html", language=name) for name in ("en", "de"))
+    assert "can read the texts of at most 12 of 16 positions" in english
+    assert "höchstens 12 von 16 Stellen" in german
+    limited = chain.verify(1, max_exposure=SHAPE_OF_ONE.documents)
+    assert limited.deciding is not None and limited.deciding.id == "trust.max_exposure"
+
+
+def test_the_verdict_line_has_the_size_of_every_figure(tmp_path: Path) -> None:
+    """Noise without a table beside pooled listing with 4 positions: epsilon of the noise is for one position."""
+    chain = NoiseChain(tmp_path, shape=SHAPE)
+    pool = PooledListing(keep=KEEP, rules=PoolRules(0, 100, "0.1"), documents=TableShape(10, 4, None))
+    chain.run(FIRST, mechanisms={"law": Noise(), "medicine": pool})
+    verdict = chain.verify(
+        1, mechanisms=["noise", "pooled-listing"], max_exclusion_factor="100", min_keep="0.1"
+    )
+    assert verdict.passed, verdict.deciding
+    assert "eps_audit=5.4947" in verdict.line and " positions_per_document=1 " in verdict.line
+
+
+def test_noise_may_follow_and_precede_persistent_bits(tmp_path: Path) -> None:
+    """No figure of noise depends on a bit, and no figure of the bits holds in a chain that answered with noise."""
+    chain = NoiseChain(tmp_path, shape=SHAPE)
+    persistent = Sampling(keep=KEEP, documents=replace(SHAPE, fresh_rows=3))
+    accepted: dict[str, Any] = {
+        "mechanisms": ["noise", "sampling"],
+        "max_exclusion_factor": "100",
+        "min_keep": "0.1",
+    }
+    chain.run(FIRST, mechanisms={"law": persistent, "medicine": persistent})
+    chain.run(SECOND)
+    alone, after = chain.verify(2, **accepted), chain.verify(2, 1, **accepted)
+    assert alone.passed and after.passed, (alone.deciding, after.deciding)
+    assert alone.figures["eps_audit"] == after.figures["eps_audit"]
+    with pytest.raises(PolicyError) as caught:
+        chain.open(THIRD, mechanisms={"law": persistent, "medicine": persistent})
+    assert caught.value.field == "policy.tenants.law"
+    carried = carrying.carried_from
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(carrying, "carried_from", lambda folders, *given: carried(folders[1:], *given))
+        patch.setattr(preparing, "check_chain", lambda *given: None)
+        chain.run(THIRD, mechanisms={"law": persistent, "medicine": persistent})
+    again = chain.verify(3, 1, 2, **accepted)
+    assert not again.passed and again.deciding is not None and again.deciding.id == "header.tables"
 
 
 # -- policies --------------------------------------------------------------------------------------------------
