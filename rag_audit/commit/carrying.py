@@ -101,7 +101,7 @@ def place_tables(
             continue
         own = documents[part.tenant]
         previous = carried_from(continuing.folders, part.tenant, read) if shape.persistent else None
-        constants = policy.mechanism(part).chain_constants
+        constants = policy.chain_constants(part.tenant)
         if previous is not None and previous.pools != policy.mechanism(part).pools:
             raise PolicyError(
                 "the tenant's mechanism differs from that of the table before",
@@ -112,11 +112,11 @@ def place_tables(
             )
         if previous is not None and previous.constants != constants:
             raise PolicyError(
-                "a number of the tenant that is constant in a chain differs from that of the table before",
+                "a setting of the tenant that is constant in a chain differs from that of the table before",
                 field=f"policy.tenants.{part.tenant}",
                 expected=constants_text(previous.constants),
                 actual=constants_text(constants),
-                hint="keep these numbers in a chain of windows, or start another chain (another origin)",
+                hint="keep these settings in a chain of windows, or start another chain (another origin)",
             )
         keys = [key_of(passage) for passage in own]
         counts, before = positions_by_document(keys), None if previous is None else previous.table
@@ -267,7 +267,7 @@ def carried_from(
                 return CarriedTable(
                     stored.header.window,
                     stored.digest,
-                    mechanism.chain_constants,
+                    stored.policy.chain_constants(tenant),
                     mechanism.pools,
                     own.table,
                     own.key,

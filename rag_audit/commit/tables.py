@@ -72,7 +72,7 @@ class CarriedTable:
     digests.
 
     :param window: the window's id; `header` is the digest of its header
-    :param constants: the numbers that are constant in a chain (`Mechanism.chain_constants`)
+    :param constants: the numbers that are constant in a chain (`Policy.chain_constants`)
     :param pools: whether the tenant has pooled listing, which is constant in a chain too
     :param key: `TablePrivate.key` of that window
     :param commitment: the columns that the next window's header names

@@ -35,7 +35,7 @@ Own: TypeAlias = Mapping[str, int | None]
 
 
 ChainConstants: TypeAlias = Mapping[str, int | str | None]
-"""The numbers that all windows of a chain of document tables share (`Mechanism.chain_constants`)."""
+"""The settings that all windows of a chain of document tables share (`Policy.chain_constants`)."""
 MAX_ROWS = 1 << 20
 """The maximum number of rows of a document table."""
 

@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError, VersionError
 from rag_audit.mechanisms import Mechanism, of_policy
-from rag_audit.mechanisms.base import Tenant
+from rag_audit.mechanisms.base import ChainConstants, Tenant
 from rag_audit.models.constants import STATEMENTS, Constants
 from rag_audit.models.manifest import TableConstants
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
@@ -183,6 +183,11 @@ class Policy(Model):
         if result is None:
             result = self._mechanisms[tenant] = self.mechanism(self._by_name[tenant])
         return result
+
+    def chain_constants(self, tenant: str) -> ChainConstants:
+        """`Mechanism.chain_constants` of the named tenant, which the policy has, and its proof system: another system
+        can neither open nor continue the commitments of a table."""
+        return {**self.mechanism_of(tenant).chain_constants, "system": self._by_name[tenant].system}
 
     def tenant(self, tenant: str) -> TenantPolicy | None:
         """The named tenant's part of the policy, or None."""

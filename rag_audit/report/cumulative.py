@@ -296,7 +296,7 @@ def compose(
         fewer. By default the largest number to which the figures of every window apply; their losses are then those of
         the windows' own figures
     :raises PolicyError: there is no window, a window is given twice, the windows have no tenant in common, a window
-        continues a table with other constants of a chain (`Mechanism.chain_constants`), or delta is bad
+        continues a table with other constants of a chain (`Policy.chain_constants`), or delta is bad
     """
     names = [part.policy.window for part in windows]
     if twice := repeated(names):
@@ -413,7 +413,7 @@ def _continued(windows: Sequence[WindowPart], tenant: str) -> dict[str, str]:
     table, each draws its new rows, so only the first one counts as its continuation. The other windows of a chain whose
     link is not among the given windows count as one more draw, and the factor is too large rather than too small.
 
-    :raises PolicyError: a window continues a given table with another number that is constant in a chain
+    :raises PolicyError: a window continues a given table with another setting that is constant in a chain
     """
     tables: dict[tuple[str, str, str | None], WindowPart] = {
         _key(part.tables[tenant][0]): part for part in windows if tenant in part.tables
@@ -424,17 +424,17 @@ def _continued(windows: Sequence[WindowPart], tenant: str) -> dict[str, str]:
         before = None if previous is None else tables.get(_key(previous))
         if before is None:
             continue
-        mechanism, then = (p.policy.mechanism_of(tenant) for p in (part, before))
-        if mechanism.chain_constants != then.chain_constants:
+        own, then = (p.policy.chain_constants(tenant) for p in (part, before))
+        if own != then:
             raise PolicyError(
-                "a number of the tenant that is constant in a chain differs from that of the table before",
+                "a setting of the tenant that is constant in a chain differs from that of the table before",
                 field=f"window {part.policy.window}, tenant {tenant}",
-                expected=f"{constants_text(then.chain_constants)}, as in window {before.policy.window}",
-                actual=constants_text(mechanism.chain_constants),
+                expected=f"{constants_text(then)}, as in window {before.policy.window}",
+                actual=constants_text(own),
                 hint="no verifier accepts these windows as one chain: `rag-audit verify` with --previous fails at"
                 " header.tables",
             )
-        if mechanism.persists and before.header not in continued:
+        if part.policy.mechanism_of(tenant).persists and before.header not in continued:
             continued.add(before.header)
             result[part.policy.window] = before.policy.window
     return result
