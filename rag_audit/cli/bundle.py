@@ -14,6 +14,7 @@ from rag_audit.cli.common import (
     estimated,
     json_option,
     patiently,
+    say,
     signing_key,
 )
 from rag_audit.cli.earlier import PREVIOUS, earlier_windows
@@ -79,7 +80,10 @@ def bundle(
     """
     from rag_audit.report.bundled import Files, make_bundle
 
-    inputs = replace(inputs, previous=earlier_windows(inputs.previous, window))
+    earlier = earlier_windows(inputs.previous, window)
+    inputs = replace(inputs, previous=earlier.windows)
+    for note in earlier.notes:
+        say(note)
     own = [] if sign is None else [sign]
     distinct([output], [window, inputs.trust, *inputs.receipts, *inputs.previous, *inputs.challenges, *own])
     key = None if sign is None else signing_key(sign)
@@ -92,7 +96,7 @@ def bundle(
         report = make_bundle(files, output, options=options, key=key, checking=checking)
     digest = digest_of(output)
     emit(
-        {"bundle": str(output), "sha256": digest, "verdict": report.line},
+        {"bundle": str(output), "sha256": digest, "verdict": report.line, "notes": earlier.notes},
         as_json,
         [
             report.line,

@@ -247,7 +247,8 @@ def verify(
             EXAMPLE / "window.json",
             _Files(EXAMPLE / "trust.toml", (EXAMPLE / "receipts",), (), ()),
         )
-    files = replace(files, previous=earlier_windows(files.previous, window))
+    earlier = earlier_windows(files.previous, window)
+    files = replace(files, previous=earlier.windows)
     bundle = window if window is not None and is_bundle(window) else None
     if bundle is not None:
         _check_bundle(files, options, (model, attacks))
@@ -303,6 +304,9 @@ def verify(
         plan.refuse(error, inputs, command)
         tell(error)
         ctx.exit(int(error.exit_code))
+    verdict = replace(verdict, notes=[*verdict.notes, *earlier.notes])
+    for note in earlier.notes:
+        say(note)
     if example and verdict.passed and output.prints_default:
         plan = replace(plan, printed="brief")
     plan.write(verdict, checks=output.details, command=command)
