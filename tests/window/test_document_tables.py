@@ -30,6 +30,7 @@ from rag_audit.mechanisms.base import TableShape
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.passage import Passage
+from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconEntry, PreviousWindow
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
@@ -227,9 +228,53 @@ def test_every_window_of_the_chain_passes_and_its_figure_is_for_documents(chain:
 
 def test_a_folder_of_windows_is_the_chain_before_a_window(chain: Chain) -> None:
     window = chain.windows[2] / "public"
-    earlier = earlier_windows([chain.service.root], window)
+    earlier = earlier_windows([chain.service.root], window).windows
     assert earlier == tuple(folder / "public" for folder in chain.windows[:2])
     assert chain.verify(3, *earlier[::-1]).passed
+
+
+def _forked(root: Path) -> tuple[Chain, WindowFile]:
+    """A chain of two windows, and another second window that the same witnesses cosigned."""
+    chain = Chain(root / "a")
+    chain.run(FIRST)
+    chain.times.append(chain.service.clock.now)
+    shutil.copytree(chain.service.root, root / "after-1")
+    other = copy_of(chain, root / "b", 1)
+    chain.run(SECOND)
+    other.run(THIRD)
+    return chain, WindowFile.load(other.windows[1] / "public")
+
+
+def test_a_fork_in_a_folder_is_read_under_every_name(tmp_path: Path) -> None:
+    chain, fork = _forked(tmp_path)
+    window = chain.windows[1] / "public"
+    for tag, name in enumerate(
+        (
+            "fork.json",
+            f"{digest_hex(fork.entries[0])}.json",
+            "2026/fork/window.json",
+            "fork.JSON",
+            "w-1/fork.json",
+        )
+    ):
+        folder = tmp_path / f"archive-{tag}"
+        shutil.copytree(chain.windows[0] / "public", folder / "w-1")
+        shutil.copytree(window, folder / "copy")
+        earlier = earlier_windows([folder], window)
+        assert chain.verify(2, *earlier.windows).passed, "the folder has a copy of the window itself"
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        save_window(fork, folder / name)
+        verdict = chain.verify(2, *earlier_windows([folder], window).windows)
+        assert exit_codes(verdict)["header.chain"] == FAIL, name
+
+
+def test_two_files_of_one_earlier_window_count_in_either_order(chain: Chain, tmp_path: Path) -> None:
+    bare = WindowFile.load(chain.windows[0] / "public").model_copy(update={"proofs": {}})
+    save_window(bare, tmp_path / "bare.json")
+    whole = chain.windows[0] / "public"
+    for given in ((whole, tmp_path / "bare.json"), (tmp_path / "bare.json", whole)):
+        assert chain.verify(2, *given).passed
+    assert not chain.verify(2, tmp_path / "bare.json").passed
 
 
 def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:
@@ -457,6 +502,30 @@ def test_the_numbers_of_a_chain_are_constant(chain: Chain, change: dict[str, Any
     continued = copy_of(chain, tmp_path / "copy", 1)
     with pytest.raises(PolicyError, match=r"another shape|differs from that of the table before"):
         continued.open(SECOND, **change)
+
+
+@pytest.mark.parametrize("systems", [("scan", "groth16"), ("groth16", "scan")])
+def test_a_chain_of_tables_keeps_its_proof_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, systems: tuple[str, str]
+) -> None:
+    chain = Chain(tmp_path, system=systems[0])
+    chain.run(FIRST)
+    chain.system = systems[1]
+    with pytest.raises(PolicyError, match="constant in a chain differs") as caught:
+        chain.open(SECOND)
+    assert f"system {systems[0]}" in str(caught.value.expected)
+    assert f"system {systems[1]}" in str(caught.value.actual)
+    assert "start another chain (another origin)" in str(caught.value.hint)
+    assert not (tmp_path / "w-2" / "public" / "header.json").exists(), "nothing is published"
+
+    honest = Policy.chain_constants
+    with monkeypatch.context() as cheating:
+        cheating.setattr(Policy, "chain_constants", lambda self, t: {**honest(self, t), "system": None})
+        chain.run(SECOND, sampled=False, abandoned=True)
+    (chain.windows[1] / "receipts").mkdir(exist_ok=True)
+    outcome = next(check for check in chain.verify(2, 1).checks if check.id == "header.tables")
+    assert exit_codes(chain.verify(2, 1))["header.tables"] == FAIL
+    assert f"system {systems[0]}, as in window w-1" in str(outcome.expected)
 
 
 def test_a_missing_table_and_that_of_another_tenant_are_named(chain: Chain, tmp_path: Path) -> None:

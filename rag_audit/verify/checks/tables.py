@@ -275,7 +275,7 @@ def _constants(policy: Policy, tenant: str) -> str:
     part = policy.tenant(tenant)
     if part is None or part.documents is None:
         return "no document table"
-    return constants_text(policy.mechanism(part).chain_constants)
+    return constants_text(policy.chain_constants(tenant))
 
 
 def _named(reference: PreviousTable | None) -> str:
@@ -298,9 +298,9 @@ class _Earlier:
     def all(cls, case: Case, open_earlier: OpenEarlier) -> tuple[list[_Earlier], list[_Earlier]]:
         """The supplied windows, the nearest first, as far back as each names the next; and the others, if they are
         cosigned and their headers commit to their tenants."""
-        files = {
-            digest_hex(f.entries[0]): f for f in case.previous if isinstance(f, WindowFile) and f.entries
-        }
+        given = [f for f in case.previous if isinstance(f, WindowFile) and f.entries]
+        # Of several files of one window the file with the most proofs counts, in whatever order they are given.
+        files = {digest_hex(f.entries[0]): f for f in sorted(given, key=lambda f: len(f.proofs))}
         result: list[_Earlier] = []
         before = case.header.previous
         while before is not None and (file := files.pop(before.header, None)) is not None:
