@@ -50,7 +50,7 @@ class Exposure(Model):
     queries: Number
     """k n, all questions of these accounts"""
     documents: Number
-    """the maximum number of documents that the tenant's index can have"""
+    """the maximum number of documents that answers can return (for noise, the positions of the index)"""
     limit: Number
     """the maximum number of documents that these accounts can read"""
     exact: Number
