@@ -70,4 +70,7 @@ mod time;
 mod mutations;
 
 #[cfg(test)]
+mod omissions;
+
+#[cfg(test)]
 mod simulator;

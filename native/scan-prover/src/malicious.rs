@@ -17,7 +17,7 @@ use crate::group::{
     query_generators, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
 };
 use crate::prover::Prover;
-use crate::secrets::Nonces;
+use crate::secrets::{Nonces, Secrets};
 use crate::transcript::{Hash, Kind, Oracle, State, Transcript};
 use crate::verifier::Verifier;
 
@@ -234,6 +234,33 @@ impl From<Closed> for Equation {
             Closed::Check(equation) => equation,
             Closed::Proof(_) => panic!("of a prover"),
         }
+    }
+}
+
+impl MaliciousProver<'_> {
+    /// Another prover at the same place of its run.
+    pub(crate) fn copy(&self) -> Self {
+        match self {
+            Self::Prover(prover) => Self::Prover(Prover {
+                secrets: copy_of(&prover.secrets),
+                proof: prover.proof.clone(),
+            }),
+            Self::Verifier(_) => panic!("of a verifier"),
+        }
+    }
+}
+
+/// The same secrets with the same next nonces. Two closings of one run disclose secrets, so only tests have two.
+fn copy_of(secrets: &Secrets) -> Secrets {
+    let nonces = &secrets.nonces;
+    Secrets {
+        nonces: Nonces {
+            key: nonces.key,
+            counter: nonces.counter,
+        },
+        values: secrets.values.clone(),
+        message_blindings: secrets.message_blindings.clone(),
+        singles: secrets.singles.clone(),
     }
 }
 

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_scan_protocol::index_link::IndexLink;
 use ragaudit_scan_protocol::pooled_listing::{pooled_listing_protocol, Private};
 pub use ragaudit_scan_protocol::pooled_listing::{
     update_rows, Columns, PooledListingStatement, Record, RecordColumns, EMPTY, TAG_REACHED,
@@ -31,6 +32,7 @@ use crate::session::Session;
 use crate::verifier::Verifier;
 use crate::words::{noise_key, words, Seed};
 use ragaudit_scan_protocol::drawn::TABLES;
+use ragaudit_scan_protocol::prover::Blindings;
 use ragaudit_scan_protocol::query::statement::RecordColumns as AnswerColumns;
 
 /// The columns whose commitments the statement has, with their openings.
@@ -449,6 +451,19 @@ pub(crate) fn prove_witness<P: Proves>(
     witness: Witness,
     low_memory: Option<usize>,
 ) -> Result<Vec<u8>> {
+    let blinding = |place| inputs.key.blinding(place);
+    let (session, link) = before_closing::<P>(statement, inputs, witness, low_memory, &blinding)?;
+    Ok(session.close(Some(link))?.into())
+}
+
+/// The run up to its closing. `index` has the blindings of the index.
+pub(crate) fn before_closing<'a, P: Proves>(
+    statement: &PooledListingStatement<'a>,
+    inputs: Inputs<'a>,
+    witness: Witness,
+    low_memory: Option<usize>,
+    index: Blindings<'a>,
+) -> Result<(Session<'a, P>, IndexLink<'a>)> {
     let mut seed = Zeroizing::new(Vec::new());
     for (request, slot) in inputs.requests.iter().zip(inputs.seeds) {
         seed.extend(request.query.iter().map(|v| *v as u8));
@@ -460,10 +475,9 @@ pub(crate) fn prove_witness<P: Proves>(
     let rows = statement.index.layout.row_variables;
     let mut session: Session<P> = Session::prover(statement.transcript(), rows, &seed)?;
     session.low_memory = low_memory;
-    let blinding = |place| inputs.key.blinding(place);
-    let private = private(statement, inputs, witness, &blinding)?;
+    let private = private(statement, inputs, witness, index)?;
     let link = pooled_listing_protocol(&mut session, statement, Some(private))?;
-    Ok(session.close(Some(link))?.into())
+    Ok((session, link))
 }
 
 /// The private values in the protocol's form.
@@ -471,7 +485,7 @@ fn private<'a>(
     statement: &PooledListingStatement,
     inputs: Inputs<'a>,
     witness: Witness,
-    index: ragaudit_scan_protocol::prover::Blindings<'a>,
+    index: Blindings<'a>,
 ) -> Result<Private<'a>> {
     let openings = inputs.given.openings()?;
     let after = witness.after(statement.index.layout, inputs.after)?;

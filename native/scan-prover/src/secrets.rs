@@ -12,8 +12,8 @@ use crate::group::{fixed_sum, tables, Fr, G1Projective, WIDTH};
 /// one witness never repeats them.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Nonces {
-    key: [u8; 32],
-    counter: u64,
+    pub(crate) key: [u8; 32],
+    pub(crate) counter: u64,
 }
 
 impl Nonces {
