@@ -14,7 +14,7 @@ use crate::kit::{
     all_are_needed, changes_are_refused, forgets_nothing, only_for, simulate, simulated, verify,
     Change, Protocol,
 };
-use crate::malicious::{caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
+use crate::malicious::{answers, caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
 use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
@@ -919,6 +919,57 @@ fn values_at_the_ends_are_the_columns() {
         FALSE.set(vec![row, (end, place, more)]);
         caught_by("column claim: upper digits", passes);
     }
+    FALSE.set(Vec::new());
+    REPEATED.set(false);
+}
+
+/// The hidden marks are those of the commitment, and the value of the division's columns is theirs.
+#[test]
+fn sent_values_are_the_columns() {
+    let case = small();
+    let right = case.witness();
+    let mut more = right.clone();
+    more.norm.y[0] += 1;
+    let prove_with = |witness: &Witness, placed: &Placed| {
+        let statement = InputStatement {
+            marks: placed.used.point,
+            outputs: &placed.outputs.rows,
+            ..case.statement()
+        };
+        let entries = Entries::new(witness, &case.table.public.shape);
+        let proof =
+            prove_entries::<MaliciousProver>(&statement, &case.table, witness, placed, entries);
+        proof.unwrap()
+    };
+    let passes = |witness: &Witness, placed: &Placed| {
+        let statement = InputStatement {
+            marks: placed.used.point,
+            outputs: &placed.outputs.rows,
+            ..case.statement()
+        };
+        verify(&statement, &prove_with(witness, placed)).is_ok()
+    };
+    REPEATED.set(true);
+    // A fourth mark in the column, and 0 in its place in the message.
+    let mut placed = case.commit(&right);
+    placed.used = commit_marks_of(&case.table, &[1; 4]).unwrap();
+    let (log, _) = logged(&|| prove_with(&right, &placed), "column claim: marks");
+    FALSE.set(vec![(last_of(&log, "marks"), 3, -Fr::ONE)]);
+    caught_by("column claim: marks", || passes(&right, &placed));
+    FALSE.set(Vec::new());
+    // A false quotient with the true one's remainder.
+    let placed = case.commit(&more);
+    let (log, _) = logged(&|| prove_with(&more, &placed), "column claim: norm");
+    let (joins, layers) = (
+        answers(&log, "lookup children"),
+        answers(&log, "lookup layer"),
+    );
+    let rounds = &layers[layers.len() + 1 - joins.len()..];
+    let point = [&joins[joins.len() - 1..], rounds].concat();
+    let weight = crate::mle::eq_at(&point[..3], 0);
+    let shift = power_of_two(case.table.public.shape.norm_shift());
+    FALSE.set(vec![(last_of(&log, "norm"), 0, -shift * weight)]);
+    caught_by("column claim: norm", || passes(&more, &placed));
     FALSE.set(Vec::new());
     REPEATED.set(false);
 }
