@@ -312,9 +312,9 @@ class Mechanism(ABC):
     @property
     def documents_max(self) -> int:
         """The maximum number of documents that answers can return: rows of the document table with room for one, or
-        positions. No proof shows that a position without a row has no text, so a mechanism that withholds no text
-        counts positions."""
-        return self.table.documents if self.table is not None and self.withholds else self.tenant.capacity
+        positions. A position without a row scores 0. Noise lists such a position too, and no proof shows that it has
+        no text, so noise counts positions."""
+        return self.tenant.capacity if self.table is None or self.noised else self.table.documents
 
     @property
     def threshold(self) -> int | None:

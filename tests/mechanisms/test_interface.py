@@ -77,6 +77,14 @@ def test_constants_and_circuits_follow_from_the_mechanism(mechanism: Mechanism) 
     assert (SAMPLE in part.circuits) == mechanism.sampled
 
 
+def test_only_noise_returns_texts_of_positions_without_a_row() -> None:
+    shape = TableShape(7, 4, None)
+    made = {name: own.by_document(shape) for name, own in MADE.items()}
+    most = {name: own.documents_max for name, own in made.items() if own is not None}
+    assert most.pop("pooled") == most.pop("sampled") == 7
+    assert most.pop("noised") == 64 and "exact" not in most
+
+
 @each
 def test_figures_agree_with_what_the_mechanism_promises(mechanism: Mechanism) -> None:
     name = next(t for t, m in MADE.items() if m == mechanism)
