@@ -502,11 +502,13 @@ def test_a_requirement_met_in_part_is_no_met_requirement() -> None:
 def test_each_line_of_a_pilot_has_one_strength(folder: Path) -> None:
     pilot = report(_pilot_of(folder), folder, folder)
     text = page_text(pilot)
-    assert "In a pilot no row is stronger than weak." in text
+    assert "No row of a pilot is good for another party." in text
+    assert "The rows would be as follows if other parties confirmed it." in text
+    assert {line.strength for line in pilot.protections[0].lines.values()} <= {"weak", "none"}
     lists = pilot.protections[0].lists
     assert lists.strength == "weak" and lists.eps is not None
     if float(lists.eps) <= 10:
-        assert "weak (would be moderate if other parties confirmed it), for lists only" in text
+        assert "Observers of lists: moderate, for lists only" in text
         assert "This is moderate" not in text and "This would be moderate" in text
         assert "this is weak; it would be moderate" in " ".join(render_report(pilot, "text").split())
     assert "In a pilot no row" not in page_text(report())

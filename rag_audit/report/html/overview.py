@@ -110,8 +110,7 @@ def names(say: Language, group: Group, maximum: int = 4) -> Markup:
 
 
 PILOT_CONDITION = marked(
-    "This is a pilot: the following statements hold only if the provider followed its own rules, which no other party"
-    " confirms."
+    "This is a pilot: the following statements hold if the provider followed its rules, which no other party confirms."
 )
 
 
@@ -133,6 +132,21 @@ def person(say: Language, group: Group) -> list[Markup]:
         _shared(say, group.first),
     ]
     return [sentence_start(part) + Markup(".") for part in parts if part]
+
+
+def persons(say: Language, shown: list[Group]) -> list[tuple[Markup | None, list[Markup]]]:
+    """`person` of several groups of tenants, each with the names of its tenants. A sentence that is the same for all
+    groups comes once, at the end, and names all tenants itself."""
+    parts = [(names(say, group), person(say, group)) for group in shown]
+    same = (
+        [part for part in parts[0][1] if all(part in own for _, own in parts[1:])] if len(parts) > 1 else []
+    )
+    result: list[tuple[Markup | None, list[Markup]]] = [
+        (name, [part for part in own if part not in same]) for name, own in parts
+    ]
+    everybody = Markup("<strong>{}</strong> {}")
+    shared = [everybody.format(say.text("All tenants above:"), part) for part in same]
+    return [(name, own) for name, own in [*result, (None, shared)] if own]
 
 
 def _receives(say: Language, group: Group) -> Markup:
@@ -421,14 +435,12 @@ def _presence(say: Language, line: PresenceLine, tenant: TenantReport) -> Markup
         return _open(say)
     match line.keep:
         case None:
-            return say.text(
-                "no protection of presence: a returned document is read; retrieval is the purpose"
-            )
+            return say.text("no protection of presence: a returned document is read")
         case share if named(tenant.mechanism).pools:
             return say.text(
                 "no protection of presence: a document with a score of at least %(threshold)s for a question of any"
                 " account is listed in %(share)s of 100 cases%(bit)s; a listed document among the best matches is"
-                " returned and then read; retrieval is the purpose",
+                " returned and then read",
                 threshold=str(tenant.threshold),
                 bit=_once(say, tenant),
                 share=say.number(f"{100 * float(share):.3g}"),
@@ -436,7 +448,7 @@ def _presence(say: Language, line: PresenceLine, tenant: TenantReport) -> Markup
         case share:
             return say.text(
                 "no protection of presence: a matching document is returned in %(share)s of 100 cases%(bit)s and then"
-                " read; retrieval is the purpose",
+                " read",
                 bit=_once(say, tenant),
                 share=say.number(f"{100 * float(share):.3g}"),
             )
@@ -478,10 +490,9 @@ def exposure(
         )
         if by_position
         else say.plural(
-            "%(count)s account can read at most %(limit)s documents; with exact retrieval it would be %(exact)s. The"
-            " table has room for %(documents)s documents; the number of documents is not published.",
+            "%(count)s account can read at most %(limit)s documents; with exact retrieval it would be %(exact)s.",
             "%(count)s accounts together can read at most %(limit)s documents; with exact retrieval it would be"
-            " %(exact)s. The table has room for %(documents)s documents; the number of documents is not published.",
+            " %(exact)s.",
             value.accounts,
             **numbers,
         )
@@ -517,7 +528,11 @@ def good(say: Language, group: Group) -> Markup:
         return say.text("This cannot be said: no row has an established figure.")
     parts = [_judged(say, row, group) for row in table]
     if group.pilot:
-        parts.insert(0, say.text("No row of a pilot is good for another party."))
+        first = say.text(
+            "No row of a pilot is good for another party. The rows would be as follows %(condition)s.",
+            condition=unless(say, group),
+        )
+        parts.insert(0, first)
     return Markup(" ").join(parts)
 
 
@@ -552,7 +567,7 @@ def _judgement(say: Language, line: ProtectionLine, group: Group) -> Markup:
     """Whether a line of a group is good, in a few words: its strength, and the figure that decides it."""
 
     def graded(alone: Level) -> Markup:
-        return _graded(say, line, alone, unless(say, group))
+        return level(say, alone) if group.pilot else _graded(say, line, alone, unless(say, group))
 
     if line.strength == "not-established":
         return say.text("not established")
@@ -953,15 +968,15 @@ def _size(say: Language, report: Report) -> Markup:
                 positions=room,
             )
         whose.setdefault(room, []).append(words.clip(tenant.tenant, 60))
-    return say.joined(
-        (
-            say.text("%(tenants)s: each with room for %(room)s", tenants=some_of(say, names), room=room)
-            if len(names) > 1
-            else say.text("%(tenants)s: room for %(room)s", tenants=names[0], room=room)
-            for room, names in whose.items()
-        ),
-        "; ",
-    )
+    sizes = [
+        say.text("%(tenants)s: each with room for %(room)s", tenants=some_of(say, names), room=room)
+        if len(names) > 1
+        else say.text("%(tenants)s: room for %(room)s", tenants=names[0], room=room)
+        for room, names in whose.items()
+    ]
+    if any(tenant.documents is not None for tenant in report.tenants):
+        sizes.append(say.text("the number of documents is not published"))
+    return say.joined(sizes, "; ")
 
 
 def _answers_of(say: Language, report: Report) -> Markup:
