@@ -255,6 +255,9 @@ def _names() -> dict[str, Any]:
                 "quotient_reach",
                 "quotient_offset",
                 "slot_bits",
+                "row_bits",
+                "count_bits",
+                "slot_elements",
             )
         },
     }

@@ -314,6 +314,8 @@ REFUSED: dict[str, dict[str, tuple[object, ...]]] = {
     },
     "PackedBits": {"1 <= N": (0,)},
     "Uniforms": {"1 <= N": (0,), "N <= 1 << 17": ((1 << 17) + 1,)},
+    "Slots": {"1 <= count": (0, 8)},
+    "Documents": {"1 <= D": (8, 0), "D <= N": (8, 9), "N <= 1 << 17": ((1 << 17) + 1, 1)},
     "Coalition": {
         "0 < p": (16, 256, 0, 5, 11),
         "p < q": (16, 256, 5, 5, 11),
@@ -321,6 +323,11 @@ REFUSED: dict[str, dict[str, tuple[object, ...]]] = {
     },
 }
 """By function or template and part of an assert: parameters that this part refuses, and no other."""
+DIVISORS: dict[tuple[str, str], tuple[object, ...]] = {
+    ("Slots", "1 <= W"): (1, 0),
+    ("Slots", "W <= 252"): (1, 253),
+}
+"""Parts of asserts without which the template divides by zero, and parameters that they refuse."""
 LENGTHS = {"Hash", "partial_rounds"}
 """Their asserts are about numbers of inputs that stand in the sources."""
 
@@ -345,7 +352,16 @@ def test_each_bound_refuses_what_no_other_does(name: str, bound: str) -> None:
 def test_no_bound_is_left_untried() -> None:
     # What tags say of a signal, such as `a.width`, only the compiler knows: test_tags.py tries those asserts.
     tried = {(name, bound) for name, bound in bounds() if name not in LENGTHS and "." not in bound}
-    assert tried == {(name, bound) for name, cases in REFUSED.items() for bound in cases}
+    assert tried == {*DIVISORS, *((name, bound) for name, cases in REFUSED.items() for bound in cases)}
+
+
+@pytest.mark.parametrize("name, bound", DIVISORS)
+def test_a_bound_is_refused_before_a_division_by_zero(name: str, bound: str) -> None:
+    with pytest.raises(Refused) as caught:
+        run(name, DIVISORS[name, bound])
+    assert bound in str(caught.value)
+    with without(name, bound), pytest.raises(Refused, match="division by zero"):
+        run(name, DIVISORS[name, bound])
 
 
 def test_slots_that_fit_are_taken() -> None:
