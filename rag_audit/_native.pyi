@@ -15,6 +15,7 @@ __all__ = [
     "GrowingTree",
     "IntegerEncoder",
     "PackedIndex",
+    "PooledRows",
     "ScanBatch",
     "ScanCoalition",
     "ScanEmbedBatch",

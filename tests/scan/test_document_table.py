@@ -27,7 +27,6 @@ from rag_audit.errors import (
     WitnessError,
 )
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.backends.groth16.system import SYSTEM as GROTH16
 from rag_audit.proofs.backends.reference.document_table import DocumentTable as ReferenceTable
 from rag_audit.proofs.backends.reference.drawn import Seed
 from rag_audit.proofs.backends.scan import document_table, memory
@@ -762,18 +761,6 @@ def test_a_circuit_is_named_by_the_constants() -> None:
     )
     assert SYSTEM.circuits(pooled)["sample"] == POOLED_TABLE_PROTOCOL
     assert len({DOCUMENT_TABLE_PROTOCOL, BERNOULLI_PROTOCOL, POOLED_TABLE_PROTOCOL}) == 3
-
-
-def test_groth16_refuses_samples_by_document() -> None:
-    at, column = chain(SMALL)[0], GROTH16.column("sample")
-    for attempt in (
-        lambda: GROTH16.commit_document_table(64, at.private.table),
-        lambda: column.circuit(at.public.tenant.constants),
-        lambda: column.prove(at.public, at.private),
-        lambda: column.open(at.public, "00" * 32, FileProof({}, "proof"), {}, PINS),
-    ):
-        with pytest.raises(PolicyError, match="by position only"):
-            attempt()
 
 
 def test_a_machine_with_too_little_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

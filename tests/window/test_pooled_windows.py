@@ -340,7 +340,9 @@ def test_a_chain_with_a_missing_window_has_no_total(chain: Windows) -> None:
         "for any number of accounts and all queries that the policies of the given windows permit." in words
     )
     assert "chance at the queries of each further window multiplies the figure" in words
-    assert "accounts and queries" not in words and "the figure covers all windows" not in words
+    law, medicine = words[words.index("Accounts of law") :].split("Accounts of medicine")
+    assert "accounts and queries" not in law and "the figure covers all windows" not in law
+    assert "a factor of at most 3.3334 (exclusion_factor), for any number of accounts and queries" in medicine
     for given, before in (((0, 2, 3), "w-3"), ((1, 2, 3), "w-2"), ((3,), "w-4")):
         part, figures = run(*(paths[number] for number in given))
         assert part.exit_code == 3
