@@ -17,8 +17,15 @@ from rag_audit.cli.common import (
     say,
     signing_key,
 )
-from rag_audit.cli.earlier import PREVIOUS, earlier_windows
-from rag_audit.cli.options import PROCESSES, default_option, flag_option, gathered, path_option
+from rag_audit.cli.earlier import earlier_windows
+from rag_audit.cli.options import (
+    PROCESSES,
+    default_option,
+    flag_option,
+    gathered,
+    path_option,
+    previous_option,
+)
 from rag_audit.cli.reports import distinct
 from rag_audit.cli.verify import Proofs
 from rag_audit.report.archive import digest_of
@@ -46,7 +53,7 @@ def _options(max_epsilon: str | None, allow_unsafe_setup: bool) -> VerifierOptio
     _Inputs,
     path_option("--trust", required=True, help="this verifier's trust file"),
     path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
-    path_option("--previous", multiple=True, help=PREVIOUS),
+    previous_option,
     path_option(
         "--challenge", "challenges", multiple=True, help="a challenge that this verifier drew itself"
     ),

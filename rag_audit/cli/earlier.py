@@ -16,10 +16,6 @@ from rag_audit.models.tiles import FOLDER
 from rag_audit.models.windowfile import MAX_WINDOW_BYTES, MEDIA_TYPE, SIBLING, window_file
 from rag_audit.verify.inputs import printable_name
 
-PREVIOUS = (
-    "an earlier window, to check the chain: its window.json or folder, or a folder of windows in any order; repeat for"
-    " each"
-)
 _KIND = MEDIA_TYPE.partition(";")[0]
 _MARK = re.compile(rb'"mediaType"\s{0,9}:\s{0,9}"' + re.escape(_KIND.encode()))
 _CHUNK = 1 << 20

@@ -105,6 +105,12 @@ PROCESSES = click.IntRange(1, MAX_PROCESSES)
 model_option = path_option(
     "--model", help="the folder of an embedder's files, or an embedder.toml with its settings"
 )
+previous_option = path_option(
+    "--previous",
+    multiple=True,
+    help="an earlier window, to check the chain: its window.json or folder, or a folder of windows in any order; repeat"
+    " for each",
+)
 skip_option = flag_option(
     "--skip-unreadable",
     help="omit and name unreadable files and lines and those without text, instead of stopping",

@@ -27,8 +27,15 @@ from rag_audit.cli.common import (
     signing_key,
     tell,
 )
-from rag_audit.cli.earlier import PREVIOUS, earlier_windows
-from rag_audit.cli.options import PROCESSES, choice_option, default_option, flag_option, gathered, path_option
+from rag_audit.cli.options import (
+    PROCESSES,
+    choice_option,
+    default_option,
+    flag_option,
+    gathered,
+    path_option,
+    previous_option,
+)
 from rag_audit.cli.reports import FORMATS, Output, command_line
 from rag_audit.log.note import sign_note
 from rag_audit.models.trust import Trust
@@ -116,7 +123,7 @@ class Proofs:
         help="this verifier's trust file (`rag-audit verifier trust new`); --example has its own",
     ),
     path_option("--receipts", multiple=True, help="countersigned receipts: files or folders"),
-    path_option("--previous", multiple=True, help=PREVIOUS),
+    previous_option,
     path_option(
         "--challenge",
         "challenges",
@@ -247,8 +254,12 @@ def verify(
             EXAMPLE / "window.json",
             _Files(EXAMPLE / "trust.toml", (EXAMPLE / "receipts",), (), ()),
         )
-    earlier = earlier_windows(files.previous, window)
-    files = replace(files, previous=earlier.windows)
+    unread: list[str] = []
+    if files.previous:
+        from rag_audit.cli.earlier import earlier_windows
+
+        earlier = earlier_windows(files.previous, window)
+        files, unread = replace(files, previous=earlier.windows), earlier.notes
     bundle = window if window is not None and is_bundle(window) else None
     if bundle is not None:
         _check_bundle(files, options, (model, attacks))
@@ -304,8 +315,8 @@ def verify(
         plan.refuse(error, inputs, command)
         tell(error)
         ctx.exit(int(error.exit_code))
-    verdict = replace(verdict, notes=[*verdict.notes, *earlier.notes])
-    for note in earlier.notes:
+    verdict = replace(verdict, notes=[*verdict.notes, *unread])
+    for note in unread:
         say(note)
     if example and verdict.passed and output.prints_default:
         plan = replace(plan, printed="brief")

@@ -77,4 +77,4 @@ def test_the_table_has_each_command_s_own_words(name: str, width: int) -> None:
 
 MAX_OF_HELP = 100
 MAX_OF_VERIFY = 489
-MAX_OF_VERIFY_OWN = 176
+MAX_OF_VERIFY_OWN = 175
