@@ -25,7 +25,6 @@ from rag_audit.report.html import words
 from rag_audit.report.language import Language
 from rag_audit.report.model import (
     AbsenceLine,
-    Exposure,
     IsolationLine,
     Level,
     ListsLine,
@@ -470,14 +469,12 @@ def _absence(say: Language, line: AbsenceLine, tenant: TenantReport) -> Markup:
     )
 
 
-def exposure(
-    say: Language, value: Exposure, realised: list[int], *, by_position: bool, noisy: bool = False
-) -> Markup:
-    """The number of documents that a coalition can read, next to exact retrieval, chance and the log.
-
-    :param noisy: whether noise decides which documents are returned
-    :param by_position: whether the numbers are positions of the index
-    """
+def exposure(say: Language, group: Group) -> Markup:
+    """The number of documents that a coalition can read, next to exact retrieval, chance and the log. It is empty if
+    the verification did not establish it."""
+    value = group.protection.presence.exposure
+    if value is None:
+        return Markup()
     numbers = {"limit": value.limit, "documents": value.documents, "exact": value.exact}
     limit = (
         say.plural(
@@ -488,7 +485,7 @@ def exposure(
             value.accounts,
             **numbers,
         )
-        if by_position
+        if exposed_by_position(group.first)
         else say.plural(
             "%(count)s account can read at most %(limit)s documents; with exact retrieval it would be %(exact)s.",
             "%(count)s accounts together can read at most %(limit)s documents; with exact retrieval it would be"
@@ -503,22 +500,14 @@ def exposure(
             "Chance alone returns at most %(chance)s of them on average.",
             chance=say.number(f"{float(value.by_chance):,.0f}"),
         )
-    elif noisy:
+    elif named(group.first.mechanism).uses_delta:
         chance = say.text(
             "Noise also returns documents that do not match the question, and no figure counts them."
         )
-    log = say.text("All questions in the log together returned at most %(realised)s.", realised=max(realised))
+    log = say.text(
+        "All questions in the log together returned at most %(realised)s.", realised=max(group.realised)
+    )
     return Markup(" ").join(part for part in (limit, chance, log) if part)
-
-
-def counts_positions(group: Group) -> bool:
-    """Whether the exposure of a group counts positions of the index."""
-    return exposed_by_position(group.first)
-
-
-def noisy(group: Group) -> bool:
-    """Whether noise decides which documents of a group's tenants are returned."""
-    return named(group.first.mechanism).uses_delta
 
 
 def good(say: Language, group: Group) -> Markup:
