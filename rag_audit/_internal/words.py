@@ -29,6 +29,11 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def of_positions(maximum: int) -> str:
+    """The positions of a document for which a figure holds: ``of one position``, ``of at most 4 positions``."""
+    return "of one position" if maximum == 1 else f"of at most {maximum} positions"
+
+
 def listed(items: list[str] | tuple[str, ...]) -> str:
     """Items as a list in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -7,11 +7,8 @@ from pathlib import Path
 import click
 
 from rag_audit._internal.errors import ExitCode
+from rag_audit._internal.words import of_positions
 from rag_audit.cli.common import PATH, emit, json_option
-
-
-def _positions(size: int) -> str:
-    return "one position" if size == 1 else f"at most {size} positions"
 
 
 @click.command()
@@ -46,7 +43,7 @@ def cumulative(ctx: click.Context, windows: tuple[Path, ...], delta: str | None,
     ]
     lines += [
         f"{scope}: eps {text(total.bound.eps)} at delta {text(total.bound.delta)}, for {', '.join(total.tenants)},"
-        f" about a document of {_positions(total.positions)}",
+        f" about a document {of_positions(total.positions)}",
         *(f"  - {assumption}" for assumption in total.bound.assumptions),
         *(
             f"{scope} for {tenant}: eps {text(eps)}"

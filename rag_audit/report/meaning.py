@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from rag_audit._internal.words import counted, listed
+from rag_audit._internal.words import counted, listed, of_positions
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.descriptions import description
 from rag_audit.mechanisms.descriptions.base import listed_at_random, percent
@@ -56,11 +56,11 @@ def _graded(report: Report, tenant: str | None, words: str) -> str:
     if own is None or own.lists.eps is None or own.lists.strength == tier(float(own.lists.eps)):
         return f"is {words}"
     others, gap = conditions(report, own)
-    named = [
+    unless = [
         *(["other parties confirmed it"] if others else []),
         *(["each answer were proved"] if gap else []),
     ]
-    return f"is {own.lists.strength}; it would be {words}, if {' and '.join(named)}"
+    return f"is {own.lists.strength}; it would be {words}, if {' and '.join(unless)}"
 
 
 def privacy_words(report: Report) -> list[str]:
@@ -131,10 +131,9 @@ def privacy_words(report: Report) -> list[str]:
             f" power (higher with noise), and the presence of a document that an account asks for has no protection"
         )
     if f.tpr_at_fpr_1pct is not None:
-        positions = f.positions_per_document or 1
         lines.append(
-            f"a test that wrongly suspects 1 in 100 absent documents of"
-            f" {'one position' if positions == 1 else f'at most {positions} positions'} recognises at most"
+            f"a test that wrongly suspects 1 in 100 absent documents {of_positions(f.positions_per_document or 1)}"
+            " recognises at most"
             f" {one_in(float(f.tpr_at_fpr_1pct))} present ones (guessing: 1 in 100)"
         )
     others = [f"{f.eps_one_account} for one account"]
@@ -403,10 +402,9 @@ def chain_words(report: Report) -> list[str]:
         )
     if report.figures.cumulative is not None:
         c = report.figures.cumulative
-        size = c.positions_per_document
         lines.append(
             f"the eps of {c.windows} windows over one index is {c.eps} in total, at delta {c.delta}, about a document"
-            f" of {'one position' if size == 1 else f'at most {size} positions'}; {c.condition}"
+            f" {of_positions(c.positions_per_document)}; {c.condition}"
         )
     elif chain.before is not None:
         lines.append(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rag_audit._internal.words import PLAIN, Say, counted, marked, some, some_of
+from rag_audit._internal.words import PLAIN, Say, counted, marked, of_positions, some, some_of
 from rag_audit.mechanisms import named
 from rag_audit.mechanisms.accounting.documents import EXPOSURE_RATIO
 from rag_audit.mechanisms.descriptions import description
@@ -225,10 +225,6 @@ def _isolation(window: _Window) -> IsolationLine:
                          proved=window.gap is None, other_tenants=others)  # fmt: skip
 
 
-def _positions(size: int) -> str:
-    return "one position" if size == 1 else f"at most {size} positions"
-
-
 def _accounts(tenant: TenantReport, window: _Window) -> int:
     return min(window.k_max, tenant.accounts_max)
 
@@ -253,7 +249,7 @@ def _lists(tenant: TenantReport, window: _Window) -> ListsLine:
     size = tenant.document_positions
     figure = (
         f"{_if(window)}epsilon {tenant.eps} for {kind.observed.format(who)}: "
-        f"{odds_words(factor, f'a document of {_positions(size)} is present')}{apart}"
+        f"{odds_words(factor, f'a document {of_positions(size)} is present')}{apart}"
     )
     strength, reasons = _capped(level, where, window)
     return ListsLine(strength=strength, figure=figure, reasons=reasons, checks=checks, eps=tenant.eps,
@@ -322,7 +318,7 @@ def _absence(tenant: TenantReport, window: _Window) -> AbsenceLine:
     strength, reasons = _capped(level, where, window)
     figure = (
         f"{_if(window)}a missing result makes absence more likely, by a factor of at most {tenant.exclusion_factor} for"
-        f" {who}{more}: {odds_words(factor, f'a document of {_positions(size)} is absent')}"
+        f" {who}{more}: {odds_words(factor, f'a document {of_positions(size)} is absent')}"
     )
     return AbsenceLine(strength=strength, figure=figure, reasons=reasons, checks=checks,
                        exclusion_factor=tenant.exclusion_factor, exclusion_factor_all_accounts=every,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_audit._internal.errors import SetupError
+from rag_audit._internal.words import of_positions
 from rag_audit.commit.explore.bernoulli import BernoulliPoint
 from rag_audit.commit.explore.simulate import COVERS, Exploration, Point, Recall, in_words
 from rag_audit.mechanisms.accounting.curves import floor_epsilon
@@ -25,8 +26,7 @@ def table(exploration: Exploration) -> str:
         f"{_number(exploration.documents, 'document')} at {exploration.capacity:,} positions,"
         f" {_number(exploration.questions, 'question')} asked {exploration.repeats}x;"
         f" delta {exploration.delta}; standard errors in brackets; seed {exploration.seed}",
-        "eps_audit is for a document of"
-        f" {'one position' if exploration.positions == 1 else f'at most {exploration.positions} positions'}",
+        f"eps_audit is for a document {of_positions(exploration.positions)}",
         "",
         f"{head} recall@{exploration.top_k}  questions that find their passage",
     ]
