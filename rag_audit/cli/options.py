@@ -126,6 +126,14 @@ def line(text: str, option: str) -> str:
     return check_line(text, field=option)
 
 
+service_options = (
+    click.option("--operator", callback=line, help="the operator of the service, for reports"),
+    click.option("--purpose", callback=line, help="the purpose of the service, for reports"),
+    click.option("--contact", callback=line, help="the operator's contact, for reports"),
+)
+"""The options about the service that reports show and no check reads."""
+
+
 @parsed
 def duration(text: str, option: str) -> int:
     """Read a duration such as 30s, 15m, 12h or 7d, in milliseconds."""

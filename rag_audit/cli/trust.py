@@ -14,7 +14,7 @@ from rag_audit._internal.canonical import Json, digest_hex, read_json
 from rag_audit._internal.durable import create_file
 from rag_audit._internal.errors import SchemaError, SetupError, StoreError, brief
 from rag_audit.cli.common import PATH, Group, emit, lines, on_terminal, say, verifier_key
-from rag_audit.cli.options import choice_option, gathered, line, path_option, read_policy
+from rag_audit.cli.options import choice_option, gathered, line, path_option, read_policy, service_options
 from rag_audit.cli.setup import (
     Circuits,
     batch_option,
@@ -199,9 +199,7 @@ class _Keys:
 @gathered(
     "statements",
     _Statements,
-    click.option("--purpose", callback=line, help="the purpose of the service, for reports"),
-    click.option("--operator", callback=line, help="the operator of the service, for reports"),
-    click.option("--contact", callback=line, help="the operator's contact, for reports"),
+    *service_options,
     click.option("--keys-made-by", callback=line, help="who made the keys of the proofs, for reports"),
     click.option(
         "--relation",

@@ -31,10 +31,10 @@ from rag_audit.cli.init.folder import Folder
 from rag_audit.cli.options import (
     flag_option,
     gathered,
-    line,
     model_option,
     path_option,
     read_policy,
+    service_options,
     whole_number,
 )
 from rag_audit.log.keys import VerifierKey
@@ -176,9 +176,7 @@ class _Service:
 @gathered(
     "facts",
     _Facts,
-    click.option("--operator", callback=line, help="the operator of the service, for reports"),
-    click.option("--purpose", callback=line, help="the purpose of the service, for reports"),
-    click.option("--contact", callback=line, help="the operator's contact, for reports"),
+    *service_options,
 )
 @gathered(
     "service",
