@@ -101,13 +101,11 @@ class DocumentTableJob(Bound):
     :param instance: the circuit
     :param statement: the public values
     :param private: the circuit's private inputs by signal name
-    :param vk: see `prove`
     """
 
     instance: DocumentsInstance
     statement: DocumentsStatement
     private: Inputs = field(repr=False)
-    vk: str | None = None
 
     @classmethod
     def of(cls, public: DocumentTablePublic, private: DocumentTablePrivate) -> DocumentTableJob:

@@ -103,7 +103,6 @@ class EmbedJob(Bound):
     :param salt_c: salt of cq
     :param rows: the opened rows, one for each place of the circuit, int8
     :param paths: the opened rows' paths, one after another
-    :param vk: see `prove`
     """
 
     instance: EmbedInstance
@@ -113,7 +112,6 @@ class EmbedJob(Bound):
     salt_c: int = field(repr=False)
     rows: bytes = field(repr=False)
     paths: bytes = field(repr=False)
-    vk: str | None = None
 
     @classmethod
     def of(

@@ -33,6 +33,7 @@ _OWN = ("salt_c", "query", "salt_k", "position")
 """The signals that have a value for each record."""
 
 
+@dataclass(frozen=True)
 class Bound:
     """The common part of this system's jobs (`BoundJob`): a circuit, and the verifiers' key.
 
@@ -41,7 +42,7 @@ class Bound:
     """
 
     instance: Instance
-    vk: str | None
+    vk: str | None = field(default=None, kw_only=True)
 
     @property
     def keys(self) -> dict[str, str]:
@@ -160,13 +161,11 @@ class RecordsJob(Bound):
     :param instance: the circuit
     :param records: the records, in the order of their numbers; unused places repeat the last
     :param names: names of several records in errors; their places if empty
-    :param vk: see `prove`
     """
 
     instance: RetrieveInstance
     records: tuple[RecordInputs, ...]
     names: tuple[str, ...] = ()
-    vk: str | None = None
 
     @property
     def statement(self) -> ManyStatement:
@@ -273,7 +272,6 @@ class ColumnJob(Bound):
     :param s0: first half of the seed
     :param s1: second half of the seed
     :param salt: salt of c_kept
-    :param vk: see `prove`
     """
 
     instance: SampleInstance
@@ -281,7 +279,6 @@ class ColumnJob(Bound):
     s0: int = field(repr=False)
     s1: int = field(repr=False)
     salt: int = field(repr=False)
-    vk: str | None = None
 
     def inputs(self) -> Inputs:
         """The circuit's inputs by signal name."""

@@ -10,7 +10,6 @@ from typing import Generic, TypeAlias, TypeVar
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import InvalidProof, SetupError, WitnessError
 from rag_audit.models.constants import Constants
-from rag_audit.proofs.backends.groth16.documents import DocumentTableJob
 from rag_audit.proofs.backends.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.backends.groth16.instance import (
     EmbedInstance,
@@ -18,7 +17,7 @@ from rag_audit.proofs.backends.groth16.instance import (
     RetrieveInstance,
 )
 from rag_audit.proofs.backends.groth16.job import (
-    ColumnJob,
+    Bound,
     RecordInputs,
     RecordsJob,
 )
@@ -111,7 +110,7 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     return OpenedKey(key, actual, pin.setup)
 
 
-BoundTo = TypeVar("BoundTo", RecordsJob, EmbedJob, ColumnJob, DocumentTableJob)
+BoundTo = TypeVar("BoundTo", bound=Bound)
 
 
 def bound(job: BoundTo) -> BoundTo:
