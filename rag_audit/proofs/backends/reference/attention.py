@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,6 @@ from math import isqrt
 from rag_audit.proofs.backends.reference import limits
 from rag_audit.proofs.backends.reference.block import (
     ACTIVATIONS,
-    MAX_PLACES,
     MAX_ROW_BITS,
     MAX_SCALE,
     MAX_WIDTH,
@@ -22,6 +20,7 @@ from rag_audit.proofs.backends.reference.block import (
     Norm,
     Remainder,
     activations,
+    allowed,
     derived,
     extension,
     halved,
@@ -31,10 +30,12 @@ from rag_audit.proofs.backends.reference.block import (
     limb_tables,
     number,
     of_limbs,
-    packed,
     parts,
     placed,
+    say_matrices,
+    take,
     weights_at,
+    weights_digest,
     widths,
 )
 from rag_audit.proofs.backends.reference.closing import close
@@ -122,10 +123,8 @@ class Weights:
     @cached_property
     def digest(self) -> bytes:
         sizes = (self.width, self.heads, self.scale_x, self.scale_q, self.scale_v, self.scale_o)
-        head = b"rag-audit/attention/v1" + b"".join(n.to_bytes(4, "little") for n in sizes)
         layers = (self.queries, self.keys, self.values, self.output)
-        dense = (part for layer in layers for part in (*layer.matrix, layer.bias))
-        return hashlib.sha256(head + packed(*dense, self.norm.gain, self.norm.bias, self.exp)).digest()
+        return weights_digest("attention", sizes, layers, self.norm, self.exp)
 
     def of_head(self, by_head: Sequence[int]) -> list[int]:
         """The value of its head for each component."""
@@ -149,9 +148,8 @@ class Attention:
     outputs: Sequence[Sequence[Point]]
 
     def __post_init__(self) -> None:
-        limits.require(places=self.places in range(1, MAX_PLACES + 1) and self.places.bit_count() == 1)
-        blocks = Blocks(self.weights.width)
-        size = (blocks.count, self.places << blocks.variables, row_bits(self.weights, self.places))
+        limits.require(places=allowed(self.places))
+        size = self.weights.width, self.places, row_bits(self.weights, self.places)
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
 
 
@@ -199,13 +197,12 @@ class Parts:
     @staticmethod
     def entries(weights: Weights, places: int) -> list[int]:
         """The entries of the columns that a prover commits to."""
-        width, heads = Blocks(weights.width), Blocks(weights.heads)
-        of_places = [places << width.variables] * width.count
-        of_scores = [places * places << heads.variables] * heads.count
+        of_places, heads = Blocks(weights.width).entries(places), Blocks(weights.heads)
+        of_scores = heads.entries(places * places)
         sizes = [of_places * 4, of_scores * 3]
         for kind, bits in enumerate(weights.remainders):
             sizes += [of_scores if kind == 3 else of_places] * (len(widths(bits)) - 1)
-        sizes += [[HEAD_ENTRIES * places << heads.variables] * heads.count, [ROOT_ENTRIES * places]]
+        sizes += [heads.entries(HEAD_ENTRIES * places), [ROOT_ENTRIES * places]]
         return [size for each in sizes for size in each]
 
     @classmethod
@@ -215,19 +212,17 @@ class Parts:
         marks: Sequence[Expr],
         x: Sequence[Column],
         y: Sequence[Column],
-        sent: Sequence[Column],
+        sent: Iterator[Column],
     ) -> Parts:
-        """The columns in the order of `entries`."""
+        """The next columns, in the order of `entries`."""
         width, heads = Blocks(weights.width).count, Blocks(weights.heads).count
-        columns = iter(sent)
-        projections = [_next(columns, width) for _ in range(4)]
-        distances, exps, hot = (_next(columns, heads) for _ in range(3))
+        projections = [take(sent, width) for _ in range(4)]
+        distances, exps, hot = (take(sent, heads) for _ in range(3))
         rests = [
-            Remainder.of(bits, heads if kind == 3 else width, columns)
+            Remainder.of(bits, heads if kind == 3 else width, sent)
             for kind, bits in enumerate(weights.remainders)
         ]
-        of_heads, used = _next(columns, heads), [derived() for _ in range(heads)]
-        (roots,) = columns
+        of_heads, roots, used = take(sent, heads), next(sent), [derived() for _ in range(heads)]
         return cls(
             weights, len(marks), marks, x, y, projections, distances, exps, hot, rests, of_heads, roots, used
         )  # fmt: skip
@@ -395,10 +390,6 @@ class Parts:
         return b, j, value
 
 
-def _next(columns: Iterator[Column], count: int) -> list[Column]:
-    return [next(columns) for _ in range(count)]
-
-
 def exp_table(exp: Sequence[int], multiplicities: Column) -> Segment:
     """Each distance with its result and the mark 1, and the row of an unused place."""
     return Segment(EXP_TAG, [range(DISTANCES), exp, [1] * DISTANCES], DISTANCES + 1, multiplicities)
@@ -412,9 +403,7 @@ def _statement(reader: Reader, claim: Attention) -> None:
     said.integers(("scale x", weights.scale_x), ("scale q", weights.scale_q))
     said.integers(("scale v", weights.scale_v), ("scale o", weights.scale_o))
     said.points("marks of places", [claim.marks])
-    for label, columns in (("inputs", claim.inputs), ("outputs", claim.outputs)):
-        for rows in columns:
-            said.points(label, rows)
+    say_matrices(said, claim.inputs, claim.outputs)
 
 
 def read(claim: Attention, reader: Reader) -> Session:
@@ -425,12 +414,12 @@ def read(claim: Attention, reader: Reader) -> Session:
     of_marks = session.column([claim.marks], places)
     entries = places << Blocks(weights.width).variables
     x, y = ([session.column(rows, entries) for rows in columns] for columns in (claim.inputs, claim.outputs))
-    limb_bits, own = of_limbs(weights.remainders), Parts.entries(weights, places)
+    limb_bits = of_limbs(weights.remainders)
     tables = [DISTANCES + 1, len(ACTIVATIONS), *(1 << width for width in limb_bits)]
-    sent = session.commit("attention columns", own + tables)
+    sent = iter(session.commit("attention columns", Parts.entries(weights, places) + tables))
     marks = read_marks(session, of_marks, places)
-    block = Parts.of(weights, marks, x, y, sent[: len(own)])
-    of_exp, of_activations, *of_widths = sent[len(own) :]
+    block = Parts.of(weights, marks, x, y, sent)
+    of_exp, of_activations, *of_widths = sent
     look_up(
         session,
         [

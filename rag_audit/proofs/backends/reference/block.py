@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from rag_audit.proofs.backends.reference.extensions import (
 from rag_audit.proofs.backends.reference.group import Point
 from rag_audit.proofs.backends.reference.lookup import Said, Segment
 from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Session, total
+from rag_audit.proofs.backends.reference.transcript import Transcript
 from rag_audit.relation.field import MODULUS
 
 LIMB_BITS, LIMBS_TAG, ACTIVATIONS_TAG = 12, 12, 14
@@ -41,6 +43,10 @@ class Blocks:
     @property
     def count(self) -> int:
         return self.components >> self.variables
+
+    def entries(self, places: int) -> list[int]:
+        """The entries of each column of a matrix with these components and so many places."""
+        return [places << self.variables] * self.count
 
 
 @dataclass(frozen=True)
@@ -77,9 +83,9 @@ def int16(values: Iterable[int]) -> bool:
     return all(-(1 << 15) <= value < 1 << 15 for value in values)
 
 
-def packed(*lists: Sequence[int]) -> bytes:
-    """Lists of 16-bit integers, little-endian."""
-    return b"".join(struct.pack(f"<{len(values)}h", *values) for values in lists)
+def take(columns: Iterator[Column], count: int) -> list[Column]:
+    """The next `count` columns."""
+    return [next(columns) for _ in range(count)]
 
 
 def widths(bits: int) -> list[int]:
@@ -108,7 +114,7 @@ class Remainder:
     @classmethod
     def of(cls, bits: int, blocks: int, columns: Iterator[Column]) -> Remainder:
         """The next columns as the limbs below the top."""
-        limbs = [[next(columns) for _ in range(blocks)] for _ in widths(bits)[:-1]]
+        limbs = [take(columns, blocks) for _ in widths(bits)[:-1]]
         return cls(bits, limbs, [derived() for _ in range(blocks)])
 
     def segments(self, variables: int) -> list[Segment]:
@@ -208,6 +214,19 @@ class Norm:
         return len(self.gain) == len(self.bias) == width and int16(self.gain) and int16(self.bias)
 
 
+def weights_digest(
+    kind: str, sizes: Iterable[int], layers: Iterable[Dense], norm: Norm, table: Sequence[int]
+) -> bytes:
+    """SHA-256 over the kind of a block, its sizes, and the 16-bit integers of its weights and its table."""
+    hashed = hashlib.sha256(f"rag-audit/{kind}/v1".encode())
+    for size in sizes:
+        hashed.update(size.to_bytes(4, "little"))
+    dense = (part for layer in layers for part in (*layer.matrix, layer.bias))
+    for values in (*dense, norm.gain, norm.bias, table):
+        hashed.update(struct.pack(f"<{len(values)}h", *values))
+    return hashed.digest()
+
+
 @dataclass(frozen=True)
 class Deviations:
     """The end of a LayerNorm: a' is the sum of h_j r_j at the place `place`."""
@@ -266,7 +285,21 @@ def number(point: Sequence[int], stride: int, entries: range) -> Functional:
     return Functional(tuple(point), tuple(coefficients), 1 << len(point))
 
 
-def placed(points: Sequence[Sequence[Point]], count: int, entries: int, row_bits: int) -> bool:
-    """Whether there are commitments to `count` columns of so many entries."""
-    rows = (entries - 1 >> row_bits) + 1
-    return [len(column) for column in points] == [rows] * count
+def allowed(places: int) -> bool:
+    """Whether runs have this number of places."""
+    return places in range(1, MAX_PLACES + 1) and places.bit_count() == 1
+
+
+def placed(matrix: Sequence[Sequence[Point]], width: int, places: int, row_bits: int) -> bool:
+    """Whether these are commitments to the columns of a matrix with so many components and places."""
+    rows = [(entries - 1 >> row_bits) + 1 for entries in Blocks(width).entries(places)]
+    return [len(column) for column in matrix] == rows
+
+
+def say_matrices(
+    said: Transcript, inputs: Sequence[Sequence[Point]], outputs: Sequence[Sequence[Point]]
+) -> None:
+    """The commitments to the first and the last matrix of a statement."""
+    for label, columns in (("inputs", inputs), ("outputs", outputs)):
+        for rows in columns:
+            said.points(label, rows)

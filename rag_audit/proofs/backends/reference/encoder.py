@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from rag_audit.proofs.backends.reference import attention, feed_forward, limits
 from rag_audit.proofs.backends.reference.block import (
     ACTIVATIONS,
-    MAX_PLACES,
     Blocks,
     activations,
+    allowed,
     in_range,
     limb_tables,
     of_limbs,
     placed,
+    say_matrices,
+    take,
 )
 from rag_audit.proofs.backends.reference.closing import close
 from rag_audit.proofs.backends.reference.extensions import log2
 from rag_audit.proofs.backends.reference.group import Point
 from rag_audit.proofs.backends.reference.lookup import Segment, look_up
-from rag_audit.proofs.backends.reference.session import Column, Session
+from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import Reader
 
 RUN, MAX_LAYERS = "encoder", 24
@@ -63,10 +64,7 @@ class Encoder:
     outputs: Sequence[Sequence[Point]]
 
     def __post_init__(self) -> None:
-        limits.require(
-            layers=1 <= len(self.layers) <= MAX_LAYERS,
-            places=self.places in range(1, MAX_PLACES + 1) and self.places.bit_count() == 1,
-        )
+        limits.require(layers=1 <= len(self.layers) <= MAX_LAYERS, places=allowed(self.places))
         for layer in self.layers:
             a, f = layer.attention, layer.feed_forward
             limits.require(
@@ -74,8 +72,8 @@ class Encoder:
                 scale_x=a.scale_x == f.scale_x,
                 layer=layer.sizes() == self.layers[0].sizes(),
             )
-        blocks = Blocks(self.layers[0].attention.width)
-        size = (blocks.count, self.places << blocks.variables, row_bits(self.layers[0], self.places))
+        first = self.layers[0]
+        size = first.attention.width, self.places, row_bits(first, self.places)
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
 
 
@@ -96,9 +94,7 @@ def _statement(reader: Reader, claim: Encoder) -> None:
     said.integers(("scale x", a.scale_x), ("scale q", a.scale_q), ("scale v", a.scale_v))
     said.integers(("scale o", a.scale_o), ("scale z", f.scale_z), ("scale g", f.scale_g))
     said.points("marks of places", [claim.marks])
-    for label, columns in (("inputs", claim.inputs), ("outputs", claim.outputs)):
-        for rows in columns:
-            said.points(label, rows)
+    say_matrices(said, claim.inputs, claim.outputs)
 
 
 def read(claim: Encoder, reader: Reader) -> Session:
@@ -107,8 +103,7 @@ def read(claim: Encoder, reader: Reader) -> Session:
     places, (first, *others) = claim.places, claim.layers
     session = Session(reader, row_bits(first, places))
     of_marks = session.column([claim.marks], places)
-    width = Blocks(first.attention.width)
-    matrix = [places << width.variables] * width.count
+    matrix = Blocks(first.attention.width).entries(places)
     x, y = (
         [session.column(rows, matrix[0]) for rows in columns] for columns in (claim.inputs, claim.outputs)
     )
@@ -119,20 +114,19 @@ def read(claim: Encoder, reader: Reader) -> Session:
     tables = [attention.DISTANCES + 1, len(ACTIVATIONS), len(ACTIVATIONS), *(1 << w for w in limb_bits)]
     entries = layer_entries + [*matrix, *layer_entries] * len(others) + tables
     sent = iter(session.commit("encoder columns", entries))
-    columns = [
-        [_next(sent, count) for count in (len(of_attention), width.count, len(of_feed_forward))]
-        + [_next(sent, width.count) if last > 0 else y]
-        for last in reversed(range(len(claim.layers)))
-    ]
-    of_exp, of_gelu, of_activations, *of_widths = sent
     marks = attention.read_marks(session, of_marks, places)
     blocks: list[attention.Parts | feed_forward.Parts] = []
     before = x
-    for layer, (own, between, of_second, result) in zip(claim.layers, columns, strict=True):
+    for number, layer in enumerate(claim.layers, 1):
+        own = iter(take(sent, len(of_attention)))
+        between = take(sent, len(matrix))
         blocks.append(attention.Parts.of(layer.attention, marks, before, between, own))
-        blocks.append(feed_forward.Parts.of(layer.feed_forward, places, between, result, iter(of_second)))
+        own = iter(take(sent, len(of_feed_forward)))
+        result = take(sent, len(matrix)) if number < len(claim.layers) else y
+        blocks.append(feed_forward.Parts.of(layer.feed_forward, places, between, result, own))
         before = result
-    segments: list[Segment] = in_range(x, log2(places) + width.variables)
+    of_exp, of_gelu, of_activations, *of_widths = sent
+    segments: list[Segment] = in_range(x, log2(matrix[0]))
     for block in blocks:
         segments += block.lookups()
     tables_of = [
@@ -146,7 +140,3 @@ def read(claim: Encoder, reader: Reader) -> Session:
         block.claims(session)
     close(session)
     return session
-
-
-def _next(columns: Iterator[Column], count: int) -> list[Column]:
-    return list(islice(columns, count))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,6 @@ from functools import cached_property
 from rag_audit.proofs.backends.reference import limits
 from rag_audit.proofs.backends.reference.block import (
     ACTIVATIONS,
-    MAX_PLACES,
     MAX_ROW_BITS,
     MAX_SCALE,
     MAX_WIDTH,
@@ -20,6 +18,7 @@ from rag_audit.proofs.backends.reference.block import (
     Norm,
     Remainder,
     activations,
+    allowed,
     extension,
     halved,
     in_limbs,
@@ -27,10 +26,12 @@ from rag_audit.proofs.backends.reference.block import (
     layer_norm,
     limb_tables,
     of_limbs,
-    packed,
     parts,
     placed,
+    say_matrices,
+    take,
     weights_at,
+    weights_digest,
     widths,
 )
 from rag_audit.proofs.backends.reference.closing import close
@@ -97,9 +98,7 @@ class Weights:
     @cached_property
     def digest(self) -> bytes:
         sizes = (self.width, self.inner, self.scale_x, self.scale_z, self.scale_g)
-        head = b"rag-audit/feed-forward/v1" + b"".join(n.to_bytes(4, "little") for n in sizes)
-        dense = (part for layer in (self.first, self.second) for part in (*layer.matrix, layer.bias))
-        return hashlib.sha256(head + packed(*dense, self.norm.gain, self.norm.bias, self.gelu)).digest()
+        return weights_digest("feed-forward", sizes, (self.first, self.second), self.norm, self.gelu)
 
 
 @dataclass(frozen=True)
@@ -113,9 +112,8 @@ class FeedForward:
     outputs: Sequence[Sequence[Point]]
 
     def __post_init__(self) -> None:
-        limits.require(places=self.places in range(1, MAX_PLACES + 1) and self.places.bit_count() == 1)
-        blocks = Blocks(self.weights.width)
-        size = (blocks.count, self.places << blocks.variables, row_bits(self.weights, self.places))
+        limits.require(places=allowed(self.places))
+        size = self.weights.width, self.places, row_bits(self.weights, self.places)
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
 
 
@@ -142,20 +140,19 @@ class Parts:
     @staticmethod
     def entries(weights: Weights, places: int) -> list[int]:
         """The entries of the columns that a prover commits to."""
-        width, inner = Blocks(weights.width), Blocks(weights.inner)
-        below = [len(widths(bits)) - 1 for bits in weights.remainders]
-        dense = [places << inner.variables] * inner.count * (2 + below[0])
-        return [*dense, *[places << width.variables] * width.count * below[1], ROOT_ENTRIES * places]
+        of_width, of_inner = (Blocks(n).entries(places) for n in (weights.width, weights.inner))
+        of_dense, of_norm = (len(widths(bits)) - 1 for bits in weights.remainders)
+        return [*of_inner * (2 + of_dense), *of_width * of_norm, ROOT_ENTRIES * places]
 
     @classmethod
     def of(
         cls, weights: Weights, places: int, x: Sequence[Column], y: Sequence[Column], sent: Iterator[Column]
     ) -> Parts:
-        """The columns in the order of `entries`."""
-        width, inner = Blocks(weights.width), Blocks(weights.inner)
-        z, g = ([next(sent) for _ in range(inner.count)] for _ in range(2))
-        dense = Remainder.of(weights.dense_bits, inner.count, sent)
-        norm = Remainder.of(weights.norm.bits, width.count, sent)
+        """The next columns, in the order of `entries`."""
+        width, inner = Blocks(weights.width).count, Blocks(weights.inner).count
+        z, g = (take(sent, inner) for _ in range(2))
+        dense = Remainder.of(weights.dense_bits, inner, sent)
+        norm = Remainder.of(weights.norm.bits, width, sent)
         return cls(weights, places, x, y, z, g, dense, norm, next(sent))
 
     def lookups(self) -> list[Segment]:
@@ -214,9 +211,7 @@ def _statement(reader: Reader, claim: FeedForward) -> None:
     said.raw("weights", weights.digest)
     said.integers(("places", claim.places), ("width", weights.width), ("inner", weights.inner))
     said.integers(("scale x", weights.scale_x), ("scale z", weights.scale_z), ("scale g", weights.scale_g))
-    for label, columns in (("inputs", claim.inputs), ("outputs", claim.outputs)):
-        for rows in columns:
-            said.points(label, rows)
+    say_matrices(said, claim.inputs, claim.outputs)
 
 
 def read(claim: FeedForward, reader: Reader) -> Session:
