@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import WitnessError
 from rag_audit.models.records import SlotKey, WindowHeader
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
 from rag_audit.proofs.statements.tenant import ColumnCommitment, SlotPublic, TenantPublic
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.native import slot_id
@@ -165,6 +167,19 @@ class DocumentTablePrivate:
     table: TablePrivate = field(repr=False)
     previous: PreviousTablePrivate | None = field(repr=False)
     low_memory: bool = False
+
+    def check(self, public: DocumentTablePublic) -> None:
+        """Return if there is a table before exactly if the statement names one.
+
+        :raises WitnessError: statement and private inputs disagree
+        """
+        if (public.previous is None) != (self.previous is None):
+            raise WitnessError(
+                "the statement and the private inputs disagree",
+                field="previous",
+                expected="no table before" if public.previous is None else "a table before",
+                actual="none" if self.previous is None else "one",
+            )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@ to its table."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -55,7 +54,7 @@ class _Table:
 
     @classmethod
     def of(cls, table: TablePrivate) -> _Table:
-        return cls(table.key, _names(table.names), _integers(table.row_of_position))
+        return cls(table.key, [*map(name_element, table.names)], _integers(table.row_of_position))
 
     @property
     def positions(self) -> list[int]:
@@ -72,10 +71,6 @@ class _Table:
         """C_table."""
         salt, names = derive_salt(self.key, _ROWS), self.names_commitment()
         return hash_list(*rows_list(salt, names, len(self.names), self.row_of_position))
-
-
-def _names(names: Sequence[bytes | None]) -> list[int]:
-    return [0 if name is None else name_element(name) for name in names]
 
 
 def _integers(data: bytes) -> list[int]:
@@ -117,13 +112,7 @@ class DocumentTableJob(Bound):
         public.check()
         if public.pooled:
             raise no_listed_rows()
-        if (public.previous is None) != (private.previous is None):
-            raise WitnessError(
-                "the statement and the private inputs disagree",
-                field="previous",
-                expected="no table before" if public.previous is None else "a table before",
-                actual="none" if private.previous is None else "one",
-            )
+        private.check(public)
         capacity, rows = public.tenant.constants.capacity, public.rows
         table = _Table.of(private.table)
         kappa = noise_key(private.s0, private.s1, public.beacon, public.slot)
@@ -214,7 +203,7 @@ class _Before:
         return cls(
             {
                 "before_names_salt": derive_salt(before.key, _NAMES),
-                "before_name": _names(before.names),
+                "before_name": [*map(name_element, before.names)],
                 "before_salt": from_bytes(before.opening, field="previous.opening"),
                 "before_mark": pack_marks(capacity, kept, _integers(before.positions)),
                 "move": moves(rows, drawn, carried),
@@ -231,13 +220,13 @@ def moves(rows: int, drawn: int, carried: Sequence[int]) -> list[int]:
     :param carried: the numbers of the carried rows in the table before, ascending
     """
     layers = row_bits(rows)
-    result = array("B", bytes(layers * rows))
+    result = [0] * (layers * rows)
     for place, row in enumerate(carried, drawn):
         distance = place - row
         for layer in range(layers):
             row += distance & 1 << layer
             result[layer * rows + row] = distance >> layer & 1
-    return result.tolist()
+    return result
 
 
 def read_proof(

@@ -60,7 +60,7 @@ def commit_table(capacity: int, table: TablePrivate) -> ColumnCommitment:
 
 def _names(names: Sequence[bytes | None]) -> tuple[bytes, bytes]:
     """The elements of names, 0 for a row without a name, and a byte 1 for each row with a name."""
-    elements = b"".join(to_bytes(0 if name is None else name_element(name)) for name in names)
+    elements = b"".join(to_bytes(name_element(name)) for name in names)
     return elements, bytes(name is not None for name in names)
 
 
@@ -100,13 +100,7 @@ class DocumentTableJob:
         """
         column.check()
         _check_points(column)
-        if (column.previous is None) != (private.previous is None):
-            raise WitnessError(
-                "the statement and the private inputs disagree",
-                field="previous",
-                expected="no table before" if column.previous is None else "a table before",
-                actual="none" if private.previous is None else "one",
-            )
+        private.check(column)
         before = private.previous
         if before is not None and (before.listed is not None) != column.pooled:
             raise WitnessError(
