@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -68,12 +67,11 @@ def computed(files: Files) -> pins.InputPins:
     model = files.model
     words, places = pins.word_rows(model), pins.place_columns(model)
     first = files.tokenizer.encode("").ids[0]
-    data = [point for rows in (words, places) for column in commit(rows.astype(np.int64)) for point in column]
-    vectors = pins.input_vectors(model, first)
-    shape = model.shape
-    return pins.InputPins.parse(
-        reduce(bytes.__add__, (b"".join(data), *vectors)), shape.vocabulary, shape.width, model.scales.x
-    )
+    points = [
+        point for rows in (words, places) for column in commit(rows.astype(np.int64)) for point in column
+    ]
+    data, shape = b"".join([*points, *pins.input_vectors(model, first)]), model.shape
+    return pins.InputPins.parse(data, shape.vocabulary, shape.width, model.scales.x)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -34,7 +34,7 @@ from rag_audit.proofs.statements.private import (
 )
 from rag_audit.proofs.statements.tenant import ColumnCommitment, TableCommitment, TenantPublic
 from rag_audit.retrieval.engine import Int8Array
-from rag_audit.retrieval.serving.pooled_listing import TableRows
+from rag_audit.retrieval.serving.pooled_listing import TableRows, positions_in_rows
 
 MAX_COLUMN_BYTES = 1 << 26
 _LENGTH = 8
@@ -143,7 +143,7 @@ class SampleStore:
         if known is None:
             table = self.proved_table(tenant)
             kept = np.array([bool(row.sampled) for row in table.table.rows], np.int8)
-            known = TableRows(table.row_of_position.astype(np.int64), kept)
+            known = TableRows(positions_in_rows(table.row_of_position, len(kept)), kept)
             with self._lock:
                 self._rows[tenant] = known
         return known

@@ -179,63 +179,62 @@ class Integers:
         """Gain and bias of a LayerNorm."""
         return Norm(self.take(width), self.take(width), scale)
 
+    def attention(self, doc: dict[str, Any]) -> attention.Weights:
+        """The weights of an attention block."""
+        width, scales = doc["width"], [doc[f"scale_{name}"] for name in "xqvo"]
+        layers = [self.dense(width, width) for _ in range(4)]
+        exp = doc["exp_above_0"] + [0] * (8192 - len(doc["exp_above_0"]))
+        return attention.Weights(doc["heads"], *scales, *layers, self.norm(width, scales[0]), exp)
+
+    def feed_forward(self, doc: dict[str, Any]) -> feed_forward.Weights:
+        """The weights of a feed-forward block."""
+        width, inner, scales = doc["width"], doc["inner"], [doc[f"scale_{name}"] for name in "xzg"]
+        layers = self.dense(width, inner), self.dense(inner, width)
+        gelu = Integers(doc["gelu"]).take(4096)
+        return feed_forward.Weights(*scales, *layers, self.norm(width, scales[0]), gelu)
+
     def end(self) -> None:
         """No integer is left."""
         assert not self._left
 
 
-def _columns(doc: dict[str, Any], name: str, count: int) -> list[list[Point]]:
-    """The rows of `count` columns of equal length."""
-    points = rows(doc[name])
-    each = len(points) // count
-    return [points[i : i + each] for i in range(0, len(points), each)]
+def _matrices(doc: dict[str, Any], width: int) -> Iterator[list[list[Point]]]:
+    """The rows of each column of the first matrix, and of the last."""
+    count = width // (width & -width)
+    for name in ("inputs", "outputs"):
+        points = rows(doc[name])
+        each = len(points) // count
+        yield [points[i : i + each] for i in range(0, len(points), each)]
 
 
 def _feed_forward_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
     """:param part: the proof with its inputs and outputs"""
-    width, inner, integers = doc["width"], doc["inner"], Integers(doc["weights"])
-    layers = integers.dense(width, inner), integers.dense(inner, width)
-    norm, gelu = integers.norm(width, doc["scale_x"]), Integers(doc["gelu"]).take(4096)
-    weights = feed_forward.Weights(doc["scale_x"], doc["scale_z"], doc["scale_g"], *layers, norm, gelu)
+    weights = Integers(doc["weights"]).feed_forward(doc)
     assert weights.digest.hex() == doc["weights_digest"]
-    count = width // (width & -width)
-    columns = (_columns(part, name, count) for name in ("inputs", "outputs"))
+    columns = _matrices(part, doc["width"])
     requested = feed_forward.FeedForward(int(doc["context"], 16), weights, doc["places"], *columns)
     return KnownAnswers(feed_forward.RUN, requested, feed_forward.read, part)
 
 
 def _attention_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
     """:param part: the proof with its marks, inputs and outputs"""
-    width, integers = doc["width"], Integers(doc["weights"])
-    scales = [doc[f"scale_{name}"] for name in "xqvo"]
-    layers = [integers.dense(width, width) for _ in range(4)]
-    exp = doc["exp_above_0"] + [0] * (8192 - len(doc["exp_above_0"]))
-    weights = attention.Weights(doc["heads"], *scales, *layers, integers.norm(width, scales[0]), exp)
+    weights = Integers(doc["weights"]).attention(doc)
     assert weights.digest.hex() == doc["weights_digest"]
-    count, (marks,) = width // (width & -width), rows(part["marks"])
-    columns = (_columns(part, name, count) for name in ("inputs", "outputs"))
+    (marks,), columns = rows(part["marks"]), _matrices(part, doc["width"])
     requested = attention.Attention(int(doc["context"], 16), weights, doc["places"], marks, *columns)
     return KnownAnswers(attention.RUN, requested, attention.read, part)
 
 
 def _encoder_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
     """:param part: the proof with its marks, inputs and outputs"""
-    width, inner = doc["width"], doc["inner"]
-    x, q, v, o, z, g = (doc[f"scale_{name}"] for name in "xqvozg")
-    exp = doc["exp_above_0"] + [0] * (8192 - len(doc["exp_above_0"]))
-    gelu, layers = Integers(doc["gelu"]).take(4096), []
+    layers = []
     for text, digests in zip(doc["weights"], doc["weights_digests"], strict=True):
         integers = Integers(text)
-        dense = [integers.dense(width, width) for _ in range(4)]
-        norm = integers.norm(width, x)
-        of_attention = attention.Weights(doc["heads"], x, q, v, o, *dense, norm, exp)
-        dense = [integers.dense(width, inner), integers.dense(inner, width)]
-        of_feed_forward = feed_forward.Weights(x, z, g, *dense, integers.norm(width, x), gelu)
+        layer = encoder.Layer(integers.attention(doc), integers.feed_forward(doc))
         integers.end()
-        layers.append(encoder.Layer(of_attention, of_feed_forward))
-        assert [of_attention.digest.hex(), of_feed_forward.digest.hex()] == digests
-    count, (marks,) = width // (width & -width), rows(part["marks"])
-    columns = (_columns(part, name, count) for name in ("inputs", "outputs"))
+        layers.append(layer)
+        assert [layer.attention.digest.hex(), layer.feed_forward.digest.hex()] == digests
+    (marks,), columns = rows(part["marks"]), _matrices(part, doc["width"])
     requested = encoder.Encoder(int(doc["context"], 16), layers, doc["places"], marks, *columns)
     return KnownAnswers(encoder.RUN, requested, encoder.read, part)
 

@@ -13,6 +13,7 @@ from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.attest import query as steps
 from rag_audit.attest.context import column_bits, slot_key
 from rag_audit.commit.commitment import CommittedTenant
+from rag_audit.commit.tables import WindowTable
 from rag_audit.estimate.clusters import coalition_private, estimate_window
 from rag_audit.estimate.statement import coalition_statement
 from rag_audit.log.checkpoint import Checkpoint
@@ -174,8 +175,7 @@ class Answerer(Forge):
             part = policy.tenant(name)
             assert part is not None
             system = backend(part.system)
-            public = self._sampled(name, policy)
-            table = self._committed(name).table if isinstance(public, DocumentTablePublic) else None
+            public, table = self._sampled(name, policy)
 
             def prove(
                 system: Any = system, public: Any = public, name: str = name, table: Any = table
@@ -203,11 +203,14 @@ class Answerer(Forge):
             entry["carried"] = column.get("carried")
             self.samples[name] = {"sample": column["proof"]}
 
-    def _sampled(self, tenant: str, policy: Policy) -> ColumnPublic:
-        """The public values of a tenant's kept positions."""
-        public = self._public(tenant, policy)
-        result = sample_public(public, policy, header=self._header, beacon=self._beacon_of(""))
-        return result if self.restated is None else self.restated(result)
+    def _sampled(self, tenant: str, policy: Policy) -> tuple[ColumnPublic, WindowTable | None]:
+        """The public values of a tenant's kept positions, and the tenant's table if they are about one."""
+        public = sample_public(
+            self._public(tenant, policy), policy, header=self._header, beacon=self._beacon_of("")
+        )
+        if self.restated is not None:
+            public = self.restated(public)
+        return public, self._committed(tenant).table if isinstance(public, DocumentTablePublic) else None
 
     def _prove(self) -> None:
         """A proof of each record, stored or made now."""
@@ -247,9 +250,7 @@ class Answerer(Forge):
         rules, tenant = policy.mechanism_of(name), self._committed(name)
         sample = None
         if rules.columns:
-            public = self._sampled(name, policy)
-            table = tenant.table if isinstance(public, DocumentTablePublic) else None
-            bits = column_bits(secrets, public, table)
+            bits = column_bits(secrets, *self._sampled(name, policy))
             sample = bits.tobytes(), self._kept[name].opening
         return steps.record_private(
             self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from rag_audit.proofs.statements.column import ColumnPublic
+from rag_audit.proofs.statements.document_table import DocumentTablePublic
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import Fault
 from tests.simulate.windows import SAMPLED_REQUIRED
@@ -114,17 +115,27 @@ def other_points(value: Value, forge: Answerer) -> None:
             key["points"] = base64.b64encode(data[32:64] + data[:32] + data[64:]).decode()
 
 
+def three_positions(column: ColumnPublic) -> ColumnPublic:
+    """The statement with at most three positions of a document."""
+    assert isinstance(column, DocumentTablePublic)
+    return replace(column, positions_per_document=3)
+
+
+def by_position(column: ColumnPublic) -> ColumnPublic:
+    """The statement without the document table."""
+    return ColumnPublic(**{f.name: getattr(column, f.name) for f in fields(ColumnPublic)})
+
+
 def fewer_positions(forge: Answerer) -> None:
     """The policy promises that a document has at most two positions, and the proof is about at most three."""
     for tenant in forge.policy["tenants"]:
         tenant["documents"]["positions_per_document"] = 2
-    forge.restated = lambda public: replace(public, positions_per_document=3)
+    forge.restated = three_positions
 
 
 def sample_by_position(forge: Answerer) -> None:
     """The proof of the sample is about positions, with and without a row of the table."""
-    names = [f.name for f in fields(ColumnPublic)]
-    forge.restated = lambda public: ColumnPublic(**{name: getattr(public, name) for name in names})
+    forge.restated = by_position
 
 
 CHAIN = [

@@ -76,6 +76,9 @@ def passages(texts: Texts) -> list[Passage]:
 class Chain:
     """Windows of one origin, one after another. The provider continues the table of the latest one unless told."""
 
+    accepted: Mapping[str, Any] = ACCEPTED
+    """The requirements of the trust file."""
+
     def __init__(self, root: Path, *, shape: TableShape = SHAPE, system: str = "scan") -> None:
         self.service = Service(root)
         self.shape, self.system = shape, system
@@ -92,10 +95,12 @@ class Chain:
         shape: TableShape | None = None,
         keep: int = KEEP,
         capacity: int = 16,
+        **options: Any,
     ) -> Window:
         """A window that waits for its beacon.
 
         :param continuing: the numbers of the earlier windows whose folders the provider reads, the latest first
+        :param options: of `Service.commit`
         """
         number = len(self.windows) + 1
         folders = self.windows[::-1] if continuing is None else [self.windows[n - 1] for n in continuing]
@@ -108,7 +113,10 @@ class Chain:
             continuing=Continuing(folders, say, {"law": frozenset(given_up)}),
             capacities={"law": capacity, "medicine": 16},
             system=self.system,
-            mechanisms={"law": sampling, "medicine": Sampling(keep=KEEP, documents=SHAPE)},
+            **{
+                "mechanisms": {"law": sampling, "medicine": Sampling(keep=KEEP, documents=SHAPE)},
+                **options,
+            },
         )
         self.windows.append(window.directory)
         return window
@@ -137,17 +145,20 @@ class Chain:
                 window.answer_challenge(self.service.challenge(window))
         return window.directory
 
-    def verify(self, number: int, *previous: int | Path, **require: object) -> ReportedVerdict:
+    def verify(
+        self, number: int, *previous: int | Path, file: Path | None = None, **require: object
+    ) -> ReportedVerdict:
         """The verdict on a window, with earlier windows in hand.
 
-        :param require: further requirements of the trust file
+        :param file: a changed file of the window
+        :param require: further or other requirements of the trust file
         """
         folder = self.windows[number - 1]
         with Window.resume(folder, key=self.service.key, clock=self.service.clock) as window:
             receipts = self.service.receipts(window, folder / "receipts")
-            trust = self.service.trust(window.policy, **ACCEPTED, **require)
+            trust = self.service.trust(window.policy, **{**self.accepted, **require})
         return verify_window(
-            folder / "public",
+            file or folder / "public",
             trust=trust,
             receipts=[receipts],
             previous=[p if isinstance(p, Path) else self.windows[p - 1] / "public" for p in previous],
@@ -159,16 +170,22 @@ class Chain:
         return {row.key: row.sampled for row in rows if row.key is not None and row.sampled is not None}
 
 
-@pytest.fixture(scope="session")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
-    """Three windows: documents are edited, deleted, added, and one returns."""
-    root = tmp_path_factory.mktemp("chain")
-    result = Chain(root / "service")
+def three_windows(root: Path, **options: Any) -> Chain:
+    """Three windows: documents are edited, deleted, added, and one returns. A test continues a `copy_of` them.
+
+    :param options: of `Chain`
+    """
+    result = Chain(root / "service", **options)
     for number, texts in enumerate((FIRST, SECOND, THIRD), 1):
         result.run(texts)
         shutil.copytree(result.service.root, root / f"after-{number}")
         result.times.append(result.service.clock.now)
     return result
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    return three_windows(tmp_path_factory.mktemp("chain"))
 
 
 @pytest.fixture
@@ -737,6 +754,12 @@ def placing(shape: TableShape) -> Callable[..., Any]:
 
 def test_a_carried_bit_is_flipped(chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forged = copy_of(chain, tmp_path / "copy", 1)
+    monkeypatch.setattr(carrying, "carried_from", flipping())
+    assert_no_proof_of_a_flipped_bit(forged)
+
+
+def flipping() -> Callable[..., CarriedTable | None]:
+    """Reads the table before, and flips the bit of its first row with a document."""
     honest = carrying.carried_from
 
     def flipped(folders: Sequence[Path], tenant: str, read: Any) -> CarriedTable | None:
@@ -747,7 +770,10 @@ def test_a_carried_bit_is_flipped(chain: Chain, tmp_path: Path, monkeypatch: pyt
         rows[number] = replace(rows[number], sampled=not rows[number].sampled)
         return replace(carried, table=replace(carried.table, rows=tuple(rows)))
 
-    monkeypatch.setattr(carrying, "carried_from", flipped)
+    return flipped
+
+
+def assert_no_proof_of_a_flipped_bit(forged: Chain) -> None:
     with forged.open(SECOND) as window, pytest.raises(WitnessError) as caught:
         forged.service.cosign_header(window)
     assert "the document table has no valid proof" in str(caught.value)

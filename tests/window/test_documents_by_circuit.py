@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,8 @@ from typing import Any
 import pytest
 
 from rag_audit.attest.columns import SampleStore
-from rag_audit.attest.window import Window
 from rag_audit.commit import carrying
 from rag_audit.commit.stored import delete_secrets
-from rag_audit.commit.tables import CarriedTable
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
 from rag_audit.mechanisms.base import TableShape
 from rag_audit.models.window_writer import save_window
@@ -30,23 +26,25 @@ from rag_audit.proofs.backends.groth16.instance import SampleInstance
 from rag_audit.proofs.statements.private import CommittedTable
 from rag_audit.report import render
 from rag_audit.report.export import write_snarkjs
-from rag_audit.report.verification import ReportedVerdict, verify_window
 from tests.window.outcomes import exit_codes
-from tests.window.test_document_tables import ACCEPTED, FIRST, SECOND, SHAPE, THIRD, Chain, copy_of, placing
+from tests.window.test_document_tables import (
+    FIRST,
+    SECOND,
+    SHAPE,
+    Chain,
+    assert_no_proof_of_a_flipped_bit,
+    copy_of,
+    flipping,
+    placing,
+    three_windows,
+)
 
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
 
 
 @pytest.fixture(scope="session")
 def circuits(tmp_path_factory: pytest.TempPathFactory) -> Chain:
-    """Three windows: documents are edited, deleted, added, and one returns."""
-    root = tmp_path_factory.mktemp("circuits")
-    result = Chain(root / "service", system="groth16")
-    for number, texts in enumerate((FIRST, SECOND, THIRD), 1):
-        result.run(texts)
-        shutil.copytree(result.service.root, root / f"after-{number}")
-        result.times.append(result.service.clock.now)
-    return result
+    return three_windows(tmp_path_factory.mktemp("circuits"), system="groth16")
 
 
 def file_of(chain: Chain, number: int) -> WindowFile:
@@ -137,21 +135,8 @@ def test_no_text_of_the_job_has_a_secret(circuits: Chain, monkeypatch: pytest.Mo
 
 def test_a_carried_bit_is_flipped(circuits: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forged = copy_of(circuits, tmp_path / "copy", 1)
-    honest = carrying.carried_from
-
-    def flipped(folders: Sequence[Path], tenant: str, read: Any) -> CarriedTable | None:
-        carried = honest(folders, tenant)
-        assert carried is not None
-        rows = list(carried.table.rows)
-        number = next(n for n, row in enumerate(rows) if row.key is not None)
-        rows[number] = replace(rows[number], sampled=not rows[number].sampled)
-        return replace(carried, table=replace(carried.table, rows=tuple(rows)))
-
-    monkeypatch.setattr(carrying, "carried_from", flipped)
-    with forged.open(SECOND) as window, pytest.raises(WitnessError) as caught:
-        forged.service.cosign_header(window)
-    assert "the document table has no valid proof" in str(caught.value)
-    assert not any(c.isdigit() for c in str(caught.value)), "row numbers are secret"
+    monkeypatch.setattr(carrying, "carried_from", flipping())
+    assert_no_proof_of_a_flipped_bit(forged)
 
 
 def test_more_rows_are_drawn_than_the_policy_says(
@@ -240,15 +225,5 @@ def test_another_proof_than_the_window_s(
     }
     proofs[seq]["sample"] = changed[cheat]()
     save_window(file.model_copy(update={"proofs": proofs}), tmp_path / "window.json")
-    verdict = verified(circuits, tmp_path / "window.json")
+    verdict = circuits.verify(2, 1, file=tmp_path / "window.json")
     assert exit_codes(verdict)["proof.sample.law"] is outcome
-
-
-def verified(circuits: Chain, path: Path) -> ReportedVerdict:
-    """The verdict on a changed file of the second window."""
-    folder = circuits.windows[1]
-    with Window.resume(folder, key=circuits.service.key, clock=circuits.service.clock) as window:
-        receipts = circuits.service.receipts(window, path.parent / "receipts")
-        trust = circuits.service.trust(window.policy, **ACCEPTED)
-    before = circuits.windows[0] / "public"
-    return verify_window(path, trust=trust, receipts=[receipts], previous=[before])

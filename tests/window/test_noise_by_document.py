@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from rag_audit._internal.canonical import parse_json
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.commit import carrying, preparing
-from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.choose import NoiseTarget
 from rag_audit.commit.document_table import DocumentSizeError, Placement, place_documents
 from rag_audit.commit.explore import simulate
@@ -36,7 +35,6 @@ from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.records import CountersignedReceipt
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.column import ColumnPublic
-from rag_audit.proofs.statements.document_table import DocumentTablePublic
 from rag_audit.proofs.statements.sample import sample_public
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.relation.scores import ScoreWindow
@@ -45,12 +43,13 @@ from rag_audit.report.build import report_of
 from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.html.curves import epsilon_curve, protections
 from rag_audit.report.html.curves import tests_of as ceilings_of
-from rag_audit.report.verification import ReportedVerdict, verify_window
+from rag_audit.report.verification import verify_window
 from rag_audit.verify.inputs import VerifierOptions
 from tests.policy.test_explore import random_sample
 from tests.simulate.cases import FOLDER
-from tests.window.simulator import QUESTIONS, TEXTS
-from tests.window.test_document_tables import FIRST, KEEP, SECOND, THIRD, Chain, Texts, passages
+from tests.simulate.kinds import by_position, three_positions
+from tests.window.simulator import QUESTIONS
+from tests.window.test_document_tables import FIRST, KEEP, SECOND, THIRD, Chain, Texts
 
 SHAPE = TableShape(rows=10, positions_per_document=2, fresh_rows=None)
 SHAPE_OF_ONE = TableShape(rows=1, positions_per_document=1, fresh_rows=None)
@@ -60,6 +59,8 @@ POLICY: dict[str, Any] = {"eps_acc": "100", "gains": (1, 8)}
 
 class NoiseChain(Chain):
     """Windows of one origin, whose tenants have noise and a document table."""
+
+    accepted = ACCEPTED
 
     def open(
         self,
@@ -72,34 +73,10 @@ class NoiseChain(Chain):
         """
         :param mechanisms: the mechanism of each tenant; noise with the document table by default
         """
-        number = len(self.windows) + 1
         own = Noise(documents=shape or self.shape)
         named = mechanisms or {"law": own, "medicine": own}
-        window = self.service.commit(
-            f"w-{number}",
-            window=f"w-{number}",
-            previous=self.previous(),
-            documents={"law": passages(texts), "medicine": passages({"m": TEXTS["medicine"][:2]})},
-            continuing=Continuing(self.windows[::-1]),
-            capacities={"law": 16, "medicine": 16},
-            system=self.system,
-            mechanisms=named,
-            **({**POLICY, **options} if any(m.noised for m in named.values()) else options),
-        )
-        self.windows.append(window.directory)
-        return window
-
-    def verify(self, number: int, *previous: int | Path, **require: object) -> ReportedVerdict:
-        folder = self.windows[number - 1]
-        with Window.resume(folder, key=self.service.key, clock=self.service.clock) as window:
-            receipts = self.service.receipts(window, folder / "receipts")
-            trust = self.service.trust(window.policy, **{**ACCEPTED, **require})
-        return verify_window(
-            folder / "public",
-            trust=trust,
-            receipts=[receipts],
-            previous=[p if isinstance(p, Path) else self.windows[p - 1] / "public" for p in previous],
-        )
+        policy = POLICY if any(m.noised for m in named.values()) else {}
+        return super().open(texts, **{**policy, "mechanisms": named, **options})
 
 
 @pytest.fixture(scope="module")
@@ -384,20 +361,11 @@ def restated(change: Callable[[ColumnPublic], ColumnPublic]) -> Callable[..., Co
     return lambda *given, **named: change(sample_public(*given, **named))
 
 
-def more_positions(column: ColumnPublic) -> ColumnPublic:
-    assert isinstance(column, DocumentTablePublic)
-    return replace(column, positions_per_document=3)
-
-
-def by_position(column: ColumnPublic) -> ColumnPublic:
-    return ColumnPublic(**{f.name: getattr(column, f.name) for f in fields(ColumnPublic)})
-
-
 @pytest.mark.parametrize("engine", ["native", "reference"])
 @pytest.mark.parametrize(
     ("name", "outcome", "without"),
     [
-        ("noise-document-above-the-limit", "fail", more_positions),
+        ("noise-document-above-the-limit", "fail", three_positions),
         ("noise-position-without-a-row", "undecided", by_position),
     ],
 )

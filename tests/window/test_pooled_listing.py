@@ -140,16 +140,17 @@ def recompute(window: Window) -> list[set[int]]:
     context, samples = window.context, window.samples
     mechanism = context.mechanism("law")
     assert isinstance(mechanism, PooledListing)
-    rows, index = samples.rows("law"), context.tenant("law").index
+    rows, table = samples.rows("law"), samples.proved_table("law")
+    index = context.tenant("law").index
     rules = PooledRules(mechanism.rules.threshold, mechanism.longest, mechanism.window)
-    listed: list[int] = samples.proved_table("law").listed_at_first().tolist()
+    listed: list[int] = table.listed_at_first().tolist()
     before, result = None, []
     for record in law_records(window):
         retained = context.retained(record)
         query = retained.opened(context.embedder)
         slot = SlotKey(record.tenant, record.account, record.i)
         listed, places = reference_answer(
-            index.scores(query.vector).tolist(), rows.row_of_position.tolist(), rules, listed=listed,
+            index.scores(query.vector).tolist(), table.row_of_position.tolist(), rules, listed=listed,
             kept=rows.kept.tolist(), chance=context.drawn(slot).tolist(),
         )  # fmt: skip
         assert [p for p in places if p is not None] == list(retained.positions)

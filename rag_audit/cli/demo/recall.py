@@ -25,7 +25,7 @@ from rag_audit.retrieval.engine import (
     select,
 )
 from rag_audit.retrieval.serving import Asked, serving
-from rag_audit.retrieval.serving.pooled_listing import PooledListingServing, TableRows
+from rag_audit.retrieval.serving.pooled_listing import PooledListingServing, TableRows, positions_in_rows
 from rag_audit.retrieval.texts import DocumentPart
 
 WINDOWS = 100
@@ -108,7 +108,8 @@ def _window(mechanism: Mechanism, asks: Asks, k: int) -> Iterator[list[int]]:
     questions = [Asked(v, provider.draw(random_element(), index.capacity)) for v in asks.vectors]
     if isinstance(provider, PooledListingServing):
         nothing = np.zeros(provider.rows, np.int8)
-        for answer in provider.in_order(index, questions, TableRows(rows, kept), nothing):
+        of_table = TableRows(positions_in_rows(rows, len(kept)), kept)
+        for answer in provider.in_order(index, questions, of_table, nothing):
             if isinstance(answer, Exception):
                 raise answer
             yield [p for p in answer.places if p is not None]

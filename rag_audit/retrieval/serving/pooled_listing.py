@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.engine import Drawn, Int8Array, Int32Array, TenantIndex, draw_bernoulli_bits
 from rag_audit.retrieval.serving.base import Asked, Columns, Serving
 
-RowArray = npt.NDArray[np.int64]
+RowArray = npt.NDArray[np.integer[Any]]
 """The row of each position, shape (capacity,); the number of rows for a position without a row."""
 
 
@@ -203,17 +203,12 @@ def _check(
 class TableRows:
     """A tenant's document table as answers use it.
 
-    :param row_of_position: shape (capacity,); the number of rows for a position without a row
+    :param positions: the row of each position (`positions_in_rows`)
     :param kept: the rows in the sample, 0 or 1, shape (rows,)
     """
 
-    row_of_position: RowArray
+    positions: _native.PooledRows
     kept: Int8Array
-
-    @cached_property
-    def positions(self) -> _native.PooledRows:
-        """See `positions_in_rows`."""
-        return positions_in_rows(self.row_of_position, len(self.kept))
 
 
 class PooledListingServing(Serving):
@@ -275,8 +270,7 @@ class PooledListingServing(Serving):
 
         :raises EncodingError: the document table has another number of rows than the index has positions
         """
-        positions = np.arange(index.capacity, dtype=np.int64)
-        table = TableRows(positions, columns[SAMPLE])
+        table = TableRows(positions_in_rows(np.arange(index.capacity), index.capacity), columns[SAMPLE])
         answers = self.in_order(index, requested, table, np.zeros(index.capacity, np.int8))
         return [a if isinstance(a, Exception) else [p for p in a.places if p is not None] for a in answers]
 
