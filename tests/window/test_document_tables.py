@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.report import as_json, render
 from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.verification import ReportedVerdict, verify_window
+from rag_audit.verify.case import Status
 from rag_audit.verify.checks import tables
 from tests.window.outcomes import exit_codes
 from tests.window.simulator import QUESTIONS, TEXTS, Service
@@ -285,13 +287,48 @@ def test_a_fork_in_a_folder_is_read_under_every_name(tmp_path: Path) -> None:
         assert exit_codes(verdict)["header.chain"] == FAIL, name
 
 
-def test_two_files_of_one_earlier_window_count_in_either_order(chain: Chain, tmp_path: Path) -> None:
-    bare = WindowFile.load(chain.windows[0] / "public").model_copy(update={"proofs": {}})
-    save_window(bare, tmp_path / "bare.json")
-    whole = chain.windows[0] / "public"
-    for given in ((whole, tmp_path / "bare.json"), (tmp_path / "bare.json", whole)):
+def _bare(file: WindowFile) -> dict[str, Any]:
+    return {"proofs": {}}
+
+
+def _false_proof(file: WindowFile) -> dict[str, Any]:
+    """As many proofs: the proof of the other tenant's sample in the place of law's."""
+    of = {e["tenant"]: str(e["seq"]) for e in file.entries if e["type"] == "sample"}
+    other, own = (file.proofs[of[tenant]]["sample"] for tenant in ("medicine", "law"))
+    assert isinstance(own, dict) and isinstance(other, dict)
+    return {"proofs": {**file.proofs, of["law"]: {"sample": {**own, "proof": other["proof"]}}}}
+
+
+def _damaged_policy(file: WindowFile) -> dict[str, Any]:
+    return {"policy": {**file.policy, "n": file.policy["n"] + 1}}
+
+
+def _malformed_policy(file: WindowFile) -> dict[str, Any]:
+    return {"policy": {**file.policy, "n": "many"}}
+
+
+@pytest.mark.parametrize("change", [_bare, _false_proof, _damaged_policy, _malformed_policy])
+def test_of_two_files_of_one_earlier_window_either_may_have_the_proofs(
+    chain: Chain, tmp_path: Path, change: Callable[[WindowFile], dict[str, Any]]
+) -> None:
+    file, whole = WindowFile.load(chain.windows[0] / "public"), chain.windows[0] / "public"
+    save_window(file.model_copy(update=change(file)), tmp_path / "other.json")
+    for given in ((whole, tmp_path / "other.json"), (tmp_path / "other.json", whole)):
         assert chain.verify(2, *given).passed
-    assert not chain.verify(2, tmp_path / "bare.json").passed
+    assert not chain.verify(2, tmp_path / "other.json").passed
+
+
+def test_two_faulty_files_of_one_earlier_window_have_one_outcome_in_either_order(
+    chain: Chain, tmp_path: Path
+) -> None:
+    file = WindowFile.load(chain.windows[0] / "public")
+    for name, change in (("bare", _bare), ("false", _false_proof), ("policy", _damaged_policy)):
+        save_window(file.model_copy(update=change(file)), tmp_path / f"{name}.json")
+    for names in permutations(("bare", "false", "policy")):
+        verdict = chain.verify(2, *(tmp_path / f"{name}.json" for name in names))
+        outcome = next(check for check in verdict.checks if check.id == "header.tables")
+        assert outcome.status is Status.FAIL, "a false proof is graver than no proof"
+        assert outcome.actual.startswith("proof.sample.law: "), names
 
 
 def test_without_the_earlier_windows_the_verdict_says_so(chain: Chain) -> None:

@@ -17,6 +17,7 @@ passes. In sampled mode, which excludes pooled listing, a note states that it do
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -270,6 +271,13 @@ def _no_table_before(case: Case, tenant: str, earlier: Sequence[_Earlier]) -> bo
     return True
 
 
+def _content(file: WindowFile) -> str:
+    """A digest of the parts of a window that its header or its ledger determines."""
+    return digest_hex(
+        [file.final_checkpoint, file.entries, file.policy, file.embedder, file.roster, file.tenants]
+    )
+
+
 def _constants(policy: Policy, tenant: str) -> str:
     """The numbers that are constant in a chain of tables."""
     part = policy.tenant(tenant)
@@ -290,27 +298,47 @@ class _Earlier:
     """A supplied window of the chain.
 
     :param case: the window as a case of its own, with the checks that its tables need
+    :param copies: the window in the other files with its header, of which each may contain the proofs
     """
 
     case: Case
+    copies: Sequence[_Earlier] = ()
+
+    @classmethod
+    def of(cls, files: Sequence[WindowFile], open_earlier: OpenEarlier) -> _Earlier:
+        """The window of files with one header. Neither their order nor a damaged file among them has an influence.
+
+        :raises RagAuditError: no file is well-formed
+        """
+        copies, errors = [], []
+        for file in sorted(files, key=_content) if len(files) > 1 else files:
+            try:
+                copies.append(cls(open_earlier(file)))
+            except RagAuditError as exc:
+                errors.append(exc)
+        if not copies:
+            raise errors[0]
+        first, *others = sorted(copies, key=lambda window: window.incomplete is not None)
+        return cls(first.case, others)
 
     @classmethod
     def all(cls, case: Case, open_earlier: OpenEarlier) -> tuple[list[_Earlier], list[_Earlier]]:
         """The supplied windows, the nearest first, as far back as each names the next; and the others, if they are
         cosigned and their headers commit to their tenants."""
-        given = [f for f in case.previous if isinstance(f, WindowFile) and f.entries]
-        # Of several files of one window the file with the most proofs counts, in whatever order they are given.
-        files = {digest_hex(f.entries[0]): f for f in sorted(given, key=lambda f: len(f.proofs))}
+        files: defaultdict[str, list[WindowFile]] = defaultdict(list)
+        for file in case.previous:
+            if isinstance(file, WindowFile) and file.entries:
+                files[digest_hex(file.entries[0])].append(file)
         result: list[_Earlier] = []
         before = case.header.previous
-        while before is not None and (file := files.pop(before.header, None)) is not None:
-            result.append(cls(open_earlier(file)))
+        while before is not None and (same := files.pop(before.header, None)) is not None:
+            result.append(cls.of(same, open_earlier))
             before = result[-1].case.header.previous
         others = []
-        for file in files.values():
+        for _, same in sorted(files.items()):
             with suppress(RagAuditError):
-                window = cls(open_earlier(file))
-                header.cosigned(case, file, "previous")
+                window = cls.of(same, open_earlier)
+                header.cosigned(case, window.case.file, "previous")
                 if window.incomplete is None and window.case.header_digest != case.header_digest:
                     others.append(window)
         return result, others
@@ -358,8 +386,17 @@ class _Earlier:
         )
 
     def fault(self, tenant: str) -> tuple[Status, str] | None:
-        """The first fault of the window's sample of a tenant and, unless assumed to conform, of its records; None if
-        their proofs are valid."""
+        """The gravest fault of the window's sample of a tenant and, unless assumed to conform, of its records; None if
+        a file of the window has valid proofs of them."""
+        faults = []
+        for window in (self, *self.copies):
+            if (fault := window._own_fault(tenant)) is None:
+                return None
+            faults.append(fault)
+        return min(faults, key=lambda fault: (fault[0] is not Status.FAIL, fault[1]))
+
+    def _own_fault(self, tenant: str) -> tuple[Status, str] | None:
+        """The first such fault in this file."""
         if self.unsound is not None:
             return self.unsound
         done = len(self.case.checks)
