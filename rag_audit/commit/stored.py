@@ -159,7 +159,7 @@ def commit_tenants(
 
     :param tables: the document tables of tenants that have one (`tables.place_tables`)
     :raises RagAuditError: a text cannot be embedded
-    :raises StoreError: a file cannot be written, or changed since it was
+    :raises StoreError: a file cannot be written, or changed since it was; or a text has no row of its document table
     """
     window_secrets = _begin(directory, digest_hex(_inputs(policy, manifest, documents)), sorted(documents))
     tenants = {}
@@ -170,6 +170,7 @@ def commit_tenants(
         table = None
         if (placed_table := tables.get(tenant_policy.tenant)) is not None:
             table = placed_table.at(own, index.positions, tenant_policy.capacity)
+            table.require_rows(tenant_policy.tenant, placed)
             store_table(directory, tenant_policy.tenant, table)
         tenants[tenant_policy.tenant] = _committed(
             directory, tenant_policy, index, placed, window_secrets, table, progress
@@ -349,7 +350,8 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     """Read a stored commitment back, and recompute every commitment from its parts.
 
     :returns: the commitment, and the witnesses that the window waits for
-    :raises StoreError: a part is missing, damaged, or does not match the commitment in the window header
+    :raises StoreError: a part is missing, damaged, or does not match the commitment in the window header; or a text
+        has no row of its document table
     :raises WindowStateError: the secrets were deleted on the policy's date
     """
     stored = load_stored(directory)
@@ -379,6 +381,8 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
                 raise StoreError("the index, the texts or the document table changed inside the window",
                                  field=f"tenant {name}", expected=committed.dump(),
                                  actual=tenants[name].entry.dump())  # fmt: skip
+            if table is not None:  # another program may have committed to the window
+                table.require_rows(name, tenants[name].documents_at)
     commitment = Commitment(
         stored.header, policy, check_manifest(stored.embedder), stored.roster, tenants, window_secrets
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from rag_audit._internal.canonical import Json, jcs, parse_json, read_bytes
 from rag_audit._internal.durable import PRIVATE_MODE, read_private, replace_file
-from rag_audit._internal.errors import StoreError
+from rag_audit._internal.errors import EncodingError, StoreError
 from rag_audit._internal.parts import joined, separated
 from rag_audit._internal.sealed import seal, unseal
+from rag_audit._internal.words import counted
 from rag_audit.commit.document_table import (
     SALT_BYTES,
     DocumentTable,
@@ -122,6 +123,22 @@ class WindowTable:
     def private(self) -> TablePrivate:
         """The table as its commitment takes it."""
         return TablePrivate(self.key, self.row_of_position.astype("<i4").tobytes(), _names(self.table))
+
+    def require_rows(self, tenant: str, positions: Collection[int]) -> None:
+        """Return if every position with a text has the row of a document. Another position scores 0 in every proof, and
+        the figures for documents would not cover its text.
+
+        :param positions: the positions with a text
+        :raises StoreError: a text has no row
+        """
+        named = [*(row.key is not None for row in self.table.rows), False]
+        without = sum(not named[self.row_of_position[position]] for position in positions)
+        if without:
+            raise StoreError("texts are at positions without a row of the document table", field=f"tenant {tenant}",
+                             expected=f"a row for each of {counted(len(positions), 'position')} with a text",
+                             actual=f"{counted(without, 'position')} without a row",
+                             hint="`rag-audit provider open` in a new folder makes the table from the documents"
+                             )  # fmt: skip
 
     def commit(self, system: Backend) -> ColumnCommitment:
         """The commitment to the table, a function of key and values."""
@@ -229,7 +246,8 @@ def load_table(folder: Path, tenant: str, header: str | None = None) -> WindowTa
     """Read a tenant's table back.
 
     :param header: digest of the window's header, for errors
-    :raises StoreError: the table is missing, was altered, or belongs to another tenant
+    :raises StoreError: the table is missing, was altered, belongs to another tenant, or has the format of another
+        version
     """
     layout = Layout(folder)
     path = layout.table(tenant)
@@ -242,7 +260,18 @@ def load_table(folder: Path, tenant: str, header: str | None = None) -> WindowTa
         read_bytes(path, max_bytes=MAX_TABLE_BYTES), _key(layout), _associated(tenant),
         what=f"the document table of {tenant}",
     )  # fmt: skip
-    key, rows, carried, packed, proved, before, ended = separated(plain, 7, field=path.name)
+    try:
+        return _unpack_window(plain)
+    except (EncodingError, AssertionError, KeyError, TypeError, ValueError) as exc:
+        # Only the holder of the key can have encrypted the file, so another version of this program wrote it.
+        raise StoreError("the document table of the window has the format of another version", field=str(path),
+                         expected="a table that this version stored", actual=str(exc) or type(exc).__name__,
+                         hint="open the next window with the version that stored the table, or start another chain"
+                              " (another origin)") from exc  # fmt: skip
+
+
+def _unpack_window(plain: bytes) -> WindowTable:
+    key, rows, carried, packed, proved, before, ended = separated(plain, 7, field="document table")
     own = replace(_unpack(packed), carried=tuple(bool(b) for b in carried))
     return WindowTable(
         own,
@@ -269,9 +298,11 @@ def _pack_carried(table: CarriedTable) -> bytes:
 def _unpack_carried(data: bytes) -> CarriedTable:
     named, key, packed, proved_before, listed = separated(data, 5, field="table before")
     value, proved = parse_json(named, source="table before"), _unpack_proved(proved_before)
-    assert isinstance(value, dict) and proved is not None  # only this module can have encrypted it
+    assert isinstance(value, dict) and proved is not None
     constants = value["constants"]
     assert isinstance(constants, dict)
+    if missing := [name for name in ("mechanism", "capacity", "keep", "system") if name not in constants]:
+        raise ValueError(f"the table before is stored without {' and '.join(missing)}")
     numbers = {
         name: one if one is None or isinstance(one, int) else str(one) for name, one in constants.items()
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import json
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,12 +16,14 @@ from typing import Any
 
 import pytest
 
-from rag_audit._internal.canonical import digest_hex
+from rag_audit._internal.canonical import digest_hex, jcs
+from rag_audit._internal.parts import joined, separated
 from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import drawn_bits
 from rag_audit.attest.window import Window
 from rag_audit.cli.earlier import earlier_windows
 from rag_audit.commit import carrying, preparing
+from rag_audit.commit import tables as tables_module
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.document_table import DocumentSizeError, TableCapacityError
 from rag_audit.commit.stored import delete_secrets
@@ -580,6 +583,33 @@ def test_a_chain_of_tables_keeps_its_proof_system(
     outcome = next(check for check in chain.verify(2, 1).checks if check.id == "header.tables")
     assert exit_codes(chain.verify(2, 1))["header.tables"] == FAIL
     assert f"system {systems[0]}, as in window w-1" in str(outcome.expected)
+
+
+@pytest.mark.parametrize("name", ["system", "constants"])
+def test_a_table_of_another_version_is_named(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """An abandoned window hands on the table before, which another version stored without some of its settings."""
+    continued = copy_of(chain, tmp_path / "copy", 1)
+    honest = tables_module._pack_carried
+
+    def without(table: CarriedTable) -> bytes:
+        named, *parts = separated(honest(table), 5, field="table before")
+        value = json.loads(named)
+        (value if name in value else value["constants"]).pop(name)
+        return joined([jcs(value), *parts])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables_module, "_pack_carried", without)
+        window = continued.open(SECOND)
+    with window:
+        continued.service.cosign_only(window)
+        continued.service.finish(window, abandoned=True)
+    with pytest.raises(StoreError, match="the format of another version") as caught:
+        continued.open(SECOND)
+    assert name in str(caught.value.actual)
+    assert str(caught.value.field).endswith("w-2/table-law")
+    assert "start another chain (another origin)" in str(caught.value.hint)
 
 
 def test_a_missing_table_and_that_of_another_tenant_are_named(chain: Chain, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from rag_audit.commit.document_table import DocumentSizeError, Placement, place_
 from rag_audit.commit.explore import simulate
 from rag_audit.commit.explore.render import table
 from rag_audit.commit.tables import PlacedTable, WindowTable
-from rag_audit.errors import PolicyError
+from rag_audit.errors import PolicyError, StoreError
 from rag_audit.log.tlog_proof import TlogProof
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.bounds import eps_at
@@ -44,12 +45,13 @@ from rag_audit.report.cumulative import compose, load_window
 from rag_audit.report.html.curves import epsilon_curve, protections
 from rag_audit.report.html.curves import tests_of as ceilings_of
 from rag_audit.report.verification import verify_window
+from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.verify.inputs import VerifierOptions
 from tests.policy.test_explore import random_sample
 from tests.simulate.cases import FOLDER
 from tests.simulate.kinds import by_position, three_positions
 from tests.window.simulator import QUESTIONS
-from tests.window.test_document_tables import FIRST, KEEP, SECOND, THIRD, Chain, Texts
+from tests.window.test_document_tables import FIRST, KEEP, SECOND, THIRD, Chain, Texts, passages
 
 SHAPE = TableShape(rows=10, positions_per_document=2, fresh_rows=None)
 SHAPE_OF_ONE = TableShape(rows=1, positions_per_document=1, fresh_rows=None)
@@ -214,12 +216,77 @@ def only_one_position_has_a_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlacedTable, "at", at)
 
 
-def test_texts_of_positions_without_a_row_count_as_exposed(tmp_path: Path) -> None:
+SIXTEEN: Texts = {name: [f"Document {name} is about contracts."] for name in "abcdefghijklmnop"}
+
+
+def unchecked_rows(patch: pytest.MonkeyPatch) -> None:
+    """A provider that commits to texts without a row."""
+    patch.setattr(WindowTable, "require_rows", lambda *given: None)
+
+
+def test_no_window_commits_to_a_text_without_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_one_position_has_a_row(monkeypatch)
+    chain = NoiseChain(tmp_path, shape=SHAPE_OF_ONE)
+    own = Noise(documents=SHAPE_OF_ONE)
+
+    def prepared() -> None:
+        policy = chain.service.policy(capacities={"law": 16, "medicine": 16}, system="scan",
+                                      mechanisms={"law": own, "medicine": own}, **POLICY)  # fmt: skip
+        tokens = policy.tokens
+        embedder = get_embedder(
+            chain.service.embedder, query_tokens=tokens.query, document_tokens=tokens.document
+        )
+        roster = [a.roster_entry for a in chain.service.accounts.values()]
+        preparing.prepare(chain.service.root / "w-1", policy=policy, roster=roster, embedder=embedder,
+                          documents={"law": passages(SIXTEEN), "medicine": passages({"m": ["Asthma."]})})  # fmt: skip
+
+    for opened in (lambda: chain.open(SIXTEEN), prepared):
+        with pytest.raises(
+            StoreError, match="texts are at positions without a row of the document table"
+        ) as caught:
+            opened()
+        assert caught.value.expected == "a row for each of 16 positions with a text"
+        assert caught.value.actual == "15 positions without a row"
+        folder = chain.service.root / "w-1"
+        published = [path for path in (folder / "public").rglob("*") if path.is_file()]
+        assert published == [] and not (folder / "prepared.json").exists()
+
+
+def test_no_window_resumes_with_a_text_without_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program committed to the window: the provider's commands do not serve it."""
+    chain = NoiseChain(tmp_path, shape=SHAPE_OF_ONE)
+    with monkeypatch.context() as patch:
+        only_one_position_has_a_row(patch)
+        unchecked_rows(patch)
+        with chain.open(SIXTEEN):
+            pass
+    with pytest.raises(StoreError, match="texts are at positions without a row"):
+        Window.resume(chain.windows[0], key=chain.service.key, clock=chain.service.clock)
+
+
+def test_a_window_resumes_with_its_own_table_only(tmp_path: Path) -> None:
+    """The table of another window, with its key, opens, and the header does not commit to it."""
+    chain, other = (NoiseChain(tmp_path / name, shape=SHAPE) for name in ("a", "b"))
+    for one in (chain, other):
+        with one.open(FIRST):
+            pass
+    own = chain.windows[0]
+    for path in (*other.windows[0].glob("table-*"), other.windows[0] / "tables.key"):
+        assert (own / path.name).exists()
+        shutil.copy(path, own)
+    with pytest.raises(StoreError, match="the document table changed inside the window"):
+        Window.resume(own, key=chain.service.key, clock=chain.service.clock)
+
+
+def test_texts_of_positions_without_a_row_count_as_exposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every proof is valid, and accounts read more texts than the table has documents."""
     chain = NoiseChain(tmp_path, shape=SHAPE_OF_ONE)
+    unchecked_rows(monkeypatch)
     with pytest.MonkeyPatch.context() as patch:
         only_one_position_has_a_row(patch)
-        window = chain.open({name: [f"Document {name} is about contracts."] for name in "abcdefghijklmnop"})
+        window = chain.open(SIXTEEN)
     with window:
         chain.service.cosign_header(window)
         chain.service.clock.now = window.header.opens_at
