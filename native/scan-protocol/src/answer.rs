@@ -167,9 +167,7 @@ impl Kind for Parameters {
             transcript.integer("score window", value as u64);
         }
         // A tenant without a sample absorbs no points here.
-        for point in self.sample.as_deref().unwrap_or_default() {
-            transcript.point("kept", point);
-        }
+        transcript.points("kept", self.sample.as_deref().unwrap_or_default());
         transcript
     }
 

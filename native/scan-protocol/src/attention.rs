@@ -85,6 +85,10 @@ impl Marks {
         Ok(marks)
     }
 
+    pub fn exprs(&self) -> Vec<Expr> {
+        self.vars.iter().copied().map(Expr::from).collect()
+    }
+
     /// The marks' extension at a point.
     pub fn at(&self, point: &[Fr]) -> Expr {
         let terms = self.vars.iter().copied().zip(eq_table(point));
@@ -178,9 +182,7 @@ pub fn attention_protocol<'a, C: Channel>(
     segments.activations(variables, &at.x);
     look_up(&mut segments, shape, places, &at, &columns, derived);
     look_up_exp(&mut segments, &weights.exp, multiplicities.of_exp);
-    let of_limbs = shape.widths().into_iter().zip(multiplicities.of_limbs);
-    let of_limbs: Vec<(usize, ColumnId)> = of_limbs.collect();
-    segments.tables(multiplicities.of_activations, &of_limbs);
+    segments.tables(multiplicities.shared, &shape.widths());
     let claims = segments.claim(&mut session)?;
     let block = Block {
         weights,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::channel::Channel;
+use crate::claims::Bound;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{Fr, G1Affine};
@@ -29,6 +30,8 @@ pub const MAX_PLACES: usize = 64;
 pub const MAX_WIDTH: usize = 1 << 10;
 
 pub const LIMB_BITS: usize = 12;
+/// A mark, and an entry of a token's digit, is 0 or 1.
+pub const BIT: usize = 1;
 /// Limbs of R, and of each slack of its two inequalities.
 pub const ROOT_LIMBS: usize = 4;
 pub const SLACK_LIMBS: usize = 8;
@@ -83,6 +86,11 @@ impl Blocks {
     /// Entries of one place in one column.
     pub fn entries(&self) -> usize {
         1 << self.variables
+    }
+
+    /// The number of rows of each column's commitment.
+    pub fn rows(&self, places: usize, row_variables: usize) -> usize {
+        (places * self.entries()).div_ceil(1 << row_variables)
     }
 }
 
@@ -185,6 +193,11 @@ pub fn check_rows(
     Err(Error::invalid(field, expected, actual))
 }
 
+/// S: the bits by which the LayerNorm is shifted if its results have x fraction bits.
+pub fn norm_shift(x: u32) -> usize {
+    ROOT_BITS + WEIGHT_BITS - x as usize
+}
+
 /// Gain and bias of a LayerNorm whose sums are shifted by `shift` bits.
 #[derive(Clone)]
 pub struct LayerNorm {
@@ -194,6 +207,15 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
+    /// For results with x fraction bits.
+    pub fn new(gain: &[i16], bias: &[i16], x: u32) -> Self {
+        Self {
+            gain: wide(gain),
+            bias: wide(bias),
+            shift: norm_shift(x),
+        }
+    }
+
     pub fn width(&self) -> usize {
         self.gain.len()
     }
@@ -242,6 +264,40 @@ pub fn add_columns<C: Channel>(
 
 pub fn one(id: ColumnId) -> Entry {
     Entry::Columns(vec![(id, Fr::ONE)])
+}
+
+/// The columns of the multiplicities of the tables of activations and of limbs, which all runs have.
+#[derive(Clone)]
+pub struct SharedMultiplicities<T> {
+    pub of_activations: T,
+    /// For each width of limbs that occurs.
+    pub of_limbs: Vec<T>,
+}
+
+impl<T> SharedMultiplicities<T> {
+    pub fn in_order(self) -> Vec<T> {
+        let mut out = vec![self.of_activations];
+        out.extend(self.of_limbs);
+        out
+    }
+
+    pub fn named(mut all: impl Iterator<Item = T>) -> Self {
+        Self {
+            of_activations: all.next().expect("one for each name"),
+            of_limbs: all.collect(),
+        }
+    }
+}
+
+impl SharedMultiplicities<(usize, Bound)> {
+    /// For so many lookups of activations, and of limbs of all widths together.
+    pub fn bounds(activations: usize, widths: &[usize], limbs: usize) -> Self {
+        let of_limbs = |width: &usize| (1 << width, Bound::up_to(limbs));
+        Self {
+            of_activations: (1 << ACTIVATION_BITS, Bound::up_to(activations)),
+            of_limbs: widths.iter().map(of_limbs).collect(),
+        }
+    }
 }
 
 /// The top limbs of a remainder: a list for each block.
@@ -311,8 +367,12 @@ impl Segments {
         }
     }
 
-    /// The tables of activations and of limbs.
-    pub fn tables(&mut self, of_activations: ColumnId, of_limbs: &[(usize, ColumnId)]) {
+    /// The tables of activations and of limbs of these widths.
+    pub fn tables(&mut self, multiplicities: SharedMultiplicities<ColumnId>, widths: &[usize]) {
+        let SharedMultiplicities {
+            of_activations,
+            of_limbs,
+        } = multiplicities;
         let activations = Entry::Public((-ACTIVATION_LIMIT..ACTIVATION_LIMIT).collect());
         self.table(
             ACTIVATION_BITS,
@@ -320,8 +380,8 @@ impl Segments {
             vec![activations],
             Count::Table(of_activations),
         );
-        for (width, id) in of_limbs {
-            self.table(*width, *width as u64, vec![Entry::Row], Count::Table(*id));
+        for (width, id) in widths.iter().zip(of_limbs) {
+            self.table(*width, *width as u64, vec![Entry::Row], Count::Table(id));
         }
     }
 

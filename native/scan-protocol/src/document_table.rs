@@ -257,7 +257,7 @@ impl DocumentTableStatement {
         self.coins.absorb(&mut t);
         t.integer("previous tables", self.previous.is_some().into());
         for (label, _, points) in self.columns() {
-            points.iter().for_each(|point| t.point(label, point));
+            t.points(label, points);
         }
         t
     }

@@ -99,9 +99,7 @@ pub fn encoder_protocol<'a, C: Channel>(
     segments.activations(variables, layers.inputs());
     layers.look_up(&mut segments, entries);
     layers.look_up_tables(&mut segments, multiplicities.of_exp, multiplicities.of_gelu);
-    let of_limbs = shape.widths().into_iter().zip(multiplicities.of_limbs);
-    let of_limbs: Vec<(usize, ColumnId)> = of_limbs.collect();
-    segments.tables(multiplicities.of_activations, &of_limbs);
+    segments.tables(multiplicities.shared, &shape.widths());
     let claims = segments.claim(&mut session)?;
     layers.claim(&mut session, &marks, &claims, &norms)?;
     session.close(None)

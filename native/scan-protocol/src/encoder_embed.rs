@@ -113,9 +113,7 @@ pub fn encoder_embed_protocol<'a, C: Channel>(
     layers.look_up(&mut segments, entries);
     output.look_up(&mut segments, multiplicities.of_steps);
     layers.look_up_tables(&mut segments, multiplicities.of_exp, multiplicities.of_gelu);
-    let of_limbs = shape.widths().into_iter().zip(multiplicities.of_limbs);
-    let of_limbs: Vec<_> = of_limbs.collect();
-    segments.tables(multiplicities.of_activations, &of_limbs);
+    segments.tables(multiplicities.shared, &shape.widths());
     let claims = segments.claim(&mut session)?;
 
     let (of_input, of_layers) = claims.split_at(shape.layers.width_blocks().blocks);

@@ -18,13 +18,13 @@ use crate::lookup::{Entry, QueryClaim};
 use crate::mle::{eq_table, Weight};
 use crate::numbers::{from_small, log2_ceil, power_of_two};
 use crate::poseidon::{permutations, Call};
+use crate::prover::Known;
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
 
 pub mod statement;
 
-use statement::BIT;
-pub use statement::{Columns, Embeddings, InputStatement, Multiplicities, Shape, Vectors};
+pub use statement::{Columns, Embeddings, InputStatement, Shape, Vectors};
 
 /// The openings of the embeddings' columns, which are public: a verifier needs none.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ impl Tokens {
         let exprs: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
         let (salt, rest) = exprs.split_at(1);
         let (tokens, limbs) = rest.split_at(places);
-        let used: Vec<Expr> = marks.vars.iter().copied().map(Expr::from).collect();
+        let used = marks.exprs();
         // Without a used place, no place has the row that unused places repeat.
         session.constrain("first place", used[0].clone() - 1u64.into());
         let call = call_of_tokens::<C::Engine>(&salt[0], tokens, &used, hq);
@@ -163,12 +163,14 @@ pub fn input_protocol<'a, C: Channel>(
     let openings = secret.as_ref().map(|s| s.table.clone());
     let table = Table::add(&mut session, embeddings, openings);
     let mut bounds = Columns::bounds(shape, places).in_order();
-    bounds.extend(Multiplicities::bounds(shape, places).in_order());
+    let (activations, limbs) = (places * shape.width, shape.limbs_looked_up(places));
+    let of_tables = SharedMultiplicities::bounds(activations, &shape.widths(), limbs);
+    bounds.extend(of_tables.in_order());
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
     let ids = session.commit_bounded("input columns", &bounds, values)?;
     let mut ids = ids.into_iter();
     let columns = Columns::named(&mut ids, shape);
-    let multiplicities = Multiplicities::named(ids);
+    let multiplicities = SharedMultiplicities::named(ids);
     let marks = Marks::of_column(&mut session, marks, places)?;
     let hidden = secret.as_ref().map(|s| s.hidden);
     let (tokens, call) = Tokens::send(&mut session, shape, &marks, statement.hq, hidden)?;
@@ -185,9 +187,7 @@ pub fn input_protocol<'a, C: Channel>(
     let (tops, norm) = secret.map(|s| (s.norm_tops, s.norm)).unzip();
     let mut segments = Segments::default();
     input.look_up(&mut segments, tops);
-    let of_limbs = shape.widths().into_iter().zip(multiplicities.of_limbs);
-    let of_limbs: Vec<(usize, ColumnId)> = of_limbs.collect();
-    segments.tables(multiplicities.of_activations, &of_limbs);
+    segments.tables(multiplicities, &shape.widths());
     let claims = segments.claim(&mut session)?;
     input.claim(&mut session, &claims, norm.as_ref())?;
     permutations(&mut session, None, vec![call])?;
@@ -207,17 +207,14 @@ impl Input<'_> {
             segments.look_up(of_places + digit, BIT as u64, vec![one(column)]);
         }
         let hidden = |exprs: Vec<Expr>| vec![Entry::Hidden(exprs)];
-        let marks = self.marks.vars.iter().copied().map(Expr::from);
-        segments.look_up(of_places, BIT as u64, hidden(marks.collect()));
+        segments.look_up(of_places, BIT as u64, hidden(self.marks.exprs()));
         let widths = limb_widths(shape.token_bits()).into_iter();
         for (width, limb) in widths.zip(&self.tokens.slacks) {
             segments.look_up(of_places, width as u64, hidden(limb.clone()));
         }
         let blocks = shape.width_blocks();
         let variables = of_places + blocks.variables;
-        for column in self.x {
-            segments.look_up(variables, TAG_ACTIVATION, vec![one(*column)]);
-        }
+        segments.activations(variables, self.x);
         let (limbs, bits) = (&columns.norm_limbs, shape.norm_shift());
         segments.remainder(variables, limbs, bits, tops, blocks.blocks);
         let of_roots = log2_ceil(self.places * ROOT_STRIDE);
@@ -276,7 +273,7 @@ impl Input<'_> {
             let rows = digits(1);
             let rows = rows
                 .chunks_exact(1 << high)
-                .zip(self.place_values(session, factors));
+                .zip(self.place_values(&known, factors));
             let chosen = rows.flat_map(|(row, here)| {
                 let mut chosen = vec![here; 1 << low];
                 for (run, mark) in folded.chunks_exact(1 << low).zip(row) {
@@ -326,12 +323,9 @@ impl Input<'_> {
     }
 
     /// sum over j of h_j times component j of each place row.
-    fn place_values<C: Channel>(&self, session: &Session<C>, factors: &[Fr]) -> Vec<Fr> {
+    fn place_values(&self, known: &Known, factors: &[Fr]) -> Vec<Fr> {
         let entries = self.shape().width_blocks().entries();
         let mut sums = vec![Fr::default(); self.places];
-        let Some(known) = session.known() else {
-            return sums;
-        };
         for (id, factors) in self.table.positions.iter().zip(factors.chunks(entries)) {
             let rows = known.column(*id).chunks_exact(entries);
             for (sum, row) in sums.iter_mut().zip(rows) {

@@ -21,7 +21,6 @@ use crate::vector::{self, Vector};
 
 pub mod statement;
 
-use statement::BIT;
 pub use statement::{Columns, OutputStatement, Shape};
 
 /// A prover's values before the first challenge.
@@ -90,12 +89,11 @@ pub fn output_protocol<'a, C: Channel>(
     output.vector.take_root(&mut session);
 
     let mut segments = Segments::default();
-    let used = Entry::Hidden(marks.vars.iter().copied().map(Expr::from).collect());
+    let used = Entry::Hidden(marks.exprs());
     segments.look_up(log2_ceil(places), BIT as u64, vec![used]);
     segments.activations(variables, &y);
     output.look_up(&mut segments, columns.steps);
-    let of_limbs = [LIMB_BITS, BIT].into_iter().zip(columns.of_limbs);
-    segments.tables(columns.of_activations, &of_limbs.collect::<Vec<_>>());
+    segments.tables(columns.shared, &[LIMB_BITS, BIT]);
     segments.claim(&mut session)?;
     output.claim(&mut session, secret.as_ref().map(|s| &s.vector))?;
     permutations(&mut session, None, calls)?;

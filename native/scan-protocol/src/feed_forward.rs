@@ -111,9 +111,7 @@ pub fn feed_forward_protocol<'a, C: Channel>(
     segments.activations(variables, &at.x);
     look_up(&mut segments, shape, places, &at, &columns, tops);
     look_up_gelu(&mut segments, &weights.gelu, multiplicities.of_gelu);
-    let of_limbs = shape.widths().into_iter().zip(multiplicities.of_limbs);
-    let of_limbs: Vec<(usize, ColumnId)> = of_limbs.collect();
-    segments.tables(multiplicities.of_activations, &of_limbs);
+    segments.tables(multiplicities.shared, &shape.widths());
     let derived = segments.claim(&mut session)?;
     let norm = secret.as_ref().map(|s| &s.norm);
     block(

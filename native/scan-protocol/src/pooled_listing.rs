@@ -167,15 +167,14 @@ impl<'a> PooledListingStatement<'a> {
         t.integer("lattice", self.lattice as u64);
         t.integer("listed", self.listed as u64);
         for (label, _, points) in self.columns() {
-            points.iter().for_each(|point| t.point(label, point));
+            t.points(label, points);
         }
         t.integer("record count", self.records.len() as u64);
         for record in &self.records {
             record.slot.absorb(&mut t);
             t.scalar("cq", &record.cq);
             t.scalar("htopk", &record.htopk);
-            let after = record.after.iter();
-            after.for_each(|point| t.point("listed after", point));
+            t.points("listed after", &record.after);
         }
         t
     }

@@ -113,7 +113,7 @@ impl Kind for Constants {
         t.integer("listed", self.listed as u64);
         for (label, points) in [("row", &self.row), ("kept", &self.kept)] {
             t.integer("points", points.len() as u64);
-            points.iter().for_each(|point| t.point(label, point));
+            t.points(label, points);
         }
         t
     }

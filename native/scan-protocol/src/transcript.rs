@@ -118,6 +118,12 @@ impl<O: Oracle> Transcript<O> {
         self.absorb(Kind::Point, label, &encode_point(value));
     }
 
+    /// Each point as a message of its own.
+    pub fn points<'p>(&mut self, label: &str, values: impl IntoIterator<Item = &'p G1Affine>) {
+        let values = values.into_iter();
+        values.for_each(|point| self.point(label, point));
+    }
+
     /// The state, from which values that are not sent are derived: nonces and the weights of a batch.
     pub fn digest(&self) -> State {
         self.state

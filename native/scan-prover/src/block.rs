@@ -1,5 +1,4 @@
 //! Provers' parts that the blocks of the integer encoder share: commitments to places, divisions, multiplicities and the LayerNorm.
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -70,7 +69,7 @@ impl Committed {
 /// The rows of each column's commitment, and the openings.
 pub(crate) type Opened = (Vec<Vec<G1Affine>>, Vec<Arc<Opening>>);
 
-/// Commits to columns.
+/// Commits to columns. The blindings depend on the operating system's randomness and on the values.
 pub(crate) fn commit(
     label: &[u8; 32],
     columns: Vec<Vec<i64>>,
@@ -78,7 +77,17 @@ pub(crate) fn commit(
     row_variables: usize,
 ) -> Result<Opened> {
     let seed: Zeroizing<Vec<u8>> = Zeroizing::new(columns.iter().flat_map(|c| bytes(c)).collect());
-    let mut nonces = Nonces::new(label, &seed)?;
+    let nonces = Nonces::new(label, &seed)?;
+    Ok(commit_under(nonces, columns, bound, row_variables))
+}
+
+/// The same with the next nonces as blindings.
+pub(crate) fn commit_under(
+    mut nonces: Nonces,
+    columns: Vec<Vec<i64>>,
+    bound: Bound,
+    row_variables: usize,
+) -> Opened {
     let open = |values: Vec<i64>| {
         let rows = values.len().div_ceil(1 << row_variables);
         Opening {
@@ -96,7 +105,7 @@ pub(crate) fn commit(
         })
         .collect();
     let rows = columns::commit(&secrets, 1 << row_variables);
-    Ok((rows, openings.into_iter().map(Arc::new).collect()))
+    (rows, openings.into_iter().map(Arc::new).collect())
 }
 
 fn bytes(values: &[i64]) -> Vec<u8> {
@@ -201,28 +210,33 @@ pub(crate) fn limbs_of(value: i128, count: usize) -> impl Iterator<Item = i64> {
 }
 
 /// How often each row of the tables is looked up.
-pub(crate) struct Counts {
-    pub(crate) of_activations: Vec<i64>,
-    of_limbs: BTreeMap<usize, Vec<i64>>,
+pub(crate) struct Counts<'w> {
+    widths: &'w [usize],
+    all: SharedMultiplicities<Vec<i64>>,
 }
 
-impl Counts {
-    pub(crate) fn new(widths: &[usize]) -> Self {
-        let of_limbs = widths.iter().map(|width| (*width, vec![0; 1 << width]));
+impl<'w> Counts<'w> {
+    /// No lookups, for limbs of these widths.
+    pub(crate) fn new(widths: &'w [usize]) -> Self {
+        let of_limbs = widths.iter().map(|width| vec![0; 1 << width]);
         Self {
-            of_activations: vec![0; 1 << ACTIVATION_BITS],
-            of_limbs: of_limbs.collect(),
+            widths,
+            all: SharedMultiplicities {
+                of_activations: vec![0; 1 << ACTIVATION_BITS],
+                of_limbs: of_limbs.collect(),
+            },
         }
     }
 
     pub(crate) fn activations(&mut self, values: &[i64]) {
         for v in values {
-            count(&mut self.of_activations, v + ACTIVATION_LIMIT);
+            count(&mut self.all.of_activations, v + ACTIVATION_LIMIT);
         }
     }
 
     pub(crate) fn limbs(&mut self, width: usize, limbs: &[i64]) {
-        let counts = self.of_limbs.get_mut(&width).expect("a width that occurs");
+        let at = self.widths.iter().position(|other| *other == width);
+        let counts = &mut self.all.of_limbs[at.expect("a width that occurs")];
         limbs.iter().for_each(|limb| count(counts, *limb));
     }
 
@@ -232,10 +246,8 @@ impl Counts {
         }
     }
 
-    /// The multiplicities of limbs of these widths, in their order.
-    pub(crate) fn of_limbs(&self, widths: &[usize]) -> Vec<Vec<i64>> {
-        let of_width = |width: &usize| self.of_limbs[width].clone();
-        widths.iter().map(of_width).collect()
+    pub(crate) fn multiplicities(self) -> SharedMultiplicities<Vec<i64>> {
+        self.all
     }
 }
 

@@ -10,10 +10,10 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use crate::block::{seed, split, Counts};
 use crate::channel::Proves;
 use crate::encoder::Witness as LayersWitness;
-use crate::encoder_input::inputs::{Entries as InputEntries, Witness as InputWitness};
+use crate::encoder_input::inputs::Witness as InputWitness;
 pub use crate::encoder_input::{Table, Text};
 use crate::encoder_output::Witness as OutputWitness;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::group::{encode_scalar, Fr};
 use crate::prover::Prover;
 use crate::session::Session;
@@ -62,7 +62,6 @@ impl Entries {
         let size = shape.output.vector(witness.input.marks.len());
         let output = &witness.output.vector;
         let vector = output.columns(size.components(), &size.bounds);
-        let input = InputEntries::new(&witness.input, &shape.input);
         let layers = witness.layers.columns(&shape.layers).into_iter();
 
         let widths = shape.widths();
@@ -75,18 +74,17 @@ impl Entries {
                 marks: witness.output.marks.clone(),
                 x: split(&witness.input.norm.y, blocks, width),
                 y: split(&witness.output.y, blocks, width),
-                input: input.columns,
+                input: witness.input.columns(&shape.input),
                 layers: layers.flat_map(|layer| layer.in_order()).collect(),
                 multiplicities: Multiplicities {
                     of_steps: vector::Witness::steps(&vector),
                     of_exp,
                     of_gelu,
-                    of_limbs: counts.of_limbs(&widths),
-                    of_activations: counts.of_activations,
+                    shared: counts.multiplicities(),
                 },
                 vector,
             },
-            input_tops: input.tops,
+            input_tops: witness.input.tops(&shape.input),
             layers: witness.layers.derived(&shape.layers),
             claimed,
         }
@@ -127,10 +125,7 @@ pub(crate) fn prove_as<P: Proves>(
     salt: &Fr,
 ) -> Result<Vec<u8>> {
     let shape = statement.check()?;
-    if statement.embeddings.digest() != table.public.digest() {
-        let what = "the table is not that of the statement".to_owned();
-        return Err(Error::Unsatisfied(what));
-    }
+    table.expect(statement.embeddings)?;
     let witness = Witness::new(statement, table, text)?;
     witness.output.expect(salt, statement.cq)?;
     let entries = Entries::new(&witness, &shape);

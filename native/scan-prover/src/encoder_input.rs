@@ -74,10 +74,7 @@ pub(crate) fn prove_as<P: Proves>(
     placed: &Placed,
 ) -> Result<Vec<u8>> {
     statement.check()?;
-    if statement.embeddings.digest() != table.public.digest() {
-        let what = "the table is not that of the statement".to_owned();
-        return Err(Error::Unsatisfied(what));
-    }
+    table.expect(statement.embeddings)?;
     let count = statement.places * table.public.shape.width;
     placed.outputs.expect(statement.outputs, count)?;
     let witness = Witness::new(table, statement.places, text)?;

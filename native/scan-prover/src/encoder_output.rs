@@ -1,8 +1,7 @@
 //! Proofs of the encoder's output by their provers: `docs/scan/encoder-output.md`. No window uses them yet.
 use ragaudit_field_simd::commitment::pack_nibbles;
 use ragaudit_field_simd::poseidon::hash_list;
-use ragaudit_scan_protocol::block::LIMB_BITS;
-use ragaudit_scan_protocol::encoder_output::statement::BIT;
+use ragaudit_scan_protocol::block::{BIT, LIMB_BITS};
 use ragaudit_scan_protocol::encoder_output::{output_protocol, Columns, Private};
 pub use ragaudit_scan_protocol::encoder_output::{OutputStatement, Shape};
 use ragaudit_scan_protocol::nibbles::TAG_VECTOR;
@@ -88,12 +87,10 @@ impl Witness {
             LIMB_BITS,
             &self.vector.limbs(&columns, claimed, &size.bounds),
         );
-        let of_limbs = counts.of_limbs(&[LIMB_BITS, BIT]);
         Columns {
             steps: vector::Witness::steps(&columns),
             vector: columns,
-            of_activations: counts.of_activations,
-            of_limbs: of_limbs.try_into().expect("one of each width"),
+            shared: counts.multiplicities(),
         }
     }
 }

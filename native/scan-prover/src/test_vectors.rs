@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::answer::tests::{batches, KnownAnswer};
 use crate::answer::{Item, Parameters, Record, Slot};
-use crate::block::{split, Committed, Rows};
-use crate::claims::{Bound, Opening};
+use crate::block::{commit_under, split, Committed, Opened, Rows};
+use crate::claims::Bound;
 use crate::drawn::tests::seed;
 use crate::group::{
     encode_point, encode_points, encode_scalar, query_generators, tables, vector_generators, Fr,
@@ -20,7 +20,6 @@ use crate::group::{
 use crate::index::IndexCommitment;
 use crate::malicious::{run, Log, MaliciousProver, Told, Without, REPEATED};
 use crate::protocol::{POOLED_TRACE, TRACE, VERSION};
-use crate::prover::columns::{commit, Secret};
 use crate::secrets::Nonces;
 use crate::session::Column;
 use crate::{
@@ -623,27 +622,9 @@ pub(crate) fn points_text(rows: &[Vec<G1Affine>]) -> String {
 }
 
 /// Commits to columns under fixed blindings.
-pub(crate) fn fixed_columns(
-    columns: Vec<Vec<i64>>,
-    row_variables: usize,
-) -> (Vec<Vec<G1Affine>>, Vec<Arc<Opening>>) {
-    let mut nonces = Nonces::of([7; 64], &[0; 32], b"published columns");
-    let open = |values: Vec<i64>| {
-        let rows = values.len().div_ceil(1 << row_variables);
-        let blindings = nonces.draw_many(rows);
-        Opening { values, blindings }
-    };
-    let openings: Vec<Opening> = columns.into_iter().map(open).collect();
-    let secrets: Vec<Secret> = openings
-        .iter()
-        .map(|opening| Secret {
-            values: &opening.values,
-            blindings: &opening.blindings,
-            bound: Bound::Signed(16),
-        })
-        .collect();
-    let rows = commit(&secrets, 1 << row_variables);
-    (rows, openings.into_iter().map(Arc::new).collect())
+pub(crate) fn fixed_columns(columns: Vec<Vec<i64>>, row_variables: usize) -> Opened {
+    let nonces = Nonces::of([7; 64], &[0; 32], b"published columns");
+    commit_under(nonces, columns, Bound::Signed(16), row_variables)
 }
 
 /// Commits to the places of a block under fixed blindings.

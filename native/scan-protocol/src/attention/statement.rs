@@ -138,7 +138,7 @@ impl Shape {
 
     /// S: the bits by which the LayerNorm is shifted.
     pub fn norm_shift(&self) -> usize {
-        ROOT_BITS + WEIGHT_BITS - self.x as usize
+        norm_shift(self.x)
     }
 
     /// The bits of each kind of remainder, in the order of the page: q, k, v, scores, o, y.
@@ -214,8 +214,7 @@ impl Shape {
 
     /// The number of rows of each of x's columns, which y's columns have too.
     pub fn rows(&self, places: usize) -> usize {
-        let entries = places * self.width_blocks().entries();
-        entries.div_ceil(1 << self.row_variables(places))
+        self.width_blocks().rows(places, self.row_variables(places))
     }
 }
 
@@ -291,11 +290,7 @@ impl Weights {
             shape,
             matrices: parameters.matrices.map(<[i16]>::to_vec),
             biases: parameters.biases.map(wide),
-            norm: LayerNorm {
-                gain: wide(parameters.gain),
-                bias: wide(parameters.bias),
-                shift: shape.norm_shift(),
-            },
+            norm: LayerNorm::new(parameters.gain, parameters.bias, shape.x),
             exp: wide(parameters.exp),
             digest: digest(shape, &each),
         })
@@ -375,9 +370,8 @@ impl AttentionStatement<'_> {
         t.integer("scale v", shape.v.into());
         t.integer("scale o", shape.o.into());
         t.point("marks of places", &self.marks);
-        let (inputs, outputs) = (self.inputs.iter().flatten(), self.outputs.iter().flatten());
-        inputs.for_each(|point| t.point("inputs", point));
-        outputs.for_each(|point| t.point("outputs", point));
+        t.points("inputs", self.inputs.iter().flatten());
+        t.points("outputs", self.outputs.iter().flatten());
         t
     }
 }
@@ -466,25 +460,20 @@ impl Columns<(usize, Bound)> {
 #[derive(Clone)]
 pub struct Multiplicities<T> {
     pub of_exp: T,
-    pub of_activations: T,
-    /// For each width of [`Shape::widths`].
-    pub of_limbs: Vec<T>,
+    pub shared: SharedMultiplicities<T>,
 }
 
 impl<T> Multiplicities<T> {
     pub fn in_order(self) -> Vec<T> {
-        let mut out = vec![self.of_exp, self.of_activations];
-        out.extend(self.of_limbs);
+        let mut out = vec![self.of_exp];
+        out.extend(self.shared.in_order());
         out
     }
 
-    pub fn named(all: impl Iterator<Item = T>) -> Self {
-        let mut all = all;
-        let mut next = || all.next().expect("one for each name");
+    pub fn named(mut all: impl Iterator<Item = T>) -> Self {
         Self {
-            of_exp: next(),
-            of_activations: next(),
-            of_limbs: all.collect(),
+            of_exp: all.next().expect("one for each name"),
+            shared: SharedMultiplicities::named(all),
         }
     }
 }
@@ -492,13 +481,10 @@ impl<T> Multiplicities<T> {
 impl Multiplicities<(usize, Bound)> {
     pub fn bounds(shape: &Shape, places: usize) -> Self {
         let scores = places * places * shape.heads;
-        let of_width = places * shape.width;
-        let looked_up = Bound::up_to(shape.limbs_looked_up(places));
-        let of_limbs = shape.widths().into_iter();
+        let (activations, limbs) = (6 * places * shape.width, shape.limbs_looked_up(places));
         Self {
             of_exp: (EXP_ROWS, Bound::up_to(scores)),
-            of_activations: (1 << ACTIVATION_BITS, Bound::up_to(6 * of_width)),
-            of_limbs: of_limbs.map(|w| (1 << w, looked_up)).collect(),
+            shared: SharedMultiplicities::bounds(activations, &shape.widths(), limbs),
         }
     }
 }

@@ -21,11 +21,26 @@ impl Shape {
         self.attention.width_blocks()
     }
 
-    /// The widths of limbs that occur, each once; multiplicities are committed in this order.
-    pub fn widths(&self) -> Vec<usize> {
+    /// The bits of each kind of remainder, of both blocks in turn.
+    pub fn remainders(&self) -> Vec<usize> {
         let mut all = self.attention.remainders().to_vec();
         all.extend(self.feed_forward.remainders());
-        widths_of(&all)
+        all
+    }
+
+    /// The widths of limbs that occur, each once; multiplicities are committed in this order.
+    pub fn widths(&self) -> Vec<usize> {
+        widths_of(&self.remainders())
+    }
+
+    /// The number of lookups of limbs.
+    pub fn limbs_looked_up(&self, places: usize) -> usize {
+        self.attention.limbs_looked_up(places) + self.feed_forward.limbs_looked_up(places)
+    }
+
+    /// The number of lookups of activations of so many layers: q, k, v, o and both results of each layer, and the first layer's x.
+    pub fn activations_looked_up(&self, places: usize, layers: usize) -> usize {
+        (6 * layers + 1) * places * self.attention.width
     }
 
     /// The base-2 logarithm of the length of a commitment's row.
@@ -36,8 +51,7 @@ impl Shape {
 
     /// The number of rows of each of x's columns, which y's columns have too.
     pub fn rows(&self, places: usize) -> usize {
-        let entries = places * self.width_blocks().entries();
-        entries.div_ceil(1 << self.row_variables(places))
+        self.width_blocks().rows(places, self.row_variables(places))
     }
 }
 
@@ -155,9 +169,8 @@ impl EncoderStatement<'_> {
         t.scalar("context", &self.context);
         absorb_layers(&mut t, &self.layers, self.places, shape);
         t.point("marks of places", &self.marks);
-        let (inputs, outputs) = (self.inputs.iter().flatten(), self.outputs.iter().flatten());
-        inputs.for_each(|point| t.point("inputs", point));
-        outputs.for_each(|point| t.point("outputs", point));
+        t.points("inputs", self.inputs.iter().flatten());
+        t.points("outputs", self.outputs.iter().flatten());
         t
     }
 }
@@ -214,26 +227,22 @@ impl Columns<(usize, Bound)> {
 pub struct Multiplicities<T> {
     pub of_exp: T,
     pub of_gelu: T,
-    pub of_activations: T,
-    /// For each width of [`Shape::widths`].
-    pub of_limbs: Vec<T>,
+    pub shared: SharedMultiplicities<T>,
 }
 
 impl<T> Multiplicities<T> {
     pub fn in_order(self) -> Vec<T> {
-        let mut out = vec![self.of_exp, self.of_gelu, self.of_activations];
-        out.extend(self.of_limbs);
+        let mut out = vec![self.of_exp, self.of_gelu];
+        out.extend(self.shared.in_order());
         out
     }
 
-    pub fn named(all: impl Iterator<Item = T>) -> Self {
-        let mut all = all;
+    pub fn named(mut all: impl Iterator<Item = T>) -> Self {
         let mut next = || all.next().expect("one for each name");
         Self {
             of_exp: next(),
             of_gelu: next(),
-            of_activations: next(),
-            of_limbs: all.collect(),
+            shared: SharedMultiplicities::named(all),
         }
     }
 }
@@ -242,15 +251,12 @@ impl Multiplicities<(usize, Bound)> {
     pub fn bounds(shape: &Shape, places: usize, layers: usize) -> Self {
         let (attention, feed_forward) = (&shape.attention, &shape.feed_forward);
         let of_layers = |count: usize| Bound::up_to(layers * count);
-        let limbs = attention.limbs_looked_up(places) + feed_forward.limbs_looked_up(places);
-        let of_limbs = shape.widths().into_iter();
-        let width = places * attention.width;
+        let limbs = layers * shape.limbs_looked_up(places);
+        let activations = shape.activations_looked_up(places, layers);
         Self {
             of_exp: (EXP_ROWS, of_layers(places * places * attention.heads)),
             of_gelu: (1 << ACTIVATION_BITS, of_layers(places * feed_forward.inner)),
-            // q, k, v, o and both results of each layer, and the first layer's x.
-            of_activations: (1 << ACTIVATION_BITS, Bound::up_to((6 * layers + 1) * width)),
-            of_limbs: of_limbs.map(|w| (1 << w, of_layers(limbs))).collect(),
+            shared: SharedMultiplicities::bounds(activations, &shape.widths(), limbs),
         }
     }
 }

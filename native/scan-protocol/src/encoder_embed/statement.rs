@@ -22,13 +22,9 @@ pub struct Shape {
 impl Shape {
     /// The widths of limbs that occur, each once; multiplicities are committed in this order.
     pub fn widths(&self) -> Vec<usize> {
-        let mut all = self.input.widths();
-        for width in self.layers.widths() {
-            if !all.contains(&width) {
-                all.push(width);
-            }
-        }
-        all
+        let mut all = self.input.remainders().to_vec();
+        all.extend(self.layers.remainders());
+        widths_of(&all)
     }
 }
 
@@ -141,7 +137,7 @@ impl Columns<(usize, Bound)> {
         let one = (places * blocks.entries(), Bound::Signed(ACTIVATION_BITS));
         let matrix = vec![one; blocks.blocks];
         Self {
-            marks: (places, Bound::Unsigned(1)),
+            marks: (places, Bound::Unsigned(BIT)),
             x: matrix.clone(),
             y: matrix,
             input: encoder_input::Columns::bounds(&shape.input, places),
@@ -158,21 +154,13 @@ pub struct Multiplicities<T> {
     pub of_steps: T,
     pub of_exp: T,
     pub of_gelu: T,
-    pub of_activations: T,
-    /// For each width of [`Shape::widths`].
-    pub of_limbs: Vec<T>,
+    pub shared: SharedMultiplicities<T>,
 }
 
 impl<T> Multiplicities<T> {
     pub fn in_order(self) -> Vec<T> {
-        let tables = [
-            self.of_steps,
-            self.of_exp,
-            self.of_gelu,
-            self.of_activations,
-        ];
-        let mut out: Vec<T> = tables.into();
-        out.extend(self.of_limbs);
+        let mut out = vec![self.of_steps, self.of_exp, self.of_gelu];
+        out.extend(self.shared.in_order());
         out
     }
 
@@ -182,8 +170,7 @@ impl<T> Multiplicities<T> {
             of_steps: next(),
             of_exp: next(),
             of_gelu: next(),
-            of_activations: next(),
-            of_limbs: all.collect(),
+            shared: SharedMultiplicities::named(all),
         }
     }
 }
@@ -192,17 +179,14 @@ impl Multiplicities<(usize, Bound)> {
     pub fn bounds(shape: &Shape, places: usize, count: usize) -> Self {
         let of_layers = encoder::Multiplicities::bounds(&shape.layers, places, count);
         let size = shape.output.vector(places);
-        let (attention, feed_forward) = (&shape.layers.attention, &shape.layers.feed_forward);
-        let limbs = attention.limbs_looked_up(places) + feed_forward.limbs_looked_up(places);
-        let of_input = shape.input.limbs_looked_up(places);
-        let looked_up = Bound::up_to(count * limbs + of_input + size.limbs_looked_up());
-        let of_limbs = shape.widths().into_iter();
+        let of_ends = shape.input.limbs_looked_up(places) + size.limbs_looked_up();
+        let limbs = count * shape.layers.limbs_looked_up(places) + of_ends;
+        let activations = shape.layers.activations_looked_up(places, count);
         Self {
             of_steps: (1 << NIBBLE_VARIABLES, Bound::up_to(1 << size.components())),
             of_exp: of_layers.of_exp,
             of_gelu: of_layers.of_gelu,
-            of_activations: of_layers.of_activations,
-            of_limbs: of_limbs.map(|w| (1 << w, looked_up)).collect(),
+            shared: SharedMultiplicities::bounds(activations, &shape.widths(), limbs),
         }
     }
 }

@@ -10,9 +10,6 @@ use crate::transcript::{Oracle, Transcript};
 
 pub use crate::embed::MAX_VOCABULARY;
 
-/// A mark, and an entry of a token's digit, is 0 or 1.
-pub const BIT: usize = 1;
-
 /// The size of a model's embeddings, and how they are committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -52,12 +49,17 @@ impl Shape {
 
     /// S: the bits by which the LayerNorm is shifted.
     pub fn norm_shift(&self) -> usize {
-        ROOT_BITS + WEIGHT_BITS - self.x as usize
+        norm_shift(self.x)
+    }
+
+    /// The bits of everything with limbs: remainders of the LayerNorm, distances of tokens from the last one, and bits.
+    pub fn remainders(&self) -> [usize; 3] {
+        [self.norm_shift(), self.token_bits(), BIT]
     }
 
     /// The widths of limbs that occur, each once; multiplicities are committed in this order.
     pub fn widths(&self) -> Vec<usize> {
-        widths_of(&[self.norm_shift(), self.token_bits(), BIT])
+        widths_of(&self.remainders())
     }
 
     /// How many of the limbs of V - 1 - t are hidden values: the top one is what is left.
@@ -130,11 +132,7 @@ impl Embeddings {
             shape,
             words,
             positions,
-            norm: LayerNorm {
-                gain: wide(vectors.gain),
-                bias: wide(vectors.bias),
-                shift: shape.norm_shift(),
-            },
+            norm: LayerNorm::new(vectors.gain, vectors.bias, shape.x),
             unused: vectors.unused.iter().map(|v| i64::from(*v)).collect(),
         })
     }
@@ -205,8 +203,7 @@ impl InputStatement<'_> {
         t.integer("places", self.places as u64);
         t.scalar("hq", &self.hq);
         t.point("marks of places", &self.marks);
-        let outputs = self.outputs.iter().flatten();
-        outputs.for_each(|point| t.point("outputs", point));
+        t.points("outputs", self.outputs.iter().flatten());
         t
     }
 }
@@ -254,40 +251,6 @@ impl Columns<(usize, Bound)> {
             digits: shape.digits().map(|d| (places << d, Bound::Unsigned(BIT))),
             norm_limbs: vec![of_block; limbs_below(shape.norm_shift())],
             roots: (places * ROOT_STRIDE, limb),
-        }
-    }
-}
-
-/// The columns of the tables' multiplicities.
-#[derive(Clone)]
-pub struct Multiplicities<T> {
-    pub of_activations: T,
-    /// For each width of [`Shape::widths`].
-    pub of_limbs: Vec<T>,
-}
-
-impl<T> Multiplicities<T> {
-    pub fn in_order(self) -> Vec<T> {
-        let mut out = vec![self.of_activations];
-        out.extend(self.of_limbs);
-        out
-    }
-
-    pub fn named(mut all: impl Iterator<Item = T>) -> Self {
-        Self {
-            of_activations: all.next().expect("one for each name"),
-            of_limbs: all.collect(),
-        }
-    }
-}
-
-impl Multiplicities<(usize, Bound)> {
-    pub fn bounds(shape: &Shape, places: usize) -> Self {
-        let looked_up = Bound::up_to(shape.limbs_looked_up(places));
-        let of_limbs = shape.widths().into_iter();
-        Self {
-            of_activations: (1 << ACTIVATION_BITS, Bound::up_to(places * shape.width)),
-            of_limbs: of_limbs.map(|w| (1 << w, looked_up)).collect(),
         }
     }
 }

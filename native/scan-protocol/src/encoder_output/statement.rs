@@ -8,9 +8,6 @@ use crate::numbers::log2_ceil;
 use crate::transcript::{Oracle, Transcript};
 use crate::vector::{self, Bounds, MAX_NORM_FACTOR};
 
-/// A mark is 0 or 1.
-pub const BIT: usize = 1;
-
 // The assertions behind the bounds in `docs/scan/encoder-output.md`: no equation wraps around.
 const _: () = {
     let reach = MAX_PLACES as u64 * ACTIVATION_LIMIT as u64;
@@ -73,8 +70,7 @@ impl OutputStatement<'_> {
         self.shape.check()?;
         check_places(self.places)?;
         let blocks = self.shape.width_blocks();
-        let entries = self.places * blocks.entries();
-        let rows = entries.div_ceil(1 << self.row_variables());
+        let rows = blocks.rows(self.places, self.row_variables());
         check_rows("inputs", self.inputs, blocks.blocks, rows)
     }
 
@@ -90,8 +86,7 @@ impl OutputStatement<'_> {
         t.integer("norm factor", self.shape.norm_factor);
         t.scalar("cq", &self.cq);
         t.point("marks of places", &self.marks);
-        let inputs = self.inputs.iter().flatten();
-        inputs.for_each(|point| t.point("inputs", point));
+        t.points("inputs", self.inputs.iter().flatten());
         t
     }
 }
@@ -99,30 +94,26 @@ impl OutputStatement<'_> {
 /// The columns, in the order in which they are committed to.
 pub struct Columns<T> {
     pub vector: vector::Columns<T>,
-    /// How often each row of the tables is looked up.
+    /// How often each row of the table of steps is looked up.
     pub steps: T,
-    pub of_activations: T,
-    /// Of limbs of 12 bits, and of bits.
-    pub of_limbs: [T; 2],
+    /// Of activations, of limbs of 12 bits, and of bits.
+    pub shared: SharedMultiplicities<T>,
 }
 
 impl<T> Columns<T> {
     pub fn in_order(self) -> Vec<T> {
         let mut out = self.vector.in_order();
-        out.extend([self.steps, self.of_activations]);
-        out.extend(self.of_limbs);
+        out.push(self.steps);
+        out.extend(self.shared.in_order());
         out
     }
 
     pub fn named(all: Vec<T>, bounds: &Bounds) -> Self {
         let mut all = all.into_iter();
-        let vector = vector::Columns::named(&mut all, bounds);
-        let mut next = || all.next().expect("one for each name");
         Self {
-            vector,
-            steps: next(),
-            of_activations: next(),
-            of_limbs: [next(), next()],
+            vector: vector::Columns::named(&mut all, bounds),
+            steps: all.next().expect("one for each name"),
+            shared: SharedMultiplicities::named(all),
         }
     }
 }
@@ -132,12 +123,14 @@ impl Columns<(usize, Bound)> {
     pub fn bounds(shape: &Shape, places: usize) -> Self {
         let size = shape.vector(places);
         let components = 1 << size.components();
-        let of_limbs = Bound::up_to(size.limbs_looked_up());
+        let limbs = Bound::up_to(size.limbs_looked_up());
         Self {
             vector: vector::Columns::bounds(&size),
             steps: (1 << NIBBLE_VARIABLES, Bound::up_to(components)),
-            of_activations: (1 << ACTIVATION_BITS, Bound::up_to(places * shape.width)),
-            of_limbs: [(1 << LIMB_BITS, of_limbs), (1 << BIT, Bound::up_to(places))],
+            shared: SharedMultiplicities {
+                of_activations: (1 << ACTIVATION_BITS, Bound::up_to(places * shape.width)),
+                of_limbs: vec![(1 << LIMB_BITS, limbs), (1 << BIT, Bound::up_to(places))],
+            },
         }
     }
 }

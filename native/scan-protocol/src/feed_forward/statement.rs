@@ -45,7 +45,7 @@ impl Shape {
 
     /// S: the bits by which the LayerNorm is shifted.
     pub fn norm_shift(&self) -> usize {
-        ROOT_BITS + WEIGHT_BITS - self.x as usize
+        norm_shift(self.x)
     }
 
     /// The bits by which x is shifted in the residual.
@@ -93,8 +93,7 @@ impl Shape {
 
     /// The number of rows of each of x's columns, which y's columns have too.
     pub fn rows(&self, places: usize) -> usize {
-        let entries = places * self.width_blocks().entries();
-        entries.div_ceil(1 << self.row_variables(places))
+        self.width_blocks().rows(places, self.row_variables(places))
     }
 }
 
@@ -182,11 +181,7 @@ impl Weights {
             first_bias: wide(parameters.first_bias),
             second: parameters.second.to_vec(),
             second_bias: wide(parameters.second_bias),
-            norm: LayerNorm {
-                gain: wide(parameters.gain),
-                bias: wide(parameters.bias),
-                shift: shape.norm_shift(),
-            },
+            norm: LayerNorm::new(parameters.gain, parameters.bias, shape.x),
             gelu: wide(parameters.gelu),
             digest: digest(shape, &parameters),
         })
@@ -256,14 +251,8 @@ impl FeedForwardStatement<'_> {
         t.integer("scale x", shape.x.into());
         t.integer("scale z", shape.z.into());
         t.integer("scale g", shape.g.into());
-        self.inputs
-            .iter()
-            .flatten()
-            .for_each(|point| t.point("inputs", point));
-        self.outputs
-            .iter()
-            .flatten()
-            .for_each(|point| t.point("outputs", point));
+        t.points("inputs", self.inputs.iter().flatten());
+        t.points("outputs", self.outputs.iter().flatten());
         t
     }
 }
@@ -332,37 +321,30 @@ impl Columns<(usize, Bound)> {
 #[derive(Clone)]
 pub struct Multiplicities<T> {
     pub of_gelu: T,
-    pub of_activations: T,
-    /// For each width of [`Shape::widths`].
-    pub of_limbs: Vec<T>,
+    pub shared: SharedMultiplicities<T>,
 }
 
 impl<T> Multiplicities<T> {
     pub fn in_order(self) -> Vec<T> {
-        let mut out = vec![self.of_gelu, self.of_activations];
-        out.extend(self.of_limbs);
+        let mut out = vec![self.of_gelu];
+        out.extend(self.shared.in_order());
         out
     }
 
-    pub fn named(all: impl Iterator<Item = T>) -> Self {
-        let mut all = all;
-        let mut next = || all.next().expect("one for each name");
+    pub fn named(mut all: impl Iterator<Item = T>) -> Self {
         Self {
-            of_gelu: next(),
-            of_activations: next(),
-            of_limbs: all.collect(),
+            of_gelu: all.next().expect("one for each name"),
+            shared: SharedMultiplicities::named(all),
         }
     }
 }
 
 impl Multiplicities<(usize, Bound)> {
     pub fn bounds(shape: &Shape, places: usize) -> Self {
-        let looked_up = Bound::up_to(shape.limbs_looked_up(places));
-        let of_limbs = shape.widths().into_iter();
+        let (activations, limbs) = (2 * places * shape.width, shape.limbs_looked_up(places));
         Self {
             of_gelu: (1 << ACTIVATION_BITS, Bound::up_to(places * shape.inner)),
-            of_activations: (1 << ACTIVATION_BITS, Bound::up_to(2 * places * shape.width)),
-            of_limbs: of_limbs.map(|w| (1 << w, looked_up)).collect(),
+            shared: SharedMultiplicities::bounds(activations, &shape.widths(), limbs),
         }
     }
 }

@@ -99,13 +99,9 @@ impl QueryStatement<'_> {
         t.integer("listed", self.listed as u64);
         t.integer("record count", self.records.len() as u64);
         t.integer("noise columns", self.noise.len() as u64);
-        for point in self.noise.iter().copied().flatten() {
-            t.point("noise", point);
-        }
+        t.points("noise", self.noise.iter().copied().flatten());
         t.integer("kept columns", self.sample.is_some().into());
-        for point in self.sample.unwrap_or_default() {
-            t.point("kept", point);
-        }
+        t.points("kept", self.sample.unwrap_or_default());
         for [cq, htopk] in &self.records {
             t.scalar("cq", cq);
             t.scalar("htopk", htopk);

@@ -314,8 +314,7 @@ impl Witness {
         self.count(shape, &mut counts, &mut of_exp);
         Multiplicities {
             of_exp,
-            of_limbs: counts.of_limbs(&widths),
-            of_activations: counts.of_activations,
+            shared: counts.multiplicities(),
         }
     }
 }

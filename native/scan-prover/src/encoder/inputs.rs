@@ -86,8 +86,7 @@ impl Witness {
         Multiplicities {
             of_exp,
             of_gelu,
-            of_limbs: counts.of_limbs(&widths),
-            of_activations: counts.of_activations,
+            shared: counts.multiplicities(),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::encoder::tests::{layers_of, shape as layers_shape, Integers};
 use crate::encoder_input::tests::hash_of;
 use crate::encoder_input::{Embeddings, Parameters, Shape as InputShape, Vectors};
 use crate::encoder_output::tests::quantised;
+use crate::error::Error;
 use crate::feed_forward;
 use crate::fixtures::{random, unbounded_hash};
 use crate::kit::{

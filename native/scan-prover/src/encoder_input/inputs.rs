@@ -1,7 +1,6 @@
 //! The inputs of the prover of the encoder's input, and the columns' values that it computes from them.
 use ragaudit_scan_protocol::block::*;
-use ragaudit_scan_protocol::encoder_input::statement::BIT;
-use ragaudit_scan_protocol::encoder_input::{Columns, Multiplicities, Shape};
+use ragaudit_scan_protocol::encoder_input::{Columns, Shape};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::table::{Table, Text};
@@ -105,6 +104,21 @@ impl Witness {
         split(&limbs, shape.width_blocks(), shape.width)
     }
 
+    /// The top limbs of the LayerNorm's remainders.
+    pub(crate) fn tops(&self, shape: &Shape) -> Tops {
+        self.norm_limbs(shape, limbs_below(shape.norm_shift()))
+    }
+
+    /// The values of the columns that the run commits to.
+    pub(crate) fn columns(&self, shape: &Shape) -> Columns<Vec<i64>> {
+        let below = 0..limbs_below(shape.norm_shift());
+        Columns {
+            digits: self.digits.clone(),
+            norm_limbs: below.map(|k| self.norm_limbs(shape, k)).collect(),
+            roots: self.norm.root_limbs(),
+        }
+    }
+
     /// Counts the run's lookups.
     pub(crate) fn count(&self, shape: &Shape, counts: &mut Counts) {
         for bits in self.digits.iter().chain([&self.marks]) {
@@ -124,27 +138,19 @@ impl Witness {
 #[derive(Clone)]
 pub(crate) struct Entries {
     pub(crate) columns: Columns<Vec<i64>>,
-    pub(crate) multiplicities: Multiplicities<Vec<i64>>,
+    pub(crate) multiplicities: SharedMultiplicities<Vec<i64>>,
     pub(crate) tops: Tops,
 }
 
 impl Entries {
     pub(crate) fn new(witness: &Witness, shape: &Shape) -> Self {
-        let below = limbs_below(shape.norm_shift());
         let widths = shape.widths();
         let mut counts = Counts::new(&widths);
         witness.count(shape, &mut counts);
         Self {
-            columns: Columns {
-                digits: witness.digits.clone(),
-                norm_limbs: (0..below).map(|k| witness.norm_limbs(shape, k)).collect(),
-                roots: witness.norm.root_limbs(),
-            },
-            multiplicities: Multiplicities {
-                of_limbs: counts.of_limbs(&widths),
-                of_activations: counts.of_activations,
-            },
-            tops: witness.norm_limbs(shape, below),
+            columns: witness.columns(shape),
+            multiplicities: counts.multiplicities(),
+            tops: witness.tops(shape),
         }
     }
 }

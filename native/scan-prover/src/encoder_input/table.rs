@@ -59,6 +59,15 @@ impl Table {
         }
         Ok(Self { public, openings })
     }
+
+    /// Whether this is the table of a statement's embeddings.
+    pub(crate) fn expect(&self, embeddings: &Embeddings) -> Result<()> {
+        if self.public.digest() == embeddings.digest() {
+            return Ok(());
+        }
+        let what = "the table is not that of the statement".to_owned();
+        Err(Error::Unsatisfied(what))
+    }
 }
 
 /// The row of unused places: the first token's word row and the first place row.

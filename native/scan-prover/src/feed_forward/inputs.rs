@@ -109,8 +109,7 @@ impl Witness {
         self.count(shape, &mut counts, &mut of_gelu);
         Multiplicities {
             of_gelu,
-            of_limbs: counts.of_limbs(&widths),
-            of_activations: counts.of_activations,
+            shared: counts.multiplicities(),
         }
     }
 }

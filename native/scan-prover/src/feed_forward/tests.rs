@@ -512,7 +512,7 @@ fn limbs_below_the_top_are_in_range() {
     for value in limbs.chain([&columns.roots]).flatten() {
         crate::prover::columns::count(&mut counts, *value);
     }
-    multiplicities.of_limbs[0] = counts;
+    multiplicities.shared.of_limbs[0] = counts;
     let (inputs, outputs) = (case.commit(&witness.x), case.commit(&witness.norm.y));
     let statement = FeedForwardStatement {
         inputs: &inputs.rows,
