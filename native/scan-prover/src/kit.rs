@@ -141,3 +141,56 @@ pub(crate) fn shape(prove: impl FnOnce() -> Vec<u8>) -> (usize, Vec<String>) {
     let (proof, log) = run(Without::Nothing, prove);
     (proof.len(), log.trace)
 }
+
+/// A test of each of these for a run. `small` and `of_claims` are cases with `statement` and `prove`, and the statement's
+/// `context` is a field element. One bit changes in every so many bytes of the small case's proof.
+macro_rules! run_tests {
+    (
+        $run:literal,
+        small: $small:expr,
+        of_claims: $of_claims:expr,
+        every: $bytes:literal,
+        ignored: $ignored:literal $(,)?
+    ) => {
+        #[test]
+        fn a_transcript_forgets_nothing() {
+            let case = $small;
+            let (base, mut other) = (case.statement(), case.statement());
+            other.context += crate::group::Fr::from(1u8);
+            crate::kit::forgets_nothing(&base, &other, || case.prove());
+        }
+
+        #[test]
+        fn claims_and_openings_are_all_needed() {
+            let case = $of_claims;
+            crate::kit::all_are_needed(&case.statement(), || case.prove(), false);
+        }
+
+        #[test]
+        #[ignore = $ignored]
+        fn every_single_claim_is_needed() {
+            let case = $of_claims;
+            crate::kit::all_are_needed(&case.statement(), || case.prove(), true);
+        }
+
+        /// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim
+        /// is omitted.
+        #[test]
+        fn each_claim_stands_against_one_false_value() {
+            let case = $of_claims;
+            let statement = case.statement();
+            crate::malicious_claims::each_claim_excludes_a_false_value(
+                $run,
+                || case.prove(),
+                |proof| crate::kit::verify(&statement, proof),
+            );
+        }
+
+        #[test]
+        fn changed_proofs_are_refused() {
+            let case = $small;
+            crate::kit::changes_are_refused(&case.statement(), &case.prove(), $bytes);
+        }
+    };
+}
+pub(crate) use run_tests;

@@ -11,12 +11,8 @@ use crate::channel::Channel;
 use crate::error::Error;
 use crate::fixtures::random;
 use crate::group::Fr;
-use crate::kit::{
-    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulate, simulated, verify,
-    Change, Protocol,
-};
+use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{answers, caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
-use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
@@ -379,49 +375,13 @@ fn a_proof_is_for_its_statement_only() {
     assert!(verify(&eight, &proof).is_err());
 }
 
-#[test]
-fn a_transcript_forgets_nothing() {
-    let case = small();
-    let (base, mut other) = (case.statement(), case.statement());
-    other.context += Fr::ONE;
-    forgets_nothing(&base, &other, || case.prove());
-}
-
-fn skips_no_claim(each: bool) {
-    let case = small();
-    all_are_needed(&case.statement(), || case.prove(), each);
-}
-
-#[test]
-fn claims_and_openings_are_all_needed() {
-    skips_no_claim(false);
-}
-
-#[test]
-#[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
-fn every_single_claim_is_needed() {
-    skips_no_claim(true);
-}
-
-/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
-/// omitted.
-#[test]
-fn each_claim_stands_against_one_false_value() {
-    let case = small();
-    let statement = case.statement();
-    each_claim_excludes_a_false_value(
-        "attention",
-        || case.prove(),
-        |proof| verify(&statement, proof),
-    );
-}
-
-#[test]
-fn changed_proofs_are_refused() {
-    let case = small();
-    let (statement, proof) = (case.statement(), case.prove());
-    changes_are_refused(&statement, &proof, 97);
-}
+run_tests!(
+    "attention",
+    small: small(),
+    of_claims: small(),
+    every: 97,
+    ignored: "a prover skips each single claim in turn (a minute): make test-full",
+);
 
 /// Commitments without a known opening.
 #[test]

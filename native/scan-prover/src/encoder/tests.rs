@@ -9,12 +9,8 @@ use crate::channel::Channel;
 use crate::feed_forward::tests::Integers as FeedForwardIntegers;
 use crate::fixtures::random;
 use crate::group::{Fr, G1Affine};
-use crate::kit::{
-    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulate, simulated, verify,
-    Change, Protocol,
-};
+use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{caught_by, MaliciousProver};
-use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::transcript::{Oracle, Transcript};
 use crate::{attention, feed_forward};
 use ark_ff::Field;
@@ -336,49 +332,13 @@ fn a_proof_is_for_its_statement_only() {
     }
 }
 
-#[test]
-fn a_transcript_forgets_nothing() {
-    let case = small();
-    let (base, mut other) = (case.statement(), case.statement());
-    other.context += Fr::ONE;
-    forgets_nothing(&base, &other, || case.prove());
-}
-
-fn skips_no_claim(each: bool) {
-    let case = small();
-    all_are_needed(&case.statement(), || case.prove(), each);
-}
-
-#[test]
-fn claims_and_openings_are_all_needed() {
-    skips_no_claim(false);
-}
-
-#[test]
-#[ignore = "a prover skips each single claim in turn (minutes): make test-full"]
-fn every_single_claim_is_needed() {
-    skips_no_claim(true);
-}
-
-/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
-/// omitted.
-#[test]
-fn each_claim_stands_against_one_false_value() {
-    let case = small();
-    let statement = case.statement();
-    each_claim_excludes_a_false_value(
-        "encoder",
-        || case.prove(),
-        |proof| verify(&statement, proof),
-    );
-}
-
-#[test]
-fn changed_proofs_are_refused() {
-    let case = small();
-    let (statement, proof) = (case.statement(), case.prove());
-    changes_are_refused(&statement, &proof, 293);
-}
+run_tests!(
+    "encoder",
+    small: small(),
+    of_claims: small(),
+    every: 293,
+    ignored: "a prover skips each single claim in turn (minutes): make test-full",
+);
 
 /// Commitments without a known opening.
 #[test]

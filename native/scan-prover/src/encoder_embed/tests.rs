@@ -16,12 +16,8 @@ use crate::encoder_output::tests::quantised;
 use crate::error::Error;
 use crate::feed_forward;
 use crate::fixtures::{random, unbounded_hash};
-use crate::kit::{
-    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulate, simulated, verify,
-    Change, Protocol,
-};
+use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{caught_by, MaliciousProver};
-use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::transcript::{Oracle, Transcript};
 
 const NORM_FACTOR: u64 = 11_712;
@@ -298,48 +294,13 @@ fn a_proof_is_for_its_statement_only() {
     only_for(&statement, &proof, &changes);
 }
 
-#[test]
-fn a_transcript_forgets_nothing() {
-    let case = tiny();
-    let (base, mut other) = (case.statement(), case.statement());
-    other.context += Fr::ONE;
-    forgets_nothing(&base, &other, || case.prove());
-}
-
-fn skips_no_claim(each: bool) {
-    let case = tiny();
-    all_are_needed(&case.statement(), || case.prove(), each);
-}
-
-#[test]
-fn claims_and_openings_are_all_needed() {
-    skips_no_claim(false);
-}
-
-#[test]
-#[ignore = "a prover skips each single claim in turn (minutes): make test-full"]
-fn every_single_claim_is_needed() {
-    skips_no_claim(true);
-}
-
-/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
-/// omitted.
-#[test]
-fn each_claim_stands_against_one_false_value() {
-    let case = tiny();
-    let statement = case.statement();
-    each_claim_excludes_a_false_value(
-        "encoder embed",
-        || case.prove(),
-        |proof| verify(&statement, proof),
-    );
-}
-
-#[test]
-fn changed_proofs_are_refused() {
-    let case = tiny();
-    changes_are_refused(&case.statement(), &case.prove(), 293);
-}
+run_tests!(
+    "encoder embed",
+    small: tiny(),
+    of_claims: tiny(),
+    every: 293,
+    ignored: "a prover skips each single claim in turn (minutes): make test-full",
+);
 
 /// The vector has the sum of other rows than the used ones, a multiple of it, or the rows of a layer before the last.
 #[test]

@@ -4,12 +4,8 @@ use crate::block::Rows;
 use crate::channel::Channel;
 use crate::fixtures::{random, unbounded_hash};
 use crate::group::G1Affine;
-use crate::kit::{
-    all_are_needed, changes_are_refused, forgets_nothing, only_for, simulate, simulated, verify,
-    Change, Protocol,
-};
+use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{caught_by, MaliciousProver};
-use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
 use ragaudit_scan_protocol::block::{MAX_PLACES, MAX_WIDTH};
@@ -217,48 +213,13 @@ fn a_proof_is_for_its_statement_only() {
     }
 }
 
-#[test]
-fn a_transcript_forgets_nothing() {
-    let case = small();
-    let (base, mut other) = (case.statement(), case.statement());
-    other.context += Fr::ONE;
-    forgets_nothing(&base, &other, || case.prove());
-}
-
-fn skips_no_claim(each: bool) {
-    let case = case(2, 2, 1);
-    all_are_needed(&case.statement(), || case.prove(), each);
-}
-
-#[test]
-fn claims_and_openings_are_all_needed() {
-    skips_no_claim(false);
-}
-
-#[test]
-#[ignore = "a prover skips each single claim in turn (a minute): make test-full"]
-fn every_single_claim_is_needed() {
-    skips_no_claim(true);
-}
-
-/// A prover states a false value and compensates for it in all other claims; the proof is accepted only if one claim is
-/// omitted.
-#[test]
-fn each_claim_stands_against_one_false_value() {
-    let case = case(2, 2, 1);
-    let statement = case.statement();
-    each_claim_excludes_a_false_value(
-        "encoder output",
-        || case.prove(),
-        |proof| verify(&statement, proof),
-    );
-}
-
-#[test]
-fn changed_proofs_are_refused() {
-    let case = small();
-    changes_are_refused(&case.statement(), &case.prove(), 293);
-}
+run_tests!(
+    "encoder output",
+    small: small(),
+    of_claims: case(2, 2, 1),
+    every: 293,
+    ignored: "a prover skips each single claim in turn (a minute): make test-full",
+);
 
 /// The sum of other rows than the used ones, and other multiples of it; the vector follows from the false sums.
 #[test]
