@@ -5,6 +5,7 @@ use std::ops::Mul;
 use ragaudit_field_simd::commitment::{pack_nibbles, NIBBLES_PER_ELEMENT};
 use ragaudit_field_simd::poseidon::hash_list;
 
+use crate::embed::statement::{ROOT_SHIFT, TAG_QUERY, TOKENS_PER_ELEMENT, TOKEN_BITS};
 use crate::group::Fr;
 use crate::nibbles::TAG_VECTOR;
 use crate::numbers::{from_small, power_of_two};
@@ -22,6 +23,18 @@ pub(crate) fn random(seed: u64, count: usize, below: u64) -> Vec<i64> {
     (0..count).map(|_| next()).collect()
 }
 
+/// Numbers of at most `below` in magnitude.
+pub(crate) fn int16(seed: u64, count: usize, below: i64) -> Vec<i16> {
+    let drawn = random(seed, count, 2 * below as u64 + 1).into_iter();
+    drawn.map(|v| (v - below) as i16).collect()
+}
+
+/// Activations of -200 to 199.
+pub(crate) fn activations(seed: u64, count: usize) -> Vec<i16> {
+    let drawn = random(seed, count, 400).into_iter();
+    drawn.map(|v| v as i16 - 200).collect()
+}
+
 /// int4 components.
 pub(crate) fn components(seed: u64, count: usize) -> Vec<i8> {
     let drawn = random(seed, count, 15).into_iter();
@@ -35,6 +48,28 @@ pub(crate) fn scores<T: From<i8> + Mul<Output = T> + Sum>(rows: &[i8], query: &[
         pairs.map(|(a, b)| T::from(*a) * T::from(*b)).sum()
     };
     rows.chunks(query.len()).map(dot).collect()
+}
+
+/// hq of tokens and of a number of them.
+pub(crate) fn tokens_hash<T: Copy + Into<Fr>>(salt: Fr, number: usize, tokens: &[T]) -> Fr {
+    let mut list = vec![salt, Fr::from(number as u64)];
+    list.extend(tokens.chunks(TOKENS_PER_ELEMENT).map(|run| {
+        let place = |(i, t): (usize, &T)| (*t).into() * power_of_two(TOKEN_BITS * i);
+        run.iter().enumerate().map(place).sum::<Fr>()
+    }));
+    hash_list(TAG_QUERY, &list)
+}
+
+/// The quantiser's vector for sums: `docs/minilm-int.md`.
+pub(crate) fn quantised(sums: &[i64], norm_factor: u64) -> Vec<i64> {
+    let root = (sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT).isqrt();
+    let of = |e: &i64| (2 * norm_factor as i64 * e.abs() + root) / (2 * root);
+    sums.iter().map(|e| e.signum() * of(e).min(7)).collect()
+}
+
+/// Remainders that a prover cuts to their width, where the equation is false.
+pub(crate) fn cut(rests: &mut [i64], bits: usize) {
+    rests.iter_mut().for_each(|rest| *rest &= (1 << bits) - 1);
 }
 
 /// cq of a query.

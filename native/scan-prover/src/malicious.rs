@@ -499,6 +499,16 @@ pub(crate) fn answers(log: &Log, label: &str) -> Vec<Fr> {
     of_label.map(|(_, answer)| *answer).collect()
 }
 
+/// The point of a run's lookup, whose last layer has a round for each coordinate.
+pub(crate) fn lookup_point(log: &Log) -> Vec<Fr> {
+    let (joins, layers) = (
+        answers(log, "lookup children"),
+        answers(log, "lookup layer"),
+    );
+    let rounds = &layers[layers.len() + 1 - joins.len()..];
+    [&joins[joins.len() - 1..], rounds].concat()
+}
+
 /// Asserts that the verifier refuses a sumcheck with a false end, and accepts it if both parties omit the claim. The prover
 /// sends a false coefficient in the last round, and compensates for it with the value at `place` of the last message of
 /// `label`; `factor` multiplies this value in the constraint after the sumcheck.

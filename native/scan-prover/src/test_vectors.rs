@@ -616,6 +616,12 @@ pub(crate) fn int16_text(values: &[i16]) -> String {
     base64_text(&bytes)
 }
 
+/// The table of exp up to its last entry above 0.
+pub(crate) fn above_0(exp: &[i16]) -> &[i16] {
+    let last = exp.iter().rposition(|e| *e != 0);
+    &exp[..last.map_or(0, |last| last + 1)]
+}
+
 /// The rows of columns, one column after another.
 pub(crate) fn points_text(rows: &[Vec<G1Affine>]) -> String {
     base64_text(&encode_points(&rows.concat()))

@@ -9,10 +9,10 @@ use ragaudit_transformer::{Encoder, Scales};
 use crate::block::{slacks, target, variance, NormWitness};
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::fixtures::random;
+use crate::fixtures::{activations, cut, int16};
 use crate::group::Fr;
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
-use crate::malicious::{answers, caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
+use crate::malicious::{caught_by, lookup_point, run, MaliciousProver, Without, FALSE, REPEATED};
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
@@ -48,10 +48,7 @@ pub(crate) struct Integers {
 impl Integers {
     /// Small random weights, and the encoder's table of exp.
     pub(crate) fn random(shape: Shape, seed: u64) -> Self {
-        let draw = |salt: u64, count: usize, below: i64| -> Vec<i16> {
-            let drawn = random(seed + salt, count, 2 * below as u64 + 1).into_iter();
-            drawn.map(|v| (v - below) as i16).collect()
-        };
+        let draw = |salt: u64, count: usize, below: i64| int16(seed + salt, count, below);
         let d = shape.width;
         let scale = 9000 / d.isqrt() as i64;
         let gain = draw(8, d, 1000).iter().map(|v| 3500 + v).collect();
@@ -131,8 +128,7 @@ fn case_of(integers: Integers, places: usize, used: usize, rows: &[i16]) -> Case
 }
 
 fn case(shape: Shape, places: usize, used: usize) -> Case {
-    let rows = random(77, places * shape.width, 400);
-    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    let rows = activations(77, places * shape.width);
     case_of(Integers::random(shape, 5), places, used, &rows)
 }
 
@@ -269,10 +265,10 @@ fn attention_blocks_verify() {
 fn blocks_are_the_encoders() {
     let (width, heads) = (8, 2);
     let integers = Integers::random(shape(width, heads), 9);
-    let plain = |count: usize| random(3, count, 1001).into_iter().map(|v| v as i16 - 500);
+    let plain = |count: usize| int16(3, count, 500);
     let one = vec![4096; width];
     // Words, places, gain and bias; then attention with its LayerNorm, and a feed-forward block.
-    let mut weights: Vec<i16> = plain(5 * width).collect();
+    let mut weights: Vec<i16> = plain(5 * width);
     weights.extend(plain(3 * width));
     weights.extend(one.iter().chain(&vec![0; width]));
     for (matrix, bias) in integers.matrices.iter().zip(&integers.biases) {
@@ -504,20 +500,7 @@ fn distances_are_in_the_table() {
 
 /// The largest block.
 pub(crate) fn largest() {
-    let shape = shape(MAX_WIDTH, MAX_HEADS);
-    let mut integers = Integers::random(shape, 5);
-    integers.matrices.iter_mut().for_each(|m| m.fill(1));
-    let weights = integers.weights().unwrap();
-    let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(MAX_PLACES)]];
-    simulate(&AttentionStatement {
-        context: Fr::ONE,
-        weights: &weights,
-        places: MAX_PLACES,
-        marks: point,
-        inputs: &rows,
-        outputs: &rows,
-    });
+    vectors::simulate_any([MAX_WIDTH, MAX_HEADS, 6, 7, 8, 8], MAX_PLACES);
 }
 
 /// The published size with random weights.
@@ -527,8 +510,7 @@ fn a_block_of_the_published_size() {
     let mut integers = Integers::random(shape(384, 12), 5);
     let weights = integers.matrices.iter_mut().flatten();
     weights.for_each(|w| *w /= 2);
-    let rows = random(77, 32 * 384, 400);
-    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    let rows = activations(77, 32 * 384);
     let case = case_of(integers, 32, 20, &rows);
     let statement = case.statement();
     let proof = prove_attention(&statement, &case.used, &case.inputs, &case.outputs).unwrap();

@@ -8,7 +8,7 @@ use crate::channel::Channel;
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Error;
-use crate::fixtures::{components, unbounded_hash};
+use crate::fixtures::{components, quantised, tokens_hash, unbounded_hash};
 use crate::group::{vector_generators, G1Affine};
 use crate::index::{commit_table, IndexCommitment, Layout, MAX_DIMENSION};
 use crate::kit::{
@@ -30,13 +30,8 @@ const DIMENSION: usize = 70;
 const MAXIMUM: usize = 20;
 const NORM_FACTOR: u64 = 8145;
 
-fn tokens_hash(salt: Fr, tokens: &[u32]) -> Fr {
-    let mut list = vec![salt, Fr::from(tokens.len() as u64)];
-    list.extend(tokens.chunks(TOKENS_PER_ELEMENT).map(|run| {
-        let place = |(i, t): (usize, &u32)| Fr::from(*t) * power_of_two(TOKEN_BITS * i);
-        run.iter().enumerate().map(place).sum::<Fr>()
-    }));
-    hash_list(TAG_QUERY, &list)
+fn hq_of(salt: Fr, tokens: &[u32]) -> Fr {
+    tokens_hash(salt, tokens.len(), tokens)
 }
 
 impl Protocol for EmbedStatement<'_> {
@@ -77,7 +72,7 @@ fn case(vocabulary: usize, dimension: usize, maximum: usize, tokens: &[u32]) -> 
     let mut case = Case {
         table: Arc::new(commit_table(&rows, dimension).unwrap()),
         rows,
-        hq: tokens_hash(query.query_salt, tokens),
+        hq: hq_of(query.query_salt, tokens),
         cq: Fr::ZERO,
         query,
         maximum,
@@ -149,11 +144,7 @@ impl Case {
         let mut witness = self.witness();
         let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
         let root = square.isqrt();
-        let factor = 2 * NORM_FACTOR as i64;
-        witness.vector.components = sums
-            .iter()
-            .map(|e| e.signum() * ((factor * e.abs() + root) / (2 * root)).min(7))
-            .collect();
+        witness.vector.components = quantised(&sums, NORM_FACTOR);
         (
             witness.vector.sums,
             witness.vector.root,
@@ -333,7 +324,7 @@ fn tokens_are_those_of_the_commitment() {
     let mut tokens = right.query.tokens.clone();
     tokens.swap(0, 1);
     let mut swapped = small();
-    swapped.hq = tokens_hash(swapped.query.query_salt, &tokens);
+    swapped.hq = hq_of(swapped.query.query_salt, &tokens);
     assert!(
         !swapped.forged(&swapped.witness()),
         "the same tokens in another order"
@@ -358,7 +349,7 @@ fn tokens_are_of_the_vocabulary() {
     tokens.push(VOCABULARY as u32);
     let place = tokens.len() - 1;
     (witness.tokens[place], witness.used[place]) = (VOCABULARY as i64, 1);
-    case.hq = tokens_hash(case.query.query_salt, &tokens);
+    case.hq = hq_of(case.query.query_salt, &tokens);
     assert!(!case.forged(&witness));
     case.query.tokens = tokens;
     assert!(matches!(case.prove(), Err(Error::Invalid { .. })));
@@ -370,7 +361,7 @@ fn there_are_no_more_tokens_than_places() {
     let mut case = case(VOCABULARY, DIMENSION, MAXIMUM, &full[..MAXIMUM]);
     let mut witness = case.witness();
     // The token too many, packed into the place before it.
-    case.hq = tokens_hash(case.query.query_salt, &full);
+    case.hq = hq_of(case.query.query_salt, &full);
     witness.tokens[MAXIMUM - 1] += (MAXIMUM as i64) << TOKEN_BITS;
     witness.used[MAXIMUM - 1] = 2;
     assert!(!case.forged(&witness));
@@ -479,7 +470,7 @@ fn the_root_is_the_largest_one() {
     case.rows[DIMENSION..2 * DIMENSION].fill(0);
     case.table = Arc::new(commit_table(&case.rows, DIMENSION).unwrap());
     case.query.tokens = vec![1];
-    case.hq = tokens_hash(case.query.query_salt, &[1]);
+    case.hq = hq_of(case.query.query_salt, &[1]);
     assert!(matches!(case.prove(), Err(Error::Unsatisfied(_))));
     let mut witness = small().witness();
     witness.tokens = vec![0; MAXIMUM];

@@ -7,7 +7,7 @@ use crate::attention::inputs::marks_of;
 use crate::attention::tests::Integers as AttentionIntegers;
 use crate::channel::Channel;
 use crate::feed_forward::tests::Integers as FeedForwardIntegers;
-use crate::fixtures::random;
+use crate::fixtures::{activations, cut, int16};
 use crate::group::{Fr, G1Affine};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{caught_by, MaliciousProver};
@@ -127,8 +127,7 @@ fn case_of(integers: Vec<Integers>, places: usize, used: usize, rows: &[i16]) ->
 }
 
 fn case(shape: Shape, count: usize, places: usize, used: usize) -> Case {
-    let rows = random(77, places * shape.attention.width, 400);
-    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    let rows = activations(77, places * shape.attention.width);
     let integers = (0..count as u64).map(|n| Integers::random(shape, 5 + 100 * n));
     case_of(integers.collect(), places, used, &rows)
 }
@@ -223,9 +222,9 @@ fn layers_are_the_encoders() {
     let integers: Vec<Integers> = (0..count as u64)
         .map(|n| Integers::random(shape(width, heads, inner), 9 + 100 * n))
         .collect();
-    let plain = |count: usize| random(3, count, 1001).into_iter().map(|v| v as i16 - 500);
+    let plain = |count: usize| int16(3, count, 500);
     // Words, places, gain and bias; then the layers.
-    let mut weights: Vec<i16> = plain(8 * width).collect();
+    let mut weights: Vec<i16> = plain(8 * width);
     weights.extend(std::iter::repeat_n(4096, width).chain(vec![0; width]));
     for layer in &integers {
         weights.extend(layer.in_order());
@@ -453,16 +452,6 @@ fn parameters_out_of_range_are_refused() {
 
 /// The most layers of the largest size.
 pub(crate) fn largest() {
-    let shape = shape(MAX_WIDTH, MAX_HEADS, feed_forward::MAX_INNER);
-    let layer = Integers::largest(shape).layer().unwrap();
-    let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(MAX_PLACES)]];
-    simulate(&EncoderStatement {
-        context: Fr::ONE,
-        layers: vec![&layer; MAX_LAYERS],
-        places: MAX_PLACES,
-        marks: point,
-        inputs: &rows,
-        outputs: &rows,
-    });
+    let sizes = [MAX_WIDTH, MAX_HEADS, feed_forward::MAX_INNER];
+    vectors::simulate_any(sizes, [6, 7, 8, 8, 6, 6], [MAX_LAYERS, MAX_PLACES]);
 }

@@ -10,12 +10,10 @@ use ragaudit_transformer::{Encoder, Scales};
 use crate::block::NormWitness;
 use crate::channel::Channel;
 use crate::encoder::tests::{layers_of, shape as layers_shape, Integers};
-use crate::encoder_input::tests::hash_of;
 use crate::encoder_input::{Embeddings, Parameters, Shape as InputShape, Vectors};
-use crate::encoder_output::tests::quantised;
 use crate::error::Error;
 use crate::feed_forward;
-use crate::fixtures::{random, unbounded_hash};
+use crate::fixtures::{int16, quantised, tokens_hash, unbounded_hash};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{caught_by, MaliciousProver};
 use crate::transcript::{Oracle, Transcript};
@@ -52,11 +50,7 @@ struct Model {
 
 impl Model {
     fn random(vocabulary: usize, width: usize, inner: usize, places: usize, layers: u64) -> Self {
-        let draw = |seed: u64, count: usize, below: i64| -> Vec<i16> {
-            let drawn = random(seed, count, 2 * below as u64 + 1).into_iter();
-            drawn.map(|v| (v - below) as i16).collect()
-        };
-        let gain = draw(902, width, 1000).iter().map(|v| 3500 + v).collect();
+        let gain = int16(902, width, 1000).iter().map(|v| 3500 + v).collect();
         let heads = if width.is_multiple_of(3) { 3 } else { 2 };
         let shape = layers_shape(width, heads, inner);
         Self {
@@ -68,10 +62,10 @@ impl Model {
                 row_variables: 6,
             },
             embeddings: [
-                draw(900, vocabulary * width, 500),
-                draw(901, places * width, 300),
+                int16(900, vocabulary * width, 500),
+                int16(901, places * width, 300),
                 gain,
-                draw(903, width, 2000),
+                int16(903, width, 2000),
             ],
             layers: (0..layers)
                 .map(|n| Integers::random(shape, 5 + 100 * n))
@@ -164,9 +158,8 @@ impl Case {
 
     /// hq and cq of a witness.
     fn hashes(&self, witness: &Witness) -> (Fr, Fr) {
-        let used: i64 = witness.input.marks.iter().sum();
-        let tokens = &witness.input.tokens[..used as usize];
-        let hq = hash_of(witness.input.salt, used, tokens);
+        let used = witness.input.marks.iter().sum::<i64>() as usize;
+        let hq = tokens_hash(witness.input.salt, used, &witness.input.tokens[..used]);
         let vector = &witness.output.vector.components;
         (hq, unbounded_hash(self.salt, vector))
     }

@@ -1,17 +1,17 @@
 use super::*;
 use ark_ff::Field;
-use ragaudit_field_simd::poseidon::hash_list;
 use ragaudit_scan_protocol::block::*;
 use ragaudit_scan_protocol::encoder_input::statement::MAX_VOCABULARY;
 use ragaudit_transformer::{Encoder, Scales};
 
 use crate::block::NormWitness;
 use crate::channel::Channel;
-use crate::embed::statement::{TAG_QUERY, TOKENS_PER_ELEMENT, TOKEN_BITS};
-use crate::fixtures::random;
+use crate::fixtures::{cut, int16, tokens_hash};
 use crate::group::{vector_generators, Fr, G1Affine};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
-use crate::malicious::{answers, caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
+use crate::malicious::{
+    caught_by, lookup_point, run, Log, MaliciousProver, Without, FALSE, REPEATED,
+};
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 
@@ -47,10 +47,7 @@ struct Integers {
 
 impl Integers {
     fn random(shape: Shape, seed: u64) -> Self {
-        let draw = |salt: u64, count: usize, below: i64| -> Vec<i16> {
-            let drawn = random(seed + salt, count, 2 * below as u64 + 1).into_iter();
-            drawn.map(|v| (v - below) as i16).collect()
-        };
+        let draw = |salt: u64, count: usize, below: i64| int16(seed + salt, count, below);
         let gain = draw(2, shape.width, 1000)
             .iter()
             .map(|v| 3500 + v)
@@ -99,26 +96,15 @@ struct Case {
     hq: Fr,
 }
 
-/// hq of tokens and of a number of them.
-pub(crate) fn hash_of(salt: Fr, number: i64, tokens: &[i64]) -> Fr {
-    let mut list = vec![salt, Fr::from(number)];
-    list.extend(tokens.chunks(TOKENS_PER_ELEMENT).map(|run| {
-        let place = |(i, t): (usize, &i64)| Fr::from(*t) * power_of_two(TOKEN_BITS * i);
-        run.iter().enumerate().map(place).sum::<Fr>()
-    }));
-    hash_list(TAG_QUERY, &list)
-}
-
 fn case_of(integers: Integers, places: usize, tokens: &[u32]) -> Case {
     let table = integers.table().unwrap();
     let text = Text {
         tokens: tokens.to_vec(),
         salt: Fr::from(100u8),
     };
-    let listed: Vec<i64> = tokens.iter().map(|t| i64::from(*t)).collect();
     Case {
         placed: place_text(&table, places, &text).unwrap(),
-        hq: hash_of(text.salt, tokens.len() as i64, &listed),
+        hq: tokens_hash(text.salt, tokens.len(), tokens),
         integers,
         table,
         places,
@@ -168,8 +154,9 @@ impl Case {
     /// Whether a prover without checks gets through with this witness, with commitments to its marks and outputs and with the
     /// hash of its tokens.
     fn forged(&self, witness: &Witness) -> bool {
-        let number = witness.marks.iter().sum();
-        self.forged_for(witness, hash_of(witness.salt, number, &witness.tokens))
+        let number = witness.marks.iter().sum::<i64>() as usize;
+        let hq = tokens_hash(witness.salt, number, &witness.tokens);
+        self.forged_for(witness, hq)
     }
 
     fn forged_for(&self, witness: &Witness, hq: Fr) -> bool {
@@ -258,11 +245,7 @@ fn inputs_are_the_encoders() {
     let (width, layers) = (6, 1);
     let mut weights = integers.each.concat();
     let of_layer = 4 * (width * width + width) + 2 * width * 2 + 2 + 5 * width;
-    weights.extend(
-        random(3, of_layer, 1001)
-            .into_iter()
-            .map(|v| v as i16 - 500),
-    );
+    weights.extend(int16(3, of_layer, 500));
     let size = ragaudit_transformer::Shape {
         layers,
         width,
@@ -638,8 +621,7 @@ fn quotients_are_the_rounded_ones() {
             witness.norm.y[at] += step;
             witness.norm.divide(norm);
             let mut masked = witness.clone();
-            let rests = masked.norm.rests.iter_mut();
-            rests.for_each(|rest| *rest &= (1 << norm.shift) - 1);
+            cut(&mut masked.norm.rests, norm.shift);
             if at == 0 {
                 caught_by(LOOKUP, || case.forged(&witness));
                 caught_by(ROOTS, || case.forged(&masked));
@@ -920,13 +902,7 @@ fn sent_values_are_the_columns() {
     // A false quotient with the true one's remainder.
     let placed = case.commit(&more);
     let (log, _) = logged(&|| prove_with(&more, &placed), "column claim: norm");
-    let (joins, layers) = (
-        answers(&log, "lookup children"),
-        answers(&log, "lookup layer"),
-    );
-    let rounds = &layers[layers.len() + 1 - joins.len()..];
-    let point = [&joins[joins.len() - 1..], rounds].concat();
-    let weight = crate::mle::eq_at(&point[..3], 0);
+    let weight = crate::mle::eq_at(&lookup_point(&log)[..3], 0);
     let shift = power_of_two(case.table.public.shape.norm_shift());
     FALSE.set(vec![(last_of(&log, "norm"), 0, -shift * weight)]);
     caught_by("column claim: norm", || passes(&more, &placed));

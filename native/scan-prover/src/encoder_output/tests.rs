@@ -2,7 +2,7 @@ use super::*;
 use crate::attention::{commit_marks_in, inputs::marks_of};
 use crate::block::Rows;
 use crate::channel::Channel;
-use crate::fixtures::{random, unbounded_hash};
+use crate::fixtures::{quantised, random, unbounded_hash};
 use crate::group::G1Affine;
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{caught_by, MaliciousProver};
@@ -28,13 +28,6 @@ impl Protocol for OutputStatement<'_> {
     fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed> {
         output_protocol(session, self, None)
     }
-}
-
-/// The quantiser's vector for sums: `docs/minilm-int.md`.
-pub(crate) fn quantised(sums: &[i64], norm_factor: u64) -> Vec<i64> {
-    let root = (sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT).isqrt();
-    let of = |e: &i64| (2 * norm_factor as i64 * e.abs() + root) / (2 * root);
-    sums.iter().map(|e| e.signum() * of(e).min(7)).collect()
 }
 
 struct Case {

@@ -8,10 +8,10 @@ use ragaudit_transformer::{Encoder, Scales};
 use crate::block::{slacks, target, variance};
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::fixtures::random;
+use crate::fixtures::{activations, cut, int16};
 use crate::group::{Fr, G1Affine};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
-use crate::malicious::{answers, caught_by, run, Log, MaliciousProver, Without, FALSE, REPEATED};
+use crate::malicious::{caught_by, lookup_point, run, MaliciousProver, Without, FALSE, REPEATED};
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
@@ -44,10 +44,7 @@ pub(crate) struct Integers {
 impl Integers {
     /// Small random weights, and a table that is no line.
     pub(crate) fn random(shape: Shape, seed: u64) -> Self {
-        let draw = |salt: u64, count: usize, below: i64| -> Vec<i16> {
-            let drawn = random(seed + salt, count, 2 * below as u64 + 1).into_iter();
-            drawn.map(|v| (v - below) as i16).collect()
-        };
+        let draw = |salt: u64, count: usize, below: i64| int16(seed + salt, count, below);
         let (d, i) = (shape.width, shape.inner);
         let scale = |count: usize| (9000 / count.isqrt() as i64).clamp(1, 9000);
         let gain = draw(4, d, 1000).iter().map(|v| 3500 + v).collect();
@@ -115,8 +112,7 @@ fn case_of(integers: Integers, places: usize, rows: &[i16]) -> Case {
 }
 
 fn case(shape: Shape, places: usize) -> Case {
-    let rows = random(77, places * shape.width, 400);
-    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    let rows = activations(77, places * shape.width);
     case_of(Integers::random(shape, 5), places, &rows)
 }
 
@@ -195,11 +191,6 @@ fn deviate(weights: &Weights, witness: &mut Witness) {
     witness.norm.deviate(&weights.norm, &r);
 }
 
-/// Remainders that a prover cuts to their width, where the equation is false.
-fn cut(rests: &mut [i64], bits: usize) {
-    rests.iter_mut().for_each(|rest| *rest &= (1 << bits) - 1);
-}
-
 #[test]
 fn feed_forward_blocks_verify() {
     let scales = |x, z, g| Shape {
@@ -228,10 +219,10 @@ fn blocks_are_the_encoders() {
     let (width, inner) = (6, 10);
     let integers = Integers::random(shape(width, inner), 9);
     let [first, first_bias, second, second_bias, gain, bias] = &integers.each;
-    let plain = |count: usize| random(3, count, 1001).into_iter().map(|v| v as i16 - 500);
+    let plain = |count: usize| int16(3, count, 500);
     let one = vec![4096; width];
     // Words, places, gain and bias; then attention with the first LayerNorm, and the block.
-    let mut weights: Vec<i16> = plain(5 * width).collect();
+    let mut weights: Vec<i16> = plain(5 * width);
     weights.extend(one.iter().chain(&vec![0; width]));
     weights.extend(plain(4 * (width * width + width)));
     weights.extend(one.iter().chain(&vec![0; width]));
@@ -337,17 +328,6 @@ fn proofs_are_simulated_without_places() {
     simulated(&public, &real);
 }
 
-/// The weight of a column's entry at the point of the lookup, whose last layer has a round for each coordinate.
-fn at_the_point(log: &Log, variables: usize, entry: usize) -> Fr {
-    let (joins, layers) = (
-        answers(log, "lookup children"),
-        answers(log, "lookup layer"),
-    );
-    let rounds = &layers[layers.len() + 1 - joins.len()..];
-    let point = [&joins[joins.len() - 1..], rounds].concat();
-    crate::mle::eq_at(&point[..variables], entry)
-}
-
 /// A false quotient that is in its table, with the true one's remainder: the value that the prover sends for the columns of the division
 /// is then the true one's.
 #[test]
@@ -380,7 +360,7 @@ fn values_at_the_point_are_the_columns() {
             prove_with::<MaliciousProver>(&statement, &witness, &inputs, &outputs).unwrap()
         });
         let sent = log.points.iter().position(|point| point == label);
-        let more = -power_of_two(shift) * at_the_point(&log, variables, 0);
+        let more = -power_of_two(shift) * crate::mle::eq_at(&lookup_point(&log)[..variables], 0);
         FALSE.set(vec![(sent.expect("a message"), 0, more)]);
         caught_by(&format!("column claim: {label}"), forged);
         FALSE.set(Vec::new());
@@ -813,19 +793,7 @@ fn parameters_out_of_range_are_refused() {
 
 /// The largest block.
 pub(crate) fn largest() {
-    let shape = shape(MAX_WIDTH, MAX_INNER);
-    let mut integers = Integers::random(shape, 5);
-    [0, 2].into_iter().for_each(|k| integers.each[k].fill(1));
-    let weights = integers.weights().unwrap();
-    let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(MAX_PLACES)]];
-    simulate(&FeedForwardStatement {
-        context: Fr::ONE,
-        weights: &weights,
-        places: MAX_PLACES,
-        inputs: &rows,
-        outputs: &rows,
-    });
+    vectors::simulate_any([MAX_WIDTH, MAX_INNER, 6, 6, 6], MAX_PLACES);
 }
 
 /// The published size with random weights.

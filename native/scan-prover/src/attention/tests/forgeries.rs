@@ -6,21 +6,6 @@ const MATRICES: &str = "constraint: matrices";
 const NORMALISERS: &str = "constraint: normalisers";
 const SCORE: &str = "product: marked score";
 
-/// Remainders that a prover cuts to their width, where the equation is false.
-fn cut(rests: &mut [i64], bits: usize) {
-    rests.iter_mut().for_each(|rest| *rest &= (1 << bits) - 1);
-}
-
-/// The point of the lookup, whose last layer has a round for each coordinate.
-fn the_point(log: &Log) -> Vec<Fr> {
-    let (joins, layers) = (
-        answers(log, "lookup children"),
-        answers(log, "lookup layer"),
-    );
-    let rounds = &layers[layers.len() + 1 - joins.len()..];
-    [&joins[joins.len() - 1..], rounds].concat()
-}
-
 /// A false entry of a column that is in its table, with the remainders of the true one: the value that the prover sends for the columns
 /// is then the true one's.
 #[test]
@@ -75,7 +60,7 @@ fn values_at_the_point_are_the_columns() {
             prove_with::<MaliciousProver>(&statement, &witness, &to.used, places).unwrap()
         });
         let sent = log.points.iter().position(|point| point == label);
-        let point = &the_point(&log)[skipped..skipped + variables];
+        let point = &lookup_point(&log)[skipped..skipped + variables];
         let more = -change * crate::mle::eq_at(point, entry);
         FALSE.set(vec![(sent.expect("a message"), 0, more)]);
         caught_by(&format!("column claim: {label}"), forged);

@@ -1,11 +1,10 @@
 //! The published block with its proof, and proofs of wrong blocks.
 use super::*;
 use ark_ff::Field as _;
-use ragaudit_scan_protocol::block::Blocks;
 
 use crate::group::G1Affine;
 use crate::test_vectors::{
-    base64_text, committed, element, fixed, fixed_columns, hex_text, int16_text, negative,
+    above_0, base64_text, committed, element, fixed, fixed_columns, hex_text, int16_text, negative,
     negatives, object, points_text, small as list, Field, Negative,
 };
 
@@ -22,8 +21,7 @@ const SHAPE: Shape = Shape {
 };
 
 fn published() -> Case {
-    let rows = random(78, PLACES * SHAPE.width, 400);
-    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    let rows = activations(78, PLACES * SHAPE.width);
     let integers = Integers::random(SHAPE, 6);
     let weights = integers.weights().unwrap();
     let outputs = forward(&weights, USED, &rows).unwrap();
@@ -72,7 +70,7 @@ pub(crate) fn simulate_any([width, heads, x, q, v, o]: [usize; 6], places: usize
     integers.matrices.iter_mut().for_each(|m| m.fill(1));
     let weights = integers.weights().unwrap();
     let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(places)]; Blocks::of(width).blocks];
+    let rows = vec![vec![point; shape.rows(places)]; shape.width_blocks().blocks];
     simulate(&AttentionStatement {
         context: Fr::ONE,
         weights: &weights,
@@ -160,7 +158,6 @@ fn faults(case: &Case) -> Vec<Negative> {
     const LOOKUP: &str = "constraint: lookup layer";
     const MATRICES: &str = "constraint: matrices";
     const NORMALISERS: &str = "constraint: normalisers";
-    let cut = |rests: &mut [i64], bits: usize| rests.iter_mut().for_each(|r| *r &= (1 << bits) - 1);
     let right = || case.witness();
     let bits = SHAPE.remainders();
     let mut all = Vec::new();
@@ -322,11 +319,6 @@ pub(crate) fn fields() -> [Field; 2] {
         .copied()
         .collect();
     weights.extend(i.norm.iter().flatten());
-    let results = i
-        .exp
-        .iter()
-        .rposition(|e| *e != 0)
-        .map_or(0, |last| last + 1);
     let marks: &[Vec<G1Affine>] = &[vec![case.used.point]];
     let fields = [
         ("places", PLACES.to_string()),
@@ -337,7 +329,7 @@ pub(crate) fn fields() -> [Field; 2] {
         ("scale_v", SHAPE.v.to_string()),
         ("scale_o", SHAPE.o.to_string()),
         ("weights", int16_text(&weights)),
-        ("exp_above_0", list(&i.exp[..results])),
+        ("exp_above_0", list(above_0(&i.exp))),
         ("weights_digest", hex_text(&case.weights.digest())),
         ("context", element(&statement.context)),
         ("used", USED.to_string()),

@@ -43,12 +43,12 @@ impl Case {
             false => &layer.feed_forward.norm,
         };
         self.norm(&mut witness, (n, attention)).divide(norm);
-        let mut cut = witness.clone();
-        let rests = &mut self.norm(&mut cut, (n, attention)).rests;
-        rests
-            .iter_mut()
-            .for_each(|rest| *rest &= (1 << norm.shift) - 1);
-        [witness, cut]
+        let mut within = witness.clone();
+        cut(
+            &mut self.norm(&mut within, (n, attention)).rests,
+            norm.shift,
+        );
+        [witness, within]
     }
 
     /// All blocks after one block are computed from its result.

@@ -1,15 +1,14 @@
 //! The published layers with their proof, and proofs of wrong layers.
 use super::*;
 use ark_ff::Field as _;
-use ragaudit_scan_protocol::block::Blocks;
 
 use crate::attention::inputs::Witness as AttentionWitness;
 use crate::attention::tests::vectors::fixed_marks_in_rows;
 use crate::block::NormWitness;
 use crate::feed_forward::inputs::Witness as FeedForwardWitness;
 use crate::test_vectors::{
-    base64_text, committed, element, fixed, hex_text, int16_text, list, negative, negatives,
-    object, points_text, small as numbers, Field, Negative,
+    above_0, base64_text, committed, element, fixed, hex_text, int16_text, list, negative,
+    negatives, object, points_text, small as numbers, Field, Negative,
 };
 
 const PLACES: usize = 16;
@@ -42,8 +41,7 @@ fn sized([width, heads, inner]: [usize; 3], [x, q, v, o, z, g]: [u32; 6]) -> Sha
 
 fn published() -> Case {
     let shape = published_shape();
-    let rows = random(78, PLACES * shape.attention.width, 400);
-    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    let rows = activations(78, PLACES * shape.attention.width);
     let integers = (0..2u64).map(|n| Integers::random(shape, 6 + 100 * n));
     let integers: Vec<Integers> = integers.collect();
     let layers = layers_of(&integers);
@@ -71,9 +69,7 @@ pub(crate) fn simulate_any(sizes: [usize; 3], scales: [u32; 6], [count, places]:
     let shape = sized(sizes, scales);
     let layer = Integers::largest(shape).layer().unwrap();
     let point = crate::group::vector_generators(1)[0];
-    let entries = places << Blocks::of(sizes[0]).variables;
-    let each = entries.div_ceil(1 << shape.row_variables(places));
-    let rows = vec![vec![point; each]; Blocks::of(sizes[0]).blocks];
+    let rows = vec![vec![point; shape.rows(places)]; shape.width_blocks().blocks];
     simulate(&EncoderStatement {
         context: Fr::ONE,
         layers: vec![&layer; count],
@@ -142,12 +138,7 @@ fn faults(case: &Case) -> Vec<Negative> {
     let block = &mut witness.layers[0].feed_forward;
     block.norm.y = block.x.clone();
     block.norm.divide(&first.feed_forward.norm);
-    let bits = first.feed_forward.norm.shift;
-    block
-        .norm
-        .rests
-        .iter_mut()
-        .for_each(|r| *r &= (1 << bits) - 1);
+    cut(&mut block.norm.rests, first.feed_forward.norm.shift);
     follow(case, &mut witness);
     all.push(wrong(case, "a skipped block", ROOTS, &witness, || {
         own(&witness)
@@ -233,7 +224,6 @@ pub(crate) fn fields() -> [Field; 2] {
     verify(&statement, &proof).unwrap();
     let (a, f) = (published_shape().attention, published_shape().feed_forward);
     let exp = &case.integers[0].attention.exp;
-    let results = exp.iter().rposition(|e| *e != 0).map_or(0, |last| last + 1);
     let marks: &[Vec<G1Affine>] = &[vec![case.used.point]];
     let weights = |layer: &Integers| int16_text(&layer.in_order());
     let digests = |layer: &Layer| {
@@ -253,7 +243,7 @@ pub(crate) fn fields() -> [Field; 2] {
         ("scale_g", f.g.to_string()),
         ("weights", list(&case.integers, weights)),
         ("weights_digests", list(&case.layers, digests)),
-        ("exp_above_0", numbers(&exp[..results])),
+        ("exp_above_0", numbers(above_0(exp))),
         ("gelu", int16_text(&case.integers[0].feed_forward.gelu)),
         ("context", element(&statement.context)),
         ("used", USED.to_string()),

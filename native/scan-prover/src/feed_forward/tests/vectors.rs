@@ -5,7 +5,6 @@ use crate::test_vectors::{
     points_text, small, Field, Negative,
 };
 use ark_ff::Field as _;
-use ragaudit_scan_protocol::block::Blocks;
 
 /// Odd numbers of blocks of both kinds, rows of 2^10 entries, and three widths of limbs.
 const PLACES: usize = 64;
@@ -18,8 +17,7 @@ const SHAPE: Shape = Shape {
 };
 
 fn published() -> Case {
-    let rows = random(78, PLACES * SHAPE.width, 400);
-    let rows: Vec<i16> = rows.into_iter().map(|v| v as i16 - 200).collect();
+    let rows = activations(78, PLACES * SHAPE.width);
     let integers = Integers::random(SHAPE, 6);
     let weights = integers.weights().unwrap();
     let outputs = forward(&weights, &rows).unwrap();
@@ -52,7 +50,7 @@ pub(crate) fn simulate_any([width, inner, x, z, g]: [usize; 5], places: usize) {
     [0, 2].into_iter().for_each(|k| integers.each[k].fill(1));
     let weights = integers.weights().unwrap();
     let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(places)]; Blocks::of(shape.width).blocks];
+    let rows = vec![vec![point; shape.rows(places)]; shape.width_blocks().blocks];
     simulate(&FeedForwardStatement {
         context: Fr::ONE,
         weights: &weights,
