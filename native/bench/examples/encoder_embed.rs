@@ -1,10 +1,8 @@
 //! Processor time and size of a proof of A1 for the integer encoder at the published size with random weights, beside a noise
 //! proof in the same run: `cargo run --release -p ragaudit-bench --example encoder_embed -- PLACES`, with 32 places unless the
 //! number is given.
-use ragaudit_bench::encoder::{layers, WIDTH};
-use ragaudit_bench::{measure_block, measure_noise, random, timed};
-use ragaudit_field_simd::commitment::pack_nibbles;
-use ragaudit_field_simd::poseidon::hash_list;
+use ragaudit_bench::encoder::{gain, layers, WIDTH};
+use ragaudit_bench::{measure_block, measure_noise, random, timed, tokens_hash, vector_hash};
 use ragaudit_scan_prover::encoder::Layer;
 use ragaudit_scan_prover::encoder_embed::{
     prove_encoder_embed, vector_of, verify_encoder_embed, EncoderEmbedStatement, Table, Text,
@@ -17,13 +15,10 @@ const LAYERS: u64 = 6;
 const USED: usize = 15;
 /// A for 384 components.
 const NORM_FACTOR: u64 = 11_712;
-const TAG_QUERY: u64 = 3;
-const TAG_VECTOR: u64 = 4;
 
 fn main() {
     let places = std::env::args().nth(1);
     let places: usize = places.map_or(32, |places| places.parse().expect("a number of places"));
-    let gain: Vec<i16> = random(3, WIDTH, 1000).iter().map(|v| 3500 + v).collect();
     let shape = Shape {
         vocabulary: VOCABULARY,
         width: WIDTH,
@@ -38,7 +33,7 @@ fn main() {
     let parameters = Parameters {
         words: &words,
         places: &positions,
-        gain: &gain,
+        gain: &gain(3),
         bias: &random(4, WIDTH, 2000),
         first: 101,
     };
@@ -52,27 +47,20 @@ fn main() {
             .collect(),
         salt: Fr::from(100u8),
     };
-    let packed = text.tokens.iter().rev();
-    let packed = packed.fold(Fr::from(0u8), |sum, t| {
-        sum * Fr::from(1u64 << 15) + Fr::from(*t)
-    });
-    let number = Fr::from(text.tokens.len() as u64);
     let mut statement = EncoderEmbedStatement {
         context: Fr::from(7u8),
         embeddings: &table.public,
         layers: layers.iter().collect::<Vec<&Layer>>(),
         places,
         norm_factor: NORM_FACTOR,
-        hq: hash_list(TAG_QUERY, &[text.salt, number, packed]),
+        hq: tokens_hash(text.salt, &text.tokens),
         cq: Fr::from(0u8),
     };
     let (vector, seconds) = timed(|| vector_of(&statement, &table, &text));
     println!("vector and its values: {seconds:.2} s");
     let vector = vector.expect("a text within the ranges");
     let salt = Fr::from(200u8);
-    let mut list = vec![salt];
-    list.extend(pack_nibbles(&vector));
-    statement.cq = hash_list(TAG_VECTOR, &list);
+    statement.cq = vector_hash(salt, &vector);
     measure_block(
         || prove_encoder_embed(&statement, &table, &text, &salt).expect("a true statement"),
         |proof| verify_encoder_embed(&statement, proof).is_ok(),

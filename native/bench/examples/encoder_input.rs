@@ -4,8 +4,8 @@
 //! The rows are random. A file of the integer weights (`docs/minilm-int.md`, "Order of the weights") replaces them; a second file
 //! then receives the model's pins: the points of the word rows and of the place rows, gain and bias as int16, and the row of unused
 //! places as int32, little-endian.
-use ragaudit_bench::{measure_block, measure_noise, random, timed};
-use ragaudit_field_simd::poseidon::hash_list;
+use ragaudit_bench::encoder::{gain, WIDTH};
+use ragaudit_bench::{int16_file, measure_block, measure_noise, random, timed, tokens_hash};
 use ragaudit_scan_prover::encoder_input::{
     place_text, prove_input, verify_input, InputStatement, Parameters, Shape, Table, Text,
 };
@@ -13,7 +13,7 @@ use ragaudit_scan_prover::group::{encode_points, Fr};
 
 const SHAPE: Shape = Shape {
     vocabulary: 30_522,
-    width: 384,
+    width: WIDTH,
     places: 64,
     x: 6,
     row_variables: 12,
@@ -27,13 +27,11 @@ const PLACE_ROWS: usize = 512;
 fn integers(path: Option<String>) -> Vec<i16> {
     let (v, d) = (SHAPE.vocabulary, SHAPE.width);
     if let Some(path) = path {
-        let bytes = std::fs::read(path).expect("a file of integer weights");
-        let pairs = bytes.chunks_exact(2);
-        return pairs.map(|b| i16::from_le_bytes([b[0], b[1]])).collect();
+        return int16_file(&path);
     }
     let mut all = random(1, v * d, 450);
     all.extend(random(2, PLACE_ROWS * d, 200));
-    all.extend(random(3, d, 1000).iter().map(|v| 3500 + v));
+    all.extend(gain(3));
     all.extend(random(4, d, 2000));
     all
 }
@@ -70,21 +68,13 @@ fn main() {
     tokens.extend((0..13).map(|n| 2000 + 2111 * n));
     tokens.push(FIRST + 1);
     let salt = Fr::from(7u8);
-    let mut list = vec![salt, Fr::from(tokens.len() as u64)];
-    let radix = Fr::from(1u64 << 15);
-    let pack = |sum: Fr, token: &u32| sum * radix + Fr::from(*token);
-    list.extend(
-        tokens
-            .chunks(16)
-            .map(|run| run.iter().rev().fold(Fr::from(0u8), pack)),
-    );
     let text = Text { tokens, salt };
     let placed = place_text(&table, PLACES, &text).expect("a text within the ranges");
     let statement = InputStatement {
         context: Fr::from(7u8),
         embeddings: &table.public,
         places: PLACES,
-        hq: hash_list(3, &list),
+        hq: tokens_hash(text.salt, &text.tokens),
         marks: placed.used.point,
         outputs: &placed.outputs.rows,
     };

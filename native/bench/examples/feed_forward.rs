@@ -3,7 +3,8 @@
 //!
 //! The weights are random. A file of int16, little-endian, replaces them: matrix and bias of both dense layers, gain and bias of
 //! the LayerNorm, the table of GELU, and the activations of 32 places.
-use ragaudit_bench::{measure_block, measure_noise, random};
+use ragaudit_bench::encoder::{gain, WIDTH};
+use ragaudit_bench::{int16_file, measure_block, measure_noise, random};
 use ragaudit_scan_prover::feed_forward::{
     commit_places, forward, prove_feed_forward, verify_feed_forward, FeedForwardStatement,
     Parameters, Shape, Weights,
@@ -11,8 +12,8 @@ use ragaudit_scan_prover::feed_forward::{
 use ragaudit_scan_prover::group::Fr;
 
 const SHAPE: Shape = Shape {
-    width: 384,
-    inner: 1536,
+    width: WIDTH,
+    inner: 4 * WIDTH,
     x: 6,
     z: 6,
     g: 6,
@@ -22,15 +23,13 @@ const PLACES: usize = 32;
 fn integers(path: Option<String>) -> Vec<i16> {
     let (d, i) = (SHAPE.width, SHAPE.inner);
     if let Some(path) = path {
-        let bytes = std::fs::read(path).expect("a file of a block");
-        let pairs = bytes.chunks_exact(2);
-        return pairs.map(|b| i16::from_le_bytes([b[0], b[1]])).collect();
+        return int16_file(&path);
     }
     let mut all = random(1, d * i, 450);
     all.extend(random(2, i, 3000));
     all.extend(random(3, i * d, 220));
     all.extend(random(4, d, 3000));
-    all.extend(random(5, d, 1000).iter().map(|v| 3500 + v));
+    all.extend(gain(5));
     all.extend(random(6, d, 2000));
     all.extend((-2048..2048).map(|z: i16| z.max(0)));
     all.extend(random(7, PLACES * d, 200));

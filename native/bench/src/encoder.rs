@@ -7,7 +7,14 @@ use crate::random;
 pub const WIDTH: usize = 384;
 const INNER: usize = 4 * WIDTH;
 
-fn of_attention(seed: u64) -> attention::Weights {
+/// Gains of a LayerNorm.
+pub fn gain(seed: u64) -> Vec<i16> {
+    let drawn = random(seed, WIDTH, 1000).into_iter();
+    drawn.map(|v| 3500 + v).collect()
+}
+
+/// Weights of an attention block.
+pub fn of_attention(seed: u64) -> attention::Weights {
     let shape = attention::Shape {
         width: WIDTH,
         heads: 12,
@@ -19,15 +26,11 @@ fn of_attention(seed: u64) -> attention::Weights {
     let matrices: [Vec<i16>; 4] =
         std::array::from_fn(|k| random(seed + k as u64, WIDTH * WIDTH, 220));
     let biases: [Vec<i16>; 4] = std::array::from_fn(|k| random(seed + 4 + k as u64, WIDTH, 3000));
-    let gain: Vec<i16> = random(seed + 8, WIDTH, 1000)
-        .iter()
-        .map(|v| 3500 + v)
-        .collect();
     let exp = |u: i32| (4096.0 * (-f64::from(u) / 32.0).exp()).round() as i16;
     let parameters = attention::Parameters {
         matrices: matrices.each_ref().map(|m| &m[..]),
         biases: biases.each_ref().map(|b| &b[..]),
-        gain: &gain,
+        gain: &gain(seed + 8),
         bias: &random(seed + 9, WIDTH, 2000),
         exp: &(0..8192).map(exp).collect::<Vec<i16>>(),
     };
@@ -42,16 +45,12 @@ fn of_feed_forward(seed: u64) -> feed_forward::Weights {
         z: 6,
         g: 6,
     };
-    let gain: Vec<i16> = random(seed + 4, WIDTH, 1000)
-        .iter()
-        .map(|v| 3500 + v)
-        .collect();
     let parameters = feed_forward::Parameters {
         first: &random(seed, WIDTH * INNER, 220),
         first_bias: &random(seed + 1, INNER, 3000),
         second: &random(seed + 2, INNER * WIDTH, 220),
         second_bias: &random(seed + 3, WIDTH, 3000),
-        gain: &gain,
+        gain: &gain(seed + 4),
         bias: &random(seed + 5, WIDTH, 2000),
         gelu: &(-2048..2048).map(|z: i16| z.max(0)).collect::<Vec<i16>>(),
     };

@@ -11,6 +11,7 @@ use ragaudit_scan_prover::coalition::{
     distinct_norms, Blocks, CoalitionSecret, CoalitionStatement,
 };
 use ragaudit_scan_prover::drawn::{self, DrawnProof};
+use ragaudit_scan_prover::embed::statement::{TAG_QUERY, TOKENS_PER_ELEMENT, TOKEN_BITS};
 use ragaudit_scan_prover::embed::{EmbedStatement, Query};
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, IndexKey};
@@ -58,6 +59,13 @@ pub fn random(seed: u64, count: usize, below: i64) -> Vec<i16> {
     (0..count).map(|_| next()).collect()
 }
 
+/// The integers of a file of int16, little-endian.
+pub fn int16_file(path: &str) -> Vec<i16> {
+    let bytes = std::fs::read(path).expect("a file of integers");
+    let pairs = bytes.chunks_exact(2);
+    pairs.map(|b| i16::from_le_bytes([b[0], b[1]])).collect()
+}
+
 /// Prints time and size of four proofs, and the time of a verification.
 pub fn measure_block(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> bool) {
     const VERIFICATIONS: usize = 10;
@@ -102,11 +110,26 @@ fn int4(i: usize) -> i8 {
     ((i * i / 7 + i) % 15) as i8 - 7
 }
 
-/// cq, or hq and htopk with the other tags.
+/// cq, hq or htopk by its tag.
 fn commitment(tag: u64, salt: Fr, rest: impl IntoIterator<Item = Fr>) -> Fr {
     let mut list = vec![salt];
     list.extend(rest);
     hash_list(tag, &list)
+}
+
+/// hq.
+pub fn tokens_hash(salt: Fr, tokens: &[u32]) -> Fr {
+    let base = Fr::from(1u64 << TOKEN_BITS);
+    let pack = |sum: Fr, token: &u32| sum * base + Fr::from(*token);
+    let packed = tokens.chunks(TOKENS_PER_ELEMENT);
+    let packed = packed.map(|run| run.iter().rev().fold(Fr::from(0u8), pack));
+    let number = Fr::from(tokens.len() as u64);
+    commitment(TAG_QUERY, salt, [number].into_iter().chain(packed))
+}
+
+/// cq.
+pub fn vector_hash(salt: Fr, vector: &[i8]) -> Fr {
+    commitment(4, salt, pack_nibbles(vector))
 }
 
 /// One tenant with one record, from fixed numbers.
@@ -204,7 +227,7 @@ impl Case {
             record: Record {
                 slot,
                 context: Fr::from(7u8),
-                cq: commitment(4, query_salt, pack_nibbles(&query)),
+                cq: vector_hash(query_salt, &query),
                 htopk: commitment(5, list_salt, list.map(|v| Fr::from(v as u64))),
             },
             answer: Answer {
@@ -249,15 +272,10 @@ impl EmbedCase {
             .map(|e| (e.signum() * scaled(e).min(7)) as i8)
             .collect();
         let (query_salt, vector_salt) = (Fr::from(5u8), Fr::from(6u8));
-        let base = Fr::from(1u64 << 15);
-        let packed = tokens
-            .iter()
-            .rev()
-            .fold(Fr::from(0u8), |sum, t| sum * base + Fr::from(*t));
         Self {
             table: commit_table(&rows, dimension).expect("int4 rows"),
-            hq: commitment(3, query_salt, [Fr::from(tokens.len() as u64), packed]),
-            cq: commitment(4, vector_salt, pack_nibbles(&vector)),
+            hq: tokens_hash(query_salt, &tokens),
+            cq: vector_hash(vector_salt, &vector),
             rows,
             query: Query {
                 tokens,
@@ -293,7 +311,7 @@ pub fn coalition(records: usize, dimension: usize) -> (CoalitionStatement, Coali
     let cq = vectors
         .chunks(dimension)
         .zip(&salts)
-        .map(|(v, s)| commitment(4, *s, pack_nibbles(v)));
+        .map(|(v, s)| vector_hash(*s, v));
     let norms = distinct_norms(&vectors, dimension);
     let statement = CoalitionStatement {
         context: [9; 32],
