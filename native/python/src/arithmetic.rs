@@ -18,14 +18,20 @@ fn to_int8(bytes: &[u8]) -> Vec<i8> {
     bytes.iter().map(|&b| b as i8).collect()
 }
 
-fn to_int32(bytes: &[u8], field: &str) -> Result<Vec<i32>, Error> {
-    let chunks = bytes.chunks_exact(4);
-    if !chunks.remainder().is_empty() {
-        let actual = format!("{} bytes", bytes.len());
-        return Err(Error::invalid(field, "a multiple of 4 bytes", actual));
+/// Four bytes for each int32.
+fn words<'b>(bytes: &'b [u8], field: &str) -> Result<&'b [[u8; 4]], Error> {
+    match bytes.as_chunks::<4>() {
+        (words, []) => Ok(words),
+        _ => {
+            let actual = format!("{} bytes", bytes.len());
+            Err(Error::invalid(field, "a multiple of 4 bytes", actual))
+        }
     }
-    let parse = |c: &[u8]| i32::from_le_bytes([c[0], c[1], c[2], c[3]]);
-    Ok(chunks.map(parse).collect())
+}
+
+fn to_int32(bytes: &[u8], field: &str) -> Result<Vec<i32>, Error> {
+    let words = words(bytes, field)?.iter();
+    Ok(words.map(|word| i32::from_le_bytes(*word)).collect())
 }
 
 fn from_int32(values: &[i32]) -> Vec<u8> {
@@ -292,11 +298,7 @@ impl PooledRows {
     ) -> PyResult<(Vec<u8>, Vec<usize>)> {
         let (before, kept, chance) = states;
         guard(py, || {
-            let (scores, rest) = scores_int32.as_chunks::<4>();
-            if !rest.is_empty() {
-                let actual = format!("{} bytes", scores_int32.len());
-                return Err(Error::invalid("scores", "a multiple of 4 bytes", actual));
-            }
+            let scores = words(scores_int32, "scores")?;
             let (lo, hi, lattice) = window;
             let rules = pooled::PooledRules {
                 threshold,
@@ -310,7 +312,7 @@ impl PooledRows {
                 chance: &chance,
             };
             let answer = self.0.answer(&request, &rules)?;
-            Ok((answer.after, answer.positions))
+            Ok::<_, Error>((answer.after, answer.positions))
         })
     }
 }
