@@ -80,21 +80,15 @@ impl Witness {
         self.marks.len()
     }
 
-    /// Queries, keys or values.
+    /// Queries, keys or values, with their remainders.
     pub(crate) fn project(&mut self, weights: &Weights, kind: usize) {
         let sums = self.sums_of_projection(weights, kind);
-        self.projections[kind] = shifted(&sums, weights.shape.remainders()[kind]);
-        self.divide_projection(weights, kind);
-    }
-
-    /// The remainders of queries, keys or values.
-    pub(super) fn divide_projection(&mut self, weights: &Weights, kind: usize) {
-        let sums = self.sums_of_projection(weights, kind);
         let shift = weights.shape.remainders()[kind];
+        self.projections[kind] = shifted(&sums, shift);
         self.rests[kind] = rests(&sums, &self.projections[kind], shift);
     }
 
-    fn sums_of_projection(&self, weights: &Weights, kind: usize) -> Vec<i64> {
+    pub(super) fn sums_of_projection(&self, weights: &Weights, kind: usize) -> Vec<i64> {
         let (matrix, bias) = (&weights.matrices[kind], &weights.biases[kind]);
         dense(&self.x, matrix, bias, weights.shape.x)
     }

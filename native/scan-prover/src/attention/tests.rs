@@ -6,7 +6,7 @@ use ragaudit_scan_protocol::block::{
 };
 use ragaudit_transformer::{Encoder, Scales};
 
-use crate::block::{slacks, target, variance, NormWitness};
+use crate::block::{rests, slacks, target, variance, NormWitness};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::fixtures::{activations, cut, int16};
@@ -92,6 +92,15 @@ struct Case {
     used: Used,
     inputs: Committed,
     outputs: Committed,
+}
+
+impl Witness {
+    /// The remainders of other queries, keys or values.
+    fn divide_projection(&mut self, weights: &Weights, kind: usize) {
+        let sums = self.sums_of_projection(weights, kind);
+        let shift = weights.shape.remainders()[kind];
+        self.rests[kind] = rests(&sums, &self.projections[kind], shift);
+    }
 }
 
 struct Commitments {

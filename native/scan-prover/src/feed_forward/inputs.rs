@@ -29,25 +29,19 @@ impl Witness {
     /// The witness of an honest prover.
     pub(crate) fn new(weights: &Weights, x: &[i64]) -> Result<Self> {
         activations("x", x)?;
-        let z = shifted(&sums_of_dense(weights, x), weights.shape.dense_shift());
+        let (sums, shift) = (sums_of_dense(weights, x), weights.shape.dense_shift());
+        let z = shifted(&sums, shift);
         activations("z", &z)?;
         let gelu = |z: &i64| weights.gelu[(z + ACTIVATION_LIMIT) as usize];
         let mut witness = Self {
             x: x.to_vec(),
             g: z.iter().map(gelu).collect(),
+            dense_rests: rests(&sums, &z, shift),
             z,
-            dense_rests: Vec::new(),
             norm: NormWitness::default(),
         };
-        witness.divide_dense(weights);
         witness.norm = NormWitness::new(&weights.norm, &witness.sums_of_residual(weights))?;
         Ok(witness)
-    }
-
-    /// The remainders of z.
-    pub(crate) fn divide_dense(&mut self, weights: &Weights) {
-        let sums = sums_of_dense(weights, &self.x);
-        self.dense_rests = rests(&sums, &self.z, weights.shape.dense_shift());
     }
 
     /// r, row by row.

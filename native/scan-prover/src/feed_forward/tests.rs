@@ -5,7 +5,7 @@ use ragaudit_scan_protocol::block::{
 };
 use ragaudit_transformer::{Encoder, Scales};
 
-use crate::block::{slacks, target, variance};
+use crate::block::{rests, slacks, target, variance};
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::fixtures::{activations, cut, int16};
@@ -182,6 +182,14 @@ impl Case {
     fn after_roots(&self, witness: &mut Witness) {
         witness.norm.normalise(&self.weights.norm);
         witness.norm.divide(&self.weights.norm);
+    }
+}
+
+impl Witness {
+    /// The remainders of another z.
+    pub(crate) fn divide_dense(&mut self, weights: &Weights) {
+        let sums = sums_of_dense(weights, &self.x);
+        self.dense_rests = rests(&sums, &self.z, weights.shape.dense_shift());
     }
 }
 
