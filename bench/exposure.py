@@ -1,12 +1,12 @@
 """The number of documents that the accounts of a window read (docs/accounting.md, "Exposure").
 
-Honest accounts ask random questions of a collection, and every document fills one position. `documents_read` counts
-the distinct documents with a returned text, averaged over simulated windows.
+Honest accounts ask random questions of a collection. `documents_read` counts the distinct documents with a returned
+text, averaged over simulated windows; a document fills one position or several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -65,13 +65,22 @@ def with_bits(mechanism: BernoulliMechanism, top_k: int) -> Window:
 
 
 def documents_read(
-    sample: Sample, window: Window, sizes: Sequence[int], *, queries: int, windows: int, seed: int
+    sample: Sample,
+    window: Window,
+    sizes: Sequence[int],
+    *,
+    queries: int,
+    windows: int,
+    seed: int,
+    document_of: Mapping[int, int] | None = None,
 ) -> dict[int, float]:
     """The mean number of documents that the first k accounts of a window read, for each size k of `sizes`.
 
     :param queries: questions of an account, drawn with replacement
+    :param document_of: the document of each position with a text; by default each position is a document
     """
-    filled, totals = frozenset(sample.index.positions), dict.fromkeys(sizes, 0)
+    document_of = document_of or {position: position for position in sample.index.positions}
+    totals = dict.fromkeys(sizes, 0)
     for number in range(windows):
         random = np.random.default_rng([seed, number])
         answer, read = window(random), set[int]()
@@ -79,5 +88,5 @@ def documents_read(
             for question in random.integers(0, len(sample.queries), queries):
                 read.update(answer(sample.index.scores(sample.queries[question])))
             if k in totals:
-                totals[k] += len(read & filled)
+                totals[k] += len({document_of[p] for p in read if p in document_of})
     return {k: total / windows for k, total in totals.items()}

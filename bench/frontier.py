@@ -11,6 +11,10 @@ computes for every mechanism:
   chance alone and the number for exact retrieval; every document fills one position;
 - the strongest of the attacks in `bench.lists`.
 
+For noise with a document table, a second table has the same figures for documents of s positions
+(`--positions-per-document`): a document is s consecutive passages of the collection, and every bound is for k n s
+losses.
+
 Pooled listing has a policy for each size: its m is the number of queries of all accounts, so every coalition of these
 accounts has the same epsilon.
 
@@ -26,7 +30,7 @@ import json
 import math
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -37,7 +41,7 @@ import numpy as np
 
 from bench import exposure, lists
 from bench.common import emit, machine, parser
-from bench.lists import Attack, Target
+from bench.lists import Attack, DocumentTarget, Target
 from rag_audit._internal.durable import replace_file
 from rag_audit.commit.explore import bernoulli
 from rag_audit.commit.explore.collections import Collection, collection
@@ -46,13 +50,14 @@ from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_by_f
 from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
+from rag_audit.mechanisms.accounting.absence import noise_exclusion_factor
 from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
 from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.retrieval.embedders import Embedder, get_embedder, published_constants
-from rag_audit.retrieval.engine import build_index
+from rag_audit.retrieval.engine import build_index, no_noise, select
 
 NAMES = ("squad", "scifact", "pubmedqa")
 WITH_QUESTIONS = (*NAMES, "medquad")
@@ -115,11 +120,13 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
     sample, vectors = _sample(texts, embedder, options.seed)
     say = _said(texts.name)
     target = _target(texts, sample, vectors, embedder, options)
-    cells = [
+    cells = [] if options.only_documents else [
         *_noised(sample, target, embedder, options, say),
         *_sampled(sample, target, embedder, options, say),
         *_pooled(sample, target, options, say),
-    ]
+    ]  # fmt: skip
+    documents = [_by_document(texts, sample, embedder, s, options) for s in options.positions_per_document]
+    every = [*cells, *(cell for one in documents for cell in one.cells)]
     quiet = recall_without_noise(sample, ScoreWindow(*embedder.score_window, 512), top_k=TOP_K)
     return {
         "collection": texts.name,
@@ -129,19 +136,34 @@ def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str
         "questions": len(sample.queries),
         "without_noise": {"recall": quiet.recall, "error": quiet.error},
         "blind": {"recall": recall_by_flips(sample, top_k=TOP_K).recall},
-        "cells": [
-            {**asdict(cell), "attack": asdict(cell.attack), "distance": cell.distance} for cell in cells
+        "cells": [_as_json(cell) for cell in cells],
+        "by_document": [
+            {**asdict(one), "cells": [_as_json(cell) for cell in one.cells]} for one in documents
         ],
-        "smallest_distance": min(cell.distance for cell in cells),
+        "smallest_distance": min(cell.distance for cell in every),
     }
 
 
+def _as_json(cell: Cell) -> dict[str, Any]:
+    return {**asdict(cell), "attack": asdict(cell.attack), "distance": cell.distance}
+
+
 def _read(
-    sample: Sample, window: exposure.Window, options: Namespace, sizes: Sequence[int] = SIZES
+    sample: Sample,
+    window: exposure.Window,
+    options: Namespace,
+    sizes: Sequence[int] = SIZES,
+    document_of: Mapping[int, int] | None = None,
 ) -> dict[int, float]:
     """The documents that coalitions of each size read."""
     return exposure.documents_read(
-        sample, window, sizes, queries=QUERIES, windows=options.repeats, seed=options.seed
+        sample,
+        window,
+        sizes,
+        queries=QUERIES,
+        windows=options.repeats,
+        seed=options.seed,
+        document_of=document_of,
     )
 
 
@@ -186,6 +208,124 @@ def _target(
     return max(result, key=gap)
 
 
+@dataclass(frozen=True)
+class ByDocument:
+    """Noise with a document table, for documents of `positions` positions.
+
+    :param recall: the share of questions whose document has a listed position, without noise
+    :param blind: the same share for K positions at random
+    :param read_exactly: the documents that k accounts read under exact retrieval, by k
+    """
+
+    positions: int
+    documents: int
+    recall: float
+    blind: float
+    read_exactly: dict[str, float]
+    cells: list[Cell]
+
+
+def _by_document(
+    texts: Collection, sample: Sample, embedder: Embedder, positions: int, options: Namespace
+) -> ByDocument:
+    """Compute the cells of noise with a document table. Recall counts the questions whose document has a listed
+    position."""
+    document_of = {place: number // positions for number, place in enumerate(sample.index.positions)}
+    places: dict[int, list[int]] = {}
+    for place, document in document_of.items():
+        places.setdefault(document, []).append(place)
+    relevant = [
+        frozenset(p for own in relevant for p in places[document_of[own]]) for relevant in sample.relevant
+    ]
+    found = Sample(sample.index, sample.queries, relevant)
+    noises = [_noise(gains, lattice, embedder) for gains, lattice in NOISES]
+    recalls = measure_recall(found, noises, top_k=TOP_K, seed=options.seed, repeats=1)
+    target = _document_target(texts, sample, embedder, positions, options)
+    counts = lists.count_noised(target, noises, top_k=TOP_K, lists=options.lists, seed=options.seed)
+    capacity, documents, questions = sample.index.capacity, len(places), len(sample.queries)
+    cells = []
+    for row, (noise, recall) in enumerate(zip(noises, recalls, strict=True)):
+        read = _read(sample, exposure.noised(noise, TOP_K), options, document_of=document_of)
+        for k in SIZES:
+            m = k * QUERIES
+            shown = [
+                lists.by_counting(name, counts[row, name], options.lists, m, DELTA) for name in target.probes
+            ]
+            odds = max(
+                lists.factor_by_counting(counts[row, name][0], options.lists, m) for name in target.probes
+            )
+            label = f"noise, sigma/Delta {noise.sigma_over_delta:.3g}"
+            error = math.sqrt(recall.hit * (1 - recall.hit) / questions)
+            by_chance = documents * (1 - _unlisted(capacity, positions) ** m)
+            at_most = exposure_limit(documents, queries=m, longest=TOP_K)
+            cells.append(
+                Cell(label, recall.hit, error, k, *_certified(noise, k, positions),
+                     _exclusion_factor(noise, capacity, m, positions), read[k], by_chance, at_most, shown, odds)
+            )  # fmt: skip
+    quiet, window = no_noise(capacity), ScoreWindow(*embedder.score_window, 512)
+    exact = sum(
+        not own.isdisjoint(select(sample.index, query, quiet, window, TOP_K))
+        for query, own in zip(sample.queries, relevant, strict=True)
+    )
+    read_exactly = _read(sample, exposure.exact(TOP_K), options, document_of=document_of)
+    blind = sum(1 - _unlisted(capacity, len(own)) for own in relevant) / questions
+    return ByDocument(
+        positions, documents, exact / questions, blind, {str(k): n for k, n in read_exactly.items()}, cells
+    )
+
+
+def _unlisted(capacity: int, positions: int) -> float:
+    """The probability that K random positions contain none of a document's positions."""
+    return math.comb(capacity - positions, TOP_K) / math.comb(capacity, TOP_K)
+
+
+def _exclusion_factor(noise: Noise, capacity: int, queries: int, positions: int) -> float:
+    """The certified exclusion factor; inf if the noise has no bound."""
+    try:
+        mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
+    except PolicyError:
+        return math.inf
+    return noise_exclusion_factor(
+        mechanism, listed=TOP_K, capacity=capacity, queries=queries, positions=positions
+    )
+
+
+def _document_target(
+    texts: Collection, sample: Sample, embedder: Embedder, positions: int, options: Namespace
+) -> DocumentTarget:
+    """Choose a document as `_target` chooses a passage; another random document is in the other world."""
+    rng = Random(options.seed + 1)
+    requested: dict[int, list[str]] = {}
+    for question, own in zip(texts.questions, texts.relevant, strict=True):
+        for number in own:
+            requested.setdefault(number // positions, []).append(question)
+    whole = len(texts.passages) // positions  # the last document can have fewer positions
+    candidates = [document for document in sorted(requested) if document < whole]
+    noise = _noise(*NOISES[1], embedder)
+    result = []
+    for document in rng.sample(candidates, min(CANDIDATES, len(candidates))):
+        other = rng.choice([i for i in range(whole) if i != document])
+        first, second = (slice(d * positions, (d + 1) * positions) for d in (document, other))
+        result.append(
+            lists.make_document_target(
+                sample.index,
+                texts.passages[first],
+                sample.index.positions[first],
+                texts.passages[second],
+                requested[document],
+                embedder,
+                document,
+            )
+        )
+
+    def gap(target: DocumentTarget) -> int:
+        pilot = lists.count_noised(target, [noise], top_k=TOP_K, lists=lists.PILOT, seed=options.seed + 2)
+        first, second = pilot[0, "repeated"]
+        return first - second
+
+    return max(result, key=gap)
+
+
 def _noise(gains: tuple[int, ...], lattice: int, embedder: Embedder) -> Noise:
     return Noise(gains, ScoreWindow(*embedder.score_window, lattice))
 
@@ -219,7 +359,7 @@ def _noised(
                     eps,
                     auc,
                     tpr,
-                    math.inf,
+                    _exclusion_factor(noise, capacity, k * QUERIES, 1),
                     read[k],
                     by_chance,
                     exposure_limit(documents, queries=k * QUERIES, longest=TOP_K),
@@ -233,14 +373,15 @@ def _noised(
     return cells
 
 
-def _certified(noise: Noise, k: int) -> tuple[float, float, float]:
+def _certified(noise: Noise, k: int, positions: int = 1) -> tuple[float, float, float]:
     """Return eps, AUC and TPR at 1 % of the exact accountant; inf and ones where the noise has no bound."""
     try:
         mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
     except PolicyError:
         return math.inf, 1.0, 1.0
-    bounds = accounting.audit_bounds(mechanism, n=QUERIES, eps_acc=4, delta_acc="1e-7", k=k, delta=DELTA)
-    member = accounting.membership(mechanism, QUERIES * k)
+    bounds = accounting.audit_bounds(mechanism, n=QUERIES, eps_acc=4, delta_acc="1e-7", k=k, delta=DELTA,
+                                     positions=positions)  # fmt: skip
+    member = accounting.membership(mechanism, QUERIES * k * positions)
     return bounds.best.eps, member.auc_bound, member.tpr_at_fpr_1pct
 
 
@@ -311,26 +452,46 @@ def _said(name: str) -> Callable[[str], Callable[[int, int], None] | None]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Format one collection's cells in Markdown."""
+    """Format one collection's cells in Markdown, and then its cells for documents."""
+    name, passages = result["collection"], f"{result['documents']:,} passages"
+    tables = []
+    if result["cells"]:
+        exact, blind = result["without_noise"]["recall"], result["blind"]["recall"]
+        tables.append(_table(result, result, f"{name}\n\n{passages}", exact, blind))
+    for one in result["by_document"]:
+        title = (
+            f"{name}, noise with a document table\n\n{one['documents']:,} documents of at most"
+            f" {one['positions']} positions, {passages}"
+        )
+        tables.append(_table(result, one, title, one["recall"], one["blind"]))
+    return "\n".join(tables)
+
+
+def _table(result: dict[str, Any], part: dict[str, Any], title: str, exact: float, blind: float) -> str:
+    """Format the cells of one part of a collection's results.
+
+    :param exact: the recall of exact retrieval, and `blind` of positions at random
+    """
     head = (
-        f"### {result['collection']}\n\n{result['documents']:,} passages on {result['capacity']:,} positions,"
+        f"### {title} on {result['capacity']:,} positions,"
         f" {result['questions']:,} questions; exact top {TOP_K} finds"
-        f" {100 * result['without_noise']['recall']:.1f} %, blind chance {100 * result['blind']['recall']:.1f} %.\n\n"
+        f" {100 * exact:.1f} %, blind chance {100 * blind:.1f} %.\n\n"
         "| mechanism | recall@5 | of exact | k | certified eps | attack shows eps >= | AUC: bound, attack |"
         " TPR at 1 %: bound, attack | exclusion factor: bound, shown | documents read: mean, of exact, by chance,"
         " at most | strongest probes |\n"
         "|---|---|---|---|---|---|---|---|---|---|---|\n"
     )
     rows = []
-    for cell in result["cells"]:
+    for cell in part["cells"]:
         attack, odds = cell["attack"], cell["exclusion_factor"]
-        unlisted = ("none" if math.isinf(odds) else f"{odds:.3g}") + ", " + _factor(cell["odds_shown"])
-        k, exact = cell["k"], result["read_exactly"][str(cell["k"])]
+        bounded = math.isfinite(min(odds, cell["certified"]))
+        unlisted = (_factor(odds) if bounded else "none") + ", " + _factor(cell["odds_shown"])
+        k, read_exactly = cell["k"], part["read_exactly"][str(cell["k"])]
         read = (
-            f"{cell['read']:,.0f}, {cell['read'] / exact:.2f}, {cell['read_by_chance']:,.0f},"
+            f"{cell['read']:,.0f}, {cell['read'] / read_exactly:.2f}, {cell['read_by_chance']:,.0f},"
             f" {cell['read_at_most']:,}"
         )
-        of_exact = cell["recall"] / result["without_noise"]["recall"]
+        of_exact = cell["recall"] / exact
         rows.append(
             f"| {cell['mechanism']} | {100 * cell['recall']:.1f} ± {100 * cell['error']:.1f} % |"
             f" {100 * of_exact:.0f} % | {k} |"
@@ -396,7 +557,9 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
 
 def _asked(args: Namespace) -> dict[str, Any]:
     """Return the options and the revision that determine a collection's figures."""
-    names = ("questions", "lists", "windows", "repeats", "seed")
+    names = (
+        "questions", "lists", "windows", "repeats", "seed", "positions_per_document", "only_documents"
+    )  # fmt: skip
     return {name: getattr(args, name) for name in names} | {"revision": machine()["revision"]}
 
 
@@ -431,6 +594,13 @@ def main() -> int:
     options.add_argument(
         "--repeats", type=int, default=2, help="windows in which recall under coins is measured"
     )
+    options.add_argument(
+        "--positions-per-document", type=int, nargs="*", default=[4], metavar="S",
+        help="positions of a document, for noise with a document table",
+    )  # fmt: skip
+    options.add_argument(
+        "--only-documents", action="store_true", help="only the cells of noise with a document table"
+    )
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--out", type=Path, help="a folder for frontier.json, frontier.md and frontier.svg")
     args = options.parse_args()
@@ -459,7 +629,8 @@ def main() -> int:
         whole = {"machine": machine(), **report}
         (args.out / "frontier.json").write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
         (args.out / "frontier.md").write_text(tables, encoding="utf-8")
-        draw(results, args.out / "frontier.svg")
+        if not args.only_documents:
+            draw(results, args.out / "frontier.svg")
     if args.json:
         emit(report, as_json=True)
     else:

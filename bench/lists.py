@@ -80,12 +80,14 @@ class Target:
     probes: dict[str, Int8Array]
     others: Int8Array | None = None
 
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The positions that differ between the worlds."""
+        return (self.position,)
+
     def scores(self, query: Int8Array) -> tuple[Int32Array, Int32Array]:
         """Return the raw scores of all positions in both worlds."""
-        first = self.index.scores(query)
-        second = first.copy()
-        second[self.position] = int(self.other.astype(np.int64) @ query.astype(np.int64))
-        return first, second
+        return _scores_of_worlds(self.index, self.positions, self.other[None], query)
 
     def world(self, other: bool) -> TenantIndex:
         """Return the index of one world."""
@@ -94,6 +96,60 @@ class Target:
         rows = self.index.rows.copy()
         rows[self.position] = self.other
         return TenantIndex(rows, self.index.positions)
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentTarget:
+    """A document of several positions under noise, with the texts that the positions have in the other world.
+
+    :param index: the index with the document at `positions`
+    :param others: the vectors at the positions in the other world, shape (positions, d)
+    :param probes: by strategy, each shape (probes, d)
+    """
+
+    index: TenantIndex
+    positions: tuple[int, ...]
+    others: Int8Array
+    probes: dict[str, Int8Array]
+
+    def scores(self, query: Int8Array) -> tuple[Int32Array, Int32Array]:
+        """Return the raw scores of all positions in both worlds."""
+        return _scores_of_worlds(self.index, self.positions, self.others, query)
+
+
+def _scores_of_worlds(
+    index: TenantIndex, positions: Sequence[int], others: Int8Array, query: Int8Array
+) -> tuple[Int32Array, Int32Array]:
+    first = index.scores(query)
+    second = first.copy()
+    second[list(positions)] = others.astype(np.int64) @ query.astype(np.int64)
+    return first, second
+
+
+def make_document_target(
+    index: TenantIndex,
+    texts: Sequence[str],
+    positions: Sequence[int],
+    others: Sequence[str],
+    questions: Sequence[str],
+    embedder: Embedder,
+    seed: int,
+) -> DocumentTarget:
+    """Make a target of a document with its probes, which are those of `make_target` for each of its texts.
+
+    :param texts: the document's texts, at `positions`
+    :param others: the texts at the positions in the other world
+    """
+    rng = Random(seed)
+    paraphrases = [paraphrase for text in texts for paraphrase in _parts(text, SAMPLED_WORDS, rng)]
+    rng.shuffle(paraphrases)
+    requested = {"repeated": list(texts), "paraphrased": paraphrases, "questions": list(questions)}
+    probes = {
+        name: np.stack([embedder.embed_query(probe) for probe in own])
+        for name, own in requested.items()
+        if own
+    }
+    return DocumentTarget(index, tuple(positions), embedder.embed_documents(list(others)), probes)
 
 
 def make_target(
@@ -145,7 +201,7 @@ def key(*parts: object) -> int:
 
 
 def count_noised(
-    target: Target,
+    target: Target | DocumentTarget,
     noises: Sequence[Noise],
     *,
     top_k: int,
@@ -153,11 +209,12 @@ def count_noised(
     seed: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[tuple[int, str], tuple[int, int]]:
-    """Count for each noise and probe strategy how many of `lists` contain the position, in both worlds.
+    """Count for each noise and probe strategy how many of `lists` contain a position of the target, in both worlds.
 
     Noises with the same gains are measured on the same draws, and so are both worlds. This is valid because each limit
     applies to one rate.
     """  # fmt: skip
+    places = frozenset(target.positions)
     result = {(row, name): [0, 0] for row in range(len(noises)) for name in target.probes}
     sides = {
         name: [[s.tobytes() for s in target.scores(q)] for q in qs] for name, qs in target.probes.items()
@@ -171,9 +228,8 @@ def count_noised(
             noise, probes = noises[row], sides[name]
             window, z = noise.window, drawn[noise.gains]
             for world, scores in enumerate(probes[number % len(probes)]):
-                counts[world] += target.position in _native.noised_top_k(
-                    scores, window.lo, window.hi, window.lattice, z, top_k
-                )
+                listed = _native.noised_top_k(scores, window.lo, window.hi, window.lattice, z, top_k)
+                counts[world] += not places.isdisjoint(listed)
         if progress is not None:
             progress(number + 1, lists)
     return {place: (counts[0], counts[1]) for place, counts in result.items()}

@@ -59,3 +59,13 @@ def test_accounts_share_the_documents_that_pooled_listing_lists(sample: Sample) 
 def test_large_noise_returns_documents_by_chance(sample: Sample) -> None:
     (one,) = read(sample, exposure.noised(Noise((1, 8, 64), ScoreWindow(0, 1024, 1)), 2), 3, (1,))
     assert one == pytest.approx(16 * (1 - (30 / 32) ** 3), abs=0.3)
+
+
+def test_positions_of_one_document_count_once(sample: Sample) -> None:
+    """Sixteen passages of four documents."""
+    document_of = {position: number // 4 for number, position in enumerate(sample.index.positions)}
+    result = exposure.documents_read(
+        sample, exposure.exact(1), (1, 4), queries=4, windows=200, seed=1, document_of=document_of
+    )
+    assert result[1] == pytest.approx(4 * (1 - (3 / 4) ** 4), abs=0.15)
+    assert result[4] == pytest.approx(4 * (1 - (3 / 4) ** 16), abs=0.1)

@@ -13,6 +13,7 @@ from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import counted_epsilon, counted_roc
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
+from rag_audit.mechanisms.accounting.absence import noise_exclusion_factor
 from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import pooled_epsilon, pooled_factor
@@ -107,3 +108,30 @@ def test_counts_are_bounded_by_the_rates_of_one_answer() -> None:
     inside, outside = RNG.binomial(3, 0.9, 20_000), RNG.binomial(3, 0.1, 20_000)
     assert tpr[2] == pytest.approx((inside >= 2).mean(), abs=0.01)
     assert fpr[2] == pytest.approx((outside >= 2).mean(), abs=0.01)
+
+
+def test_a_document_of_several_positions_shows_more_than_one_and_less_than_its_bound(
+    target: lists.Target,
+) -> None:
+    """Four positions with one text, against the bound of the losses of all four."""
+    vectors = np.concatenate([np.repeat(TEXT[None], 4, axis=0), VECTORS])
+    index = build_index(vectors, 32, Random(1))
+    others, probes = np.repeat(OTHER[None], 4, axis=0), {"repeated": TEXT[None]}
+    document = lists.DocumentTarget(index, index.positions[:4], others, probes)
+    first, second = document.scores(TEXT)
+    assert sorted(np.flatnonzero(first != second)) == sorted(index.positions[:4])
+    assert set(second[list(index.positions[:4])]) == {int(OTHER.astype(int) @ TEXT.astype(int))}
+    queries, drawn, mechanism = 20, 2000, accounting.Mechanism((1,), 16)
+    attacks, shown = [], []
+    for one in (target, document):
+        counts = lists.count_noised(one, [_noise(16)], top_k=1, lists=drawn, seed=1)[0, "repeated"]
+        attacks.append(lists.by_counting("repeated", counts, drawn, queries, DELTA).eps)
+        shown.append(lists.factor_by_counting(counts[0], drawn, queries))
+    bound = accounting.audit_bounds(
+        mechanism, n=queries, eps_acc=4, delta_acc="1e-7", k=1, delta=DELTA, positions=4
+    ).best.eps
+    assert attacks[0] < attacks[1] < bound
+    factors = [
+        noise_exclusion_factor(mechanism, listed=1, capacity=32, queries=queries, positions=s) for s in (1, 4)
+    ]
+    assert 1 < shown[0] < shown[1] < factors[1] and shown[0] < factors[0]
