@@ -105,4 +105,4 @@ def test_the_table_has_a_line_for_each_mechanism_and_the_comparisons() -> None:
         "none",
     ]
     assert "a document, any number of accounts" in lines[0] and "a document, 2 accounts" in lines[2]
-    assert "nobody" in lines[3] and "(100%)" in lines[3]
+    assert "no document" in lines[3] and "(100%)" in lines[3]

@@ -184,7 +184,7 @@ def table(
 def _scope(mechanism: Mechanism, policy: Policy) -> str:
     """For whom and about what a mechanism's figure is valid."""
     if not mechanism.protects:
-        return "nobody"
+        return "no document"
     unit = "a document" if mechanism.table is not None else "a passage"
     return f"{unit}, {policy.k_max if mechanism.noised else 'any number of'} accounts"
 

@@ -372,7 +372,7 @@ def _summary(
     found: tuple[int, int],
 ) -> None:
     say("\n== the same questions under every mechanism")
-    say("(the figure of noise is for one passage, and a document has several)")
+    say("(each figure is for a document; with noise, the losses of all positions of a document add up)")
     policies = [demo_policy(tenants, mechanism) for mechanism in MECHANISMS]
     for line in table(policies, embedder, tenants, questions):
         say(line)
