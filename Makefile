@@ -88,7 +88,7 @@ test-data: setup  ## tests of the text collections; RAG_AUDIT_DATA names the fol
 	RAG_AUDIT_DATA="$(RAG_AUDIT_DATA)" $(BIN)/python -m pytest -m data -n 2 --no-loadscope-reorder --durations=10
 
 test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.supply $(WEB)  ## the Python and Rust tests and the slow ones: large circuits, 10,000 random queries, mutations
-	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
+	RAG_AUDIT_EVERY_ENTRY=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest $(if $(RAG_AUDIT_DATA),,-m "not data") -n 2 --no-loadscope-reorder
 	$(MAKE) --no-print-directory memory fuzz

@@ -399,6 +399,13 @@ impl Channel for MaliciousProver<'_> {
 
 type Verdict = std::result::Result<(), Error>;
 
+/// Entries at which a prover is malicious in turn. `make test-full` sets RAG_AUDIT_EVERY_ENTRY and tries each; other runs try
+/// the first, the last and every ninth between, because each takes a proof.
+pub(crate) fn entries(count: usize) -> impl Iterator<Item = usize> {
+    let every = std::env::var_os("RAG_AUDIT_EVERY_ENTRY").is_some();
+    (0..count).filter(move |at| every || at % 9 == 0 || at + 1 == count)
+}
+
 /// Asserts that the verifier refuses a prover whose hash omits a label of the run: each label of the statement, the messages
 /// and the challenges in turn.
 pub(crate) fn nothing_is_forgotten(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> Verdict) {

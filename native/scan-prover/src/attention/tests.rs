@@ -12,7 +12,9 @@ use crate::error::Error;
 use crate::fixtures::{activations, cut, int16};
 use crate::group::Fr;
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
-use crate::malicious::{caught_by, lookup_point, run, MaliciousProver, Without, FALSE, REPEATED};
+use crate::malicious::{
+    caught_by, entries, lookup_point, run, MaliciousProver, Without, FALSE, REPEATED,
+};
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;

@@ -10,7 +10,7 @@ use crate::feed_forward::tests::Integers as FeedForwardIntegers;
 use crate::fixtures::{activations, cut, int16};
 use crate::group::{Fr, G1Affine};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
-use crate::malicious::{caught_by, MaliciousProver};
+use crate::malicious::{caught_by, entries, MaliciousProver};
 use crate::transcript::{Oracle, Transcript};
 use crate::{attention, feed_forward};
 use ark_ff::Field;

@@ -10,7 +10,7 @@ use crate::fixtures::{cut, int16, tokens_hash};
 use crate::group::{vector_generators, Fr, G1Affine};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{
-    caught_by, lookup_point, run, Log, MaliciousProver, Without, FALSE, REPEATED,
+    caught_by, entries, lookup_point, run, Log, MaliciousProver, Without, FALSE, REPEATED,
 };
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
@@ -516,7 +516,7 @@ fn rows_are_the_tables() {
     };
     assert!(case.forged(&with_rows(&right)));
     let mut others = Vec::new();
-    for at in 0..right.len() {
+    for at in entries(right.len()) {
         let mut rows = right.clone();
         rows[at] += 1;
         others.push(rows);
@@ -616,7 +616,7 @@ fn quotients_are_the_rounded_ones() {
     let case = small();
     let norm = &case.table.public.norm;
     for step in [-1, 1] {
-        for at in 0..case.witness().norm.y.len() {
+        for at in entries(case.witness().norm.y.len()) {
             let mut witness = case.witness();
             witness.norm.y[at] += step;
             witness.norm.divide(norm);

@@ -11,7 +11,9 @@ use crate::error::Error;
 use crate::fixtures::{activations, cut, int16};
 use crate::group::{Fr, G1Affine};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
-use crate::malicious::{caught_by, lookup_point, run, MaliciousProver, Without, FALSE, REPEATED};
+use crate::malicious::{
+    caught_by, entries, lookup_point, run, MaliciousProver, Without, FALSE, REPEATED,
+};
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 use ark_ff::Field;
@@ -381,7 +383,7 @@ fn values_at_the_point_are_the_columns() {
 fn quotients_are_the_rounded_ones() {
     let case = small();
     for step in [-1, 1] {
-        for at in 0..case.witness().z.len() {
+        for at in entries(case.witness().z.len()) {
             let mut witness = case.witness();
             witness.z[at] += step;
             witness.g[at] = case.weights.gelu[(witness.z[at] + ACTIVATION_LIMIT) as usize];
@@ -395,7 +397,7 @@ fn quotients_are_the_rounded_ones() {
             }
             assert!(!case.forged(&witness) && !case.forged(&masked), "z {at}");
         }
-        for at in 0..case.witness().norm.y.len() {
+        for at in entries(case.witness().norm.y.len()) {
             let mut witness = case.witness();
             witness.norm.y[at] += step;
             witness.norm.divide(&case.weights.norm);
@@ -414,7 +416,7 @@ fn quotients_are_the_rounded_ones() {
 #[test]
 fn remainders_are_the_divisions() {
     let case = small();
-    for at in 0..case.witness().dense_rests.len() {
+    for at in entries(case.witness().dense_rests.len()) {
         let mut witness = case.witness();
         witness.dense_rests[at] ^= 1;
         if at == 0 {
@@ -423,7 +425,7 @@ fn remainders_are_the_divisions() {
         assert!(!case.forged(&witness), "{at}");
     }
     let shift = case.weights.shape.norm_shift();
-    for at in 0..case.witness().norm.rests.len() {
+    for at in entries(case.witness().norm.rests.len()) {
         // One bit in each limb.
         for k in 0..limb_widths(shift).len() {
             let mut witness = case.witness();
@@ -480,7 +482,7 @@ fn limbs_below_the_top_are_in_range() {
 fn results_of_gelu_are_the_tables() {
     let case = small();
     for step in [-1, 1] {
-        for at in 0..case.witness().g.len() {
+        for at in entries(case.witness().g.len()) {
             let mut witness = case.witness();
             witness.g[at] += step;
             case.after_g(&mut witness);

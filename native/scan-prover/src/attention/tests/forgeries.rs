@@ -98,7 +98,7 @@ fn quotients_are_the_rounded_ones() {
         .into_iter()
         .flat_map(|s| (0..4).map(move |k| (s, k)))
     {
-        for at in 0..case.witness().projections[kind].len() {
+        for at in entries(case.witness().projections[kind].len()) {
             let mut witness = case.witness();
             witness.projections[kind][at] += step;
             let rests = if kind == 3 { 4 } else { kind };
@@ -126,7 +126,7 @@ fn quotients_are_the_rounded_ones() {
         }
     }
     for step in [-1, 1] {
-        for at in 0..case.witness().norm.y.len() {
+        for at in entries(case.witness().norm.y.len()) {
             let mut witness = case.witness();
             witness.norm.y[at] += step;
             witness.norm.divide(&case.weights.norm);
@@ -159,7 +159,7 @@ fn remainders_are_the_divisions() {
             5 => witness.norm.rests.len(),
             _ => witness.rests[kind].len(),
         };
-        for at in 0..of(&case.witness()) {
+        for at in entries(of(&case.witness())) {
             for k in 0..limb_widths(bits[kind]).len() {
                 let mut witness = case.witness();
                 let rests = match kind {
@@ -200,7 +200,7 @@ fn remainders_are_the_divisions() {
 #[test]
 fn maxima_are_the_largest_scores() {
     let case = small();
-    for row in 0..case.witness().maxima.len() {
+    for row in entries(case.witness().maxima.len()) {
         // Above all scores: no distance is 0.
         let mut witness = case.witness();
         let hot = witness.hot.clone();
@@ -266,7 +266,7 @@ fn a_smaller_score_is_no_maximum() {
 fn results_of_exp_are_the_tables() {
     let case = small();
     for step in [-1, 1] {
-        for at in 0..case.witness().exps.len() {
+        for at in entries(case.witness().exps.len()) {
             let mut witness = case.witness();
             witness.exps[at] += step;
             case.after_scores(&mut witness);
@@ -277,7 +277,7 @@ fn results_of_exp_are_the_tables() {
         }
     }
     // Another row of the table: another distance.
-    for at in 0..case.witness().distances.len() {
+    for at in entries(case.witness().distances.len()) {
         let mut witness = case.witness();
         witness.distances[at] += 1;
         witness.look_up(&case.weights);
@@ -296,7 +296,7 @@ fn results_of_exp_are_the_tables() {
 #[test]
 fn normalisers_are_the_quotients() {
     let case = small();
-    for row in 0..case.witness().quotients.len() {
+    for row in entries(case.witness().quotients.len()) {
         let right = case.witness();
         let [n, rest, slack] = right.quotients[row];
         let sum = rest + slack + 1;

@@ -135,7 +135,7 @@ fn layers_have_their_own_weights() {
 #[test]
 fn the_next_block_has_the_result_of_the_block_before() {
     let case = small();
-    for at in 0..case.x.len() {
+    for at in entries(case.x.len()) {
         for (n, attention) in &BLOCKS[1..] {
             let block = (*n, *attention);
             let before = BLOCKS[BLOCKS.iter().position(|b| *b == block).unwrap() - 1];
