@@ -11,6 +11,9 @@ from os import PathLike
 from typing import Any, ClassVar, Self, final
 
 __all__ = [
+    "EncoderModel",
+    "EncoderOutOfRange",
+    "EncoderPins",
     "Groth16Witness",
     "GrowingTree",
     "IntegerEncoder",
@@ -603,6 +606,50 @@ def scan_embed_prove(
 
 def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
     """ValueError with the reason unless the proof of A1 holds for (context, hq, cq)."""
+
+class EncoderOutOfRange(ValueError):
+    """A text whose values leave a range of the integer encoder: no proof about it exists."""
+
+@final
+class EncoderModel:
+    """A BERT encoder in integer arithmetic, for proofs of A1 (docs/scan/encoder-embed.md); immutable."""
+
+    def __new__(
+        cls,
+        shape: Sequence[int],
+        scales: Sequence[int],
+        weights: bytes,
+        exp: bytes,
+        gelu: bytes,
+        first: int,
+        pins: bytes | None = None,
+    ) -> Self:
+        """From the arguments of `IntegerEncoder`, the token that all texts begin with, and what `pins` returned before:
+        then the model makes no commitments. ValueError if those pins belong to other integers, as far as the vectors
+        show it."""
+
+    def pins(self) -> bytes:
+        """What a verifier has instead of the integers: commitments, and the vectors of the model."""
+
+    def digest(self) -> bytes:
+        """SHA-256 of `pins`."""
+
+    def prove(self, parameters: tuple[int, int], statement: bytes, tokens: bytes, salts: bytes) -> bytes:
+        """Proof of A1 for (context, hq, cq); parameters are (places T, A), tokens uint32, salts of hq and cq.
+        ValueError if the statement is false; EncoderOutOfRange if the text leaves a range."""
+
+@final
+class EncoderPins:
+    """A model of the integer encoder as a verifier of A1 has it; immutable."""
+
+    def __new__(cls, pins: bytes) -> Self:
+        """From the bytes of `EncoderModel.pins`, checked."""
+
+    def digest(self) -> bytes:
+        """SHA-256 of the bytes."""
+
+    def verify(self, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
+        """ValueError with the reason unless the proof of A1 holds for (context, hq, cq) and (places T, A)."""
 
 @final
 class ScanCoalition:

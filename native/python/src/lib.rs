@@ -14,6 +14,7 @@ use ragaudit_zeroizing_alloc::{Stacks, Wiping};
 mod arithmetic;
 mod batch_py;
 mod document_table_py;
+mod encoder_py;
 mod groth16;
 mod json;
 mod ledger;
@@ -59,6 +60,7 @@ mod _native {
         scan_py::register(m)?;
         document_table_py::register(m)?;
         pooled_listing_py::register(m)?;
+        encoder_py::register(m)?;
         batch_py::register(m)
     }
 }

@@ -17,7 +17,7 @@ type Embedded = (Option<Vec<u8>>, Option<Outside>);
 /// Layer, name and int16 values.
 type Named = (usize, &'static str, Vec<u8>);
 
-fn to_int16(bytes: &[u8], field: &str) -> Result<Vec<i16>, Error> {
+pub(crate) fn to_int16(bytes: &[u8], field: &str) -> Result<Vec<i16>, Error> {
     let chunks = bytes.chunks_exact(2);
     if !chunks.remainder().is_empty() {
         let actual = format!("{} bytes", bytes.len());

@@ -16,8 +16,10 @@ use crate::poseidon::permutations;
 use crate::session::Session;
 use crate::vector::{self, Vector};
 
+pub mod pins;
 pub mod statement;
 
+pub use pins::{Pins, Sizes};
 pub use statement::{Columns, EncoderEmbedStatement, Multiplicities, Shape};
 
 /// A prover's values before the first challenge.

@@ -19,6 +19,9 @@ pub enum Error {
     /// The private values do not satisfy the statement, so an honest prover sends no proof.
     #[error("the private values do not satisfy the statement: {0}")]
     Unsatisfied(String),
+    /// A text whose values leave a range of the integer encoder, so no proof about it exists.
+    #[error("the text leaves a range of the encoder: {0}")]
+    OutOfRange(String),
     /// The operating system gave no randomness: without it no nonce may be made.
     #[error("the operating system gave no randomness: {0}")]
     Randomness(String),

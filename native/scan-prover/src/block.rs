@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::group::{encode_scalar, Fr, G1Affine};
 use crate::prover::columns::{self, count, Secret};
 use crate::secrets::Nonces;
+pub use ragaudit_scan_protocol::block::MAX_PLACES;
 use ragaudit_scan_protocol::block::*;
 
 /// A matrix of activations, a row for each place, with the commitments to its columns and their openings.

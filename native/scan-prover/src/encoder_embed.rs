@@ -13,7 +13,7 @@ use crate::encoder::Witness as LayersWitness;
 use crate::encoder_input::inputs::Witness as InputWitness;
 pub use crate::encoder_input::{Table, Text};
 use crate::encoder_output::Witness as OutputWitness;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::{encode_scalar, Fr};
 use crate::prover::Prover;
 use crate::session::Session;
@@ -36,13 +36,20 @@ impl Witness {
         text: &Text,
     ) -> Result<Self> {
         let shape = statement.check()?;
-        let input = InputWitness::new(table, statement.places, text)?;
-        let layers = LayersWitness::new(&statement.layers, &input.marks, &input.norm.y)?;
-        let output = OutputWitness::new(&shape.output, &input.marks, layers.outputs())?;
-        Ok(Self {
-            input,
-            layers,
-            output,
+        let compute = || {
+            let input = InputWitness::new(table, statement.places, text)?;
+            let layers = LayersWitness::new(&statement.layers, &input.marks, &input.norm.y)?;
+            let output = OutputWitness::new(&shape.output, &input.marks, layers.outputs())?;
+            Ok(Self {
+                input,
+                layers,
+                output,
+            })
+        };
+        // No statement about the values exists yet: they fail only where they leave a range.
+        compute().map_err(|error| match error {
+            Error::Unsatisfied(what) => Error::OutOfRange(what),
+            other => other,
         })
     }
 }

@@ -16,6 +16,7 @@ pub mod embed;
 pub mod encoder;
 pub mod encoder_embed;
 pub mod encoder_input;
+pub mod encoder_model;
 pub mod encoder_output;
 pub mod engine;
 pub mod feed_forward;

@@ -1,0 +1,171 @@
+//! A1 for the integer encoder. Encodings are as in `scan_py`, integer weights and tables int16.
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use ragaudit_field_simd::field::exactly;
+use ragaudit_scan_prover::attention;
+use ragaudit_scan_prover::block::MAX_PLACES;
+use ragaudit_scan_prover::encoder_embed::{verify_encoder_embed, Text};
+use ragaudit_scan_prover::encoder_model::{decode_pins, Integers, Model, Pins, Sizes};
+use ragaudit_scan_prover::group::Fr;
+use ragaudit_scan_prover::{Error, Result};
+
+use crate::guard;
+use crate::transformer_py::to_int16;
+
+create_exception!(
+    _native,
+    EncoderOutOfRange,
+    PyValueError,
+    "A text whose values leave a range of the integer encoder: no proof about it exists."
+);
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("EncoderOutOfRange", m.py().get_type::<EncoderOutOfRange>())?;
+    m.add_class::<EncoderModel>()?;
+    m.add_class::<EncoderPins>()
+}
+
+/// Columns are committed in rows of 2^ROW_VARIABLES.
+const ROW_VARIABLES: usize = 12;
+
+/// context, hq, cq.
+fn hashes(bytes: &[u8]) -> Result<[Fr; 3]> {
+    Ok(exactly(bytes, "statement")?)
+}
+
+fn tokens_of(bytes: &[u8]) -> Result<Vec<u32>> {
+    match bytes.as_chunks() {
+        (words, []) => Ok(words.iter().map(|word| u32::from_le_bytes(*word)).collect()),
+        _ => {
+            let actual = format!("{} bytes", bytes.len());
+            Err(Error::invalid("tokens", "a multiple of 4 bytes", actual))
+        }
+    }
+}
+
+/// A model of the integer encoder with its integers.
+#[pyclass(frozen)]
+struct EncoderModel(Model);
+
+#[pymethods]
+impl EncoderModel {
+    /// From the arguments of `IntegerEncoder`, the token that all texts begin with, and stored pins or None.
+    #[new]
+    #[pyo3(signature = (shape, scales, weights, exp, gelu, first, pins=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        shape: [usize; 6],
+        scales: [u32; 6],
+        weights: &[u8],
+        exp: &[u8],
+        gelu: &[u8],
+        first: u32,
+        pins: Option<&[u8]>,
+    ) -> PyResult<Self> {
+        let [layers, width, heads, inner, vocabulary, places] = shape;
+        let [x, q, v, o, z, g] = scales;
+        let pinned = places.min(MAX_PLACES).max(1);
+        let sizes = Sizes {
+            layers,
+            vocabulary,
+            attention: attention::Shape {
+                width,
+                heads,
+                x,
+                q,
+                v,
+                o,
+            },
+            inner,
+            z,
+            g,
+            places: 1 << pinned.ilog2(),
+            row_variables: ROW_VARIABLES,
+        };
+        guard(py, || {
+            let [weights, exp, gelu] = [(weights, "weights"), (exp, "exp"), (gelu, "gelu")]
+                .map(|(b, name)| to_int16(b, name));
+            let integers = Integers {
+                weights: &weights?,
+                places,
+                exp: &exp?,
+                gelu: &gelu?,
+                first,
+            };
+            Model::new(sizes, integers, pins)
+        })
+        .map(Self)
+    }
+
+    /// The pins, which a verifier has instead of the integers.
+    fn pins<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.pins())
+    }
+
+    /// The digest of the pins.
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.digest())
+    }
+
+    /// The proof of A1 for a record (context, hq, cq), given the tokens (uint32) and the salts of hq and cq. `parameters`: the
+    /// places T, and A.
+    fn prove<'py>(
+        &self,
+        py: Python<'py>,
+        parameters: (usize, u64),
+        statement: &[u8],
+        tokens: &[u8],
+        salts: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let proof = guard(py, || {
+            let [query_salt, vector_salt] = exactly(salts, "salts")?;
+            let text = Text {
+                tokens: tokens_of(tokens)?,
+                salt: query_salt,
+            };
+            let statement = self.0.statement(hashes(statement)?, parameters);
+            match self.0.prove(&statement, &text, &vector_salt) {
+                Err(Error::OutOfRange(what)) => Ok(Err(what)),
+                proof => proof.map(Ok),
+            }
+        })?;
+        proof
+            .map(|proof| PyBytes::new(py, &proof))
+            .map_err(EncoderOutOfRange::new_err)
+    }
+}
+
+/// A model of the integer encoder without its integers.
+#[pyclass(frozen)]
+struct EncoderPins(Pins);
+
+#[pymethods]
+impl EncoderPins {
+    /// The pins, checked.
+    #[new]
+    fn new(py: Python<'_>, pins: &[u8]) -> PyResult<Self> {
+        guard(py, || decode_pins(pins)).map(Self)
+    }
+
+    /// SHA-256 of the pins.
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.digest())
+    }
+
+    /// Raises ValueError with the reason unless the proof of A1 holds for (context, hq, cq) and `parameters`.
+    fn verify(
+        &self,
+        py: Python<'_>,
+        parameters: (usize, u64),
+        statement: &[u8],
+        proof: &[u8],
+    ) -> PyResult<()> {
+        guard(py, || {
+            let statement = self.0.statement(hashes(statement)?, parameters);
+            verify_encoder_embed(&statement, proof)
+        })
+    }
+}
