@@ -50,7 +50,7 @@ from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_by_f
 from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
-from rag_audit.mechanisms.accounting.absence import noise_exclusion_factor
+from rag_audit.mechanisms.accounting.absence import log_noise_exclusion_factor
 from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
@@ -110,8 +110,8 @@ class Cell:
     def distance(self) -> float:
         """Certified minus shown, of the figures that are finite; negative if one of the two is wrong."""
         result = [self.certified - self.attack.eps] if math.isfinite(self.certified) else []
-        if math.isfinite(self.exclusion_factor) and self.odds_shown is not None:
-            result.append(math.log(self.exclusion_factor / self.odds_shown))
+        if self.odds_shown is not None and math.isfinite(max(self.exclusion_factor, self.odds_shown)):
+            result.append(math.log(self.exclusion_factor) - math.log(self.odds_shown))
         return min(result, default=math.inf)
 
 
@@ -280,14 +280,15 @@ def _unlisted(capacity: int, positions: int) -> float:
 
 
 def _exclusion_factor(noise: Noise, capacity: int, queries: int, positions: int) -> float:
-    """The certified exclusion factor; inf if the noise has no bound."""
+    """The bound on the exclusion factor, at most the largest float; inf if there is no bound."""
     try:
         mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
     except PolicyError:
         return math.inf
-    return noise_exclusion_factor(
+    log = log_noise_exclusion_factor(
         mechanism, listed=TOP_K, capacity=capacity, queries=queries, positions=positions
     )
+    return math.inf if math.isinf(log) else math.exp(log) if log < 709 else sys.float_info.max
 
 
 def _document_target(
@@ -484,8 +485,7 @@ def _table(result: dict[str, Any], part: dict[str, Any], title: str, exact: floa
     rows = []
     for cell in part["cells"]:
         attack, odds = cell["attack"], cell["exclusion_factor"]
-        bounded = math.isfinite(min(odds, cell["certified"]))
-        unlisted = (_factor(odds) if bounded else "none") + ", " + _factor(cell["odds_shown"])
+        unlisted = ("none" if math.isinf(odds) else _factor(odds)) + ", " + _factor(cell["odds_shown"])
         k, read_exactly = cell["k"], part["read_exactly"][str(cell["k"])]
         read = (
             f"{cell['read']:,.0f}, {cell['read'] / read_exactly:.2f}, {cell['read_by_chance']:,.0f},"

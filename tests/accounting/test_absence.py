@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import PolicyError
-from rag_audit.mechanisms.accounting.absence import noise_exclusion_factor
+from rag_audit.mechanisms.accounting.absence import log_noise_exclusion_factor
 from rag_audit.mechanisms.accounting.bounds import eps_at
 from rag_audit.mechanisms.accounting.pmf import Mechanism
 
@@ -18,6 +18,16 @@ MECHANISM = Mechanism((1,), LATTICE)
 WITHOUT_SIGNAL = Mechanism((1,), 1)
 CAPACITY = 4
 NOISE = MECHANISM.pmf
+
+
+def noise_exclusion_factor(
+    mechanism: Mechanism, *, listed: int, queries: int, capacity: int = CAPACITY, positions: int = 1
+) -> float:
+    return math.exp(
+        log_noise_exclusion_factor(
+            mechanism, listed=listed, capacity=capacity, queries=queries, positions=positions
+        )
+    )
 
 
 def missing(scores: tuple[int, ...], document: tuple[int, ...]) -> float:
@@ -71,11 +81,18 @@ def test_epsilon_alone_is_no_bound() -> None:
 
 def test_numbers_out_of_range_are_named_and_certain_lists_have_no_factor() -> None:
     with pytest.raises(PolicyError):
-        noise_exclusion_factor(MECHANISM, listed=1, capacity=CAPACITY, queries=0)
+        noise_exclusion_factor(MECHANISM, listed=1, queries=0)
     with pytest.raises(PolicyError):
-        noise_exclusion_factor(MECHANISM, listed=1, capacity=CAPACITY, queries=1, positions=0)
-    assert noise_exclusion_factor(MECHANISM, listed=4, capacity=CAPACITY, queries=1) == math.inf
-    assert noise_exclusion_factor(MECHANISM, listed=1, capacity=CAPACITY, queries=10_000) == math.inf
+        noise_exclusion_factor(MECHANISM, listed=1, queries=1, positions=0)
+    assert noise_exclusion_factor(MECHANISM, listed=4, queries=1) == math.inf
+
+
+def test_a_factor_above_every_float_has_a_logarithm() -> None:
+    """And below a delta of 10^-100 the accountant has no bound."""
+    weak = log_noise_exclusion_factor(Mechanism((1, 8), 128), listed=5, capacity=4096, queries=2000)
+    assert 709 < weak < math.inf
+    assert log_noise_exclusion_factor(MECHANISM, listed=1, capacity=CAPACITY, queries=750) > 230
+    assert log_noise_exclusion_factor(MECHANISM, listed=1, capacity=CAPACITY, queries=1000) == math.inf
 
 
 def test_every_position_of_the_document_has_a_loss_at_every_query() -> None:

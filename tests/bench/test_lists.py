@@ -13,7 +13,7 @@ from rag_audit.commit.explore.simulate import Noise
 from rag_audit.lab.empirical.lower_bounds import counted_epsilon, counted_roc
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
-from rag_audit.mechanisms.accounting.absence import noise_exclusion_factor
+from rag_audit.mechanisms.accounting.absence import log_noise_exclusion_factor
 from rag_audit.mechanisms.accounting.bernoulli import ChanceListing, Sampling
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import pooled_epsilon, pooled_factor
@@ -132,6 +132,7 @@ def test_a_document_of_several_positions_shows_more_than_one_and_less_than_its_b
     ).best.eps
     assert attacks[0] < attacks[1] < bound
     factors = [
-        noise_exclusion_factor(mechanism, listed=1, capacity=32, queries=queries, positions=s) for s in (1, 4)
+        math.exp(log_noise_exclusion_factor(mechanism, listed=1, capacity=32, queries=queries, positions=s))
+        for s in (1, 4)
     ]
     assert 1 < shown[0] < shown[1] < factors[1] and shown[0] < factors[0]
