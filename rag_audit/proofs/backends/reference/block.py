@@ -22,7 +22,7 @@ from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Ses
 from rag_audit.proofs.backends.reference.transcript import Transcript
 from rag_audit.relation.field import MODULUS
 
-LIMB_BITS, LIMBS_TAG, ACTIVATIONS_TAG = 12, 12, 14
+LIMB_BITS, LIMBS_TAG, ACTIVATIONS_TAG, BITS_TAG = 12, 12, 14, 1
 MAX_PLACES, MAX_WIDTH, MAX_SCALE, LARGEST_SUM = 64, 1024, 11, 1 << 31
 MAX_ROW_BITS, ROOT_ENTRIES = 12, 32
 ACTIVATIONS = list(range(-(1 << 11), 1 << 11))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_audit.proofs.backends.reference import attention, feed_forward, limits
@@ -22,8 +22,8 @@ from rag_audit.proofs.backends.reference.closing import close
 from rag_audit.proofs.backends.reference.extensions import log2
 from rag_audit.proofs.backends.reference.group import Point
 from rag_audit.proofs.backends.reference.lookup import Segment, look_up
-from rag_audit.proofs.backends.reference.session import Session
-from rag_audit.proofs.backends.reference.transcript import Reader
+from rag_audit.proofs.backends.reference.session import Column, Expr, Session
+from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 
 RUN, MAX_LAYERS = "encoder", 24
 
@@ -64,17 +64,23 @@ class Encoder:
     outputs: Sequence[Sequence[Point]]
 
     def __post_init__(self) -> None:
-        limits.require(layers=1 <= len(self.layers) <= MAX_LAYERS, places=allowed(self.places))
-        for layer in self.layers:
-            a, f = layer.attention, layer.feed_forward
-            limits.require(
-                width=a.width == f.width,
-                scale_x=a.scale_x == f.scale_x,
-                layer=layer.sizes() == self.layers[0].sizes(),
-            )
+        require_layers(self.layers)
+        limits.require(places=allowed(self.places))
         first = self.layers[0]
         size = first.attention.width, self.places, row_bits(first, self.places)
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
+
+
+def require_layers(layers: Sequence[Layer]) -> None:
+    """:raises EncodingError: no layer or too many, or layers that differ in what all layers have in common"""
+    limits.require(layers=1 <= len(layers) <= MAX_LAYERS)
+    for layer in layers:
+        a, f = layer.attention, layer.feed_forward
+        limits.require(
+            width=a.width == f.width,
+            scale_x=a.scale_x == f.scale_x,
+            layer=layer.sizes() == layers[0].sizes(),
+        )
 
 
 def row_bits(layer: Layer, places: int) -> int:
@@ -82,61 +88,103 @@ def row_bits(layer: Layer, places: int) -> int:
     return max(attention.row_bits(layer.attention, places), feed_forward.row_bits(layer.feed_forward, places))
 
 
-def _statement(reader: Reader, claim: Encoder) -> None:
-    said, first = reader.transcript, claim.layers[0]
-    a, f = first.attention, first.feed_forward
-    said.scalar("context", claim.context)
-    said.integer("layers", len(claim.layers))
-    for layer in claim.layers:
+@dataclass(frozen=True)
+class Stack:
+    """The blocks of all layers, in their order."""
+
+    blocks: Sequence[attention.Parts | feed_forward.Parts]
+
+    @staticmethod
+    def entries(layers: Sequence[Layer], places: int) -> list[int]:
+        """The entries of the columns that a prover commits to, without those of the first x and of the last result."""
+        (first, *others), matrix = layers, Blocks(layers[0].attention.width).entries(places)
+        of_attention = attention.Parts.entries(first.attention, places)
+        of_layer = [*of_attention, *matrix, *feed_forward.Parts.entries(first.feed_forward, places)]
+        return of_layer + [*matrix, *of_layer] * len(others)
+
+    @classmethod
+    def of(
+        cls,
+        layers: Sequence[Layer],
+        marks: Sequence[Expr],
+        x: Sequence[Column],
+        y: Sequence[Column],
+        sent: Iterator[Column],
+    ) -> Stack:
+        """The next columns, in the order of `entries`."""
+        places, before = len(marks), x
+        blocks: list[attention.Parts | feed_forward.Parts] = []
+        for number, layer in enumerate(layers, 1):
+            of_attention = attention.Parts.entries(layer.attention, places)
+            own = iter(take(sent, len(of_attention)))
+            between = take(sent, len(x))
+            blocks.append(attention.Parts.of(layer.attention, marks, before, between, own))
+            of_feed_forward = feed_forward.Parts.entries(layer.feed_forward, places)
+            own = iter(take(sent, len(of_feed_forward)))
+            before = take(sent, len(x)) if number < len(layers) else y
+            blocks.append(feed_forward.Parts.of(layer.feed_forward, places, between, before, own))
+        return cls(blocks)
+
+    def lookups(self) -> list[Segment]:
+        """The lookups of all blocks but the range of the first x and the tables."""
+        return [segment for block in self.blocks for segment in block.lookups()]
+
+    def claims(self, session: Session) -> None:
+        """All claims after the lookup, up to the closing."""
+        for block in self.blocks:
+            block.claims(session)
+
+
+def tables(layer: Layer, of_exp: Column, of_gelu: Column) -> list[Segment]:
+    """The tables of exp and of GELU."""
+    return [
+        attention.exp_table(layer.attention.exp, of_exp),
+        feed_forward.gelu_table(layer.feed_forward.gelu, of_gelu),
+    ]
+
+
+TABLES = [attention.DISTANCES + 1, len(ACTIVATIONS)]
+"""The entries of the multiplicities of both tables."""
+
+
+def say_layers(said: Transcript, layers: Sequence[Layer], places: int) -> None:
+    """The layers in a statement, with their sizes."""
+    a, f = layers[0].attention, layers[0].feed_forward
+    said.integer("layers", len(layers))
+    for layer in layers:
         said.raw("attention weights", layer.attention.digest)
         said.raw("feed-forward weights", layer.feed_forward.digest)
-    said.integers(("places", claim.places), ("width", a.width), ("heads", a.heads), ("inner", f.inner))
+    said.integers(("places", places), ("width", a.width), ("heads", a.heads), ("inner", f.inner))
     said.integers(("scale x", a.scale_x), ("scale q", a.scale_q), ("scale v", a.scale_v))
     said.integers(("scale o", a.scale_o), ("scale z", f.scale_z), ("scale g", f.scale_g))
-    said.points("marks of places", [claim.marks])
-    say_matrices(said, claim.inputs, claim.outputs)
 
 
 def read(claim: Encoder, reader: Reader) -> Session:
     """The whole run, with all its claims."""
-    _statement(reader, claim)
-    places, (first, *others) = claim.places, claim.layers
-    session = Session(reader, row_bits(first, places))
+    said, places, layers = reader.transcript, claim.places, claim.layers
+    said.scalar("context", claim.context)
+    say_layers(said, layers, places)
+    said.points("marks of places", [claim.marks])
+    say_matrices(said, claim.inputs, claim.outputs)
+    session = Session(reader, row_bits(layers[0], places))
     of_marks = session.column([claim.marks], places)
-    matrix = Blocks(first.attention.width).entries(places)
-    x, y = (
-        [session.column(rows, matrix[0]) for rows in columns] for columns in (claim.inputs, claim.outputs)
-    )
-    of_attention = attention.Parts.entries(first.attention, places)
-    of_feed_forward = feed_forward.Parts.entries(first.feed_forward, places)
-    layer_entries = [*of_attention, *matrix, *of_feed_forward]
-    limb_bits = of_limbs(first.remainders)
-    tables = [attention.DISTANCES + 1, len(ACTIVATIONS), len(ACTIVATIONS), *(1 << w for w in limb_bits)]
-    entries = layer_entries + [*matrix, *layer_entries] * len(others) + tables
-    sent = iter(session.commit("encoder columns", entries))
-    marks = attention.read_marks(session, of_marks, places)
-    blocks: list[attention.Parts | feed_forward.Parts] = []
-    before = x
-    for number, layer in enumerate(claim.layers, 1):
-        own = iter(take(sent, len(of_attention)))
-        between = take(sent, len(matrix))
-        blocks.append(attention.Parts.of(layer.attention, marks, before, between, own))
-        own = iter(take(sent, len(of_feed_forward)))
-        result = take(sent, len(matrix)) if number < len(claim.layers) else y
-        blocks.append(feed_forward.Parts.of(layer.feed_forward, places, between, result, own))
-        before = result
+    (entries, *_) = Blocks(layers[0].attention.width).entries(places)
+    x, y = ([session.column(rows, entries) for rows in columns] for columns in (claim.inputs, claim.outputs))
+    limb_bits = of_limbs(layers[0].remainders)
+    of_tables = [*TABLES, len(ACTIVATIONS), *(1 << width for width in limb_bits)]
+    sent = iter(session.commit("encoder columns", Stack.entries(layers, places) + of_tables))
+    stack = Stack.of(layers, attention.read_marks(session, of_marks, places), x, y, sent)
     of_exp, of_gelu, of_activations, *of_widths = sent
-    segments: list[Segment] = in_range(x, log2(matrix[0]))
-    for block in blocks:
-        segments += block.lookups()
-    tables_of = [
-        attention.exp_table(first.attention.exp, of_exp),
-        feed_forward.gelu_table(first.feed_forward.gelu, of_gelu),
-        activations(of_activations),
-        *limb_tables(limb_bits, of_widths),
-    ]
-    look_up(session, [*segments, *tables_of])
-    for block in blocks:
-        block.claims(session)
+    look_up(
+        session,
+        [
+            *in_range(x, log2(entries)),
+            *stack.lookups(),
+            *tables(layers[0], of_exp, of_gelu),
+            activations(of_activations),
+            *limb_tables(limb_bits, of_widths),
+        ],
+    )
+    stack.claims(session)
     close(session)
     return session
