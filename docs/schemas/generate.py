@@ -18,6 +18,7 @@ from rag_audit.models.attacks import AttackRun
 from rag_audit.models.bundle import Manifest
 from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentRequest
 from rag_audit.models.models import Model
+from rag_audit.models.names import NamesAnswer, NamesRequest
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import (
@@ -55,6 +56,8 @@ MODELS: dict[str, type[Model]] = {
     "sample": SampleEntry,
     "header": WindowHeader,
     "header-publication": Publication,
+    "names": NamesAnswer,
+    "names-request": NamesRequest,
     "policy": Policy,
     "query": QueryRecord,
     "receipt-body": SignedReceiptBody,

@@ -6,7 +6,7 @@ The account's folder contains its key and its receipts; no other party's process
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rag_audit._internal.canonical import Json, read_json
@@ -22,11 +22,13 @@ from rag_audit._internal.errors import (
     StoreError,
 )
 from rag_audit._internal.lock import locked
+from rag_audit.account.names import NamedPassage, NamesReport, StoredNames, check_names, check_proof, entry_of
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.final_log import FinalLog
 from rag_audit.models.manifest import check_manifest, re_executable
 from rag_audit.models.models import Hex32, Identifier, Model, Positive
+from rag_audit.models.names import MAX_POSITIONS, NamesAnswer, NamesRequest
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.models.records import (
@@ -190,6 +192,7 @@ def check_documents(answer: Answer, receipt: OpenedReceipt, *, withholds: bool) 
 
 
 MAX_FILE_BYTES = 16 << 20
+MAX_NAMES_BYTES = 256 << 20
 RESTORED = (
     "this folder is an older copy of the account's folder, or another program asks with it: use the folder that has the"
     ' newest receipts, or wait for the next window (docs/accounts.md, "A restored folder")'
@@ -222,6 +225,14 @@ class StoredReceipt(Model):
     query: str
     salt: Hex32
     receipt: str
+    names: StoredNames | None
+    """for a tenant with a document table, the openings of the names of the passages' documents; else null"""
+
+
+class _ProvedNames(Model):
+    """The answers with the proof of a window's names."""
+
+    answers: list[NamesAnswer]
 
 
 class Account:
@@ -360,8 +371,14 @@ class Account:
         mechanism = window.parsed_policy().mechanism_of(request.tenant)
         check_documents(answer, receipt, withholds=mechanism.withholds)
         check_openings(self._opened(request, embedder or embedder_of(window)), receipt)
+        names = StoredNames.of(window, request.tenant, answer.documents)
         kept = StoredReceipt(
-            header=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
+            header=digest,
+            i=request.i,
+            query=request.query,
+            salt=request.salt,
+            receipt=answer.receipt,
+            names=names,
         )
         self._save_private(self._receipt_path(digest, request.i), kept.canonical())
         if self._answers.get(digest) == request.i - 1:
@@ -412,6 +429,87 @@ class Account:
         :param window: the window, or the digest of its header
         """
         return self._receipts(window if isinstance(window, str) else window.header_digest())
+
+    def check_names(
+        self, window: Publication, *, column: str | None = None
+    ) -> tuple[NamesReport, dict[int, NamedPassage]]:
+        """Compare the names of documents in this window's answers with metadata, with one another and with those of
+        earlier windows (`names.check_names`).
+
+        :param column: the metadata field that names documents
+        :raises SetupError: the tenant has no document table
+        :raises InvalidProof: a comparison fails; the error names the document
+        """
+        window.check()
+        entry_of(window, self.tenant)
+        digest = window.header_digest()
+        own, earlier = list[StoredNames](), list[StoredNames]()
+        for kept in self.all_receipts():
+            if kept.names is not None:
+                (own if kept.header == digest else earlier).append(kept.names)
+        if not any(stored.passages for stored in own):
+            raise SetupError(
+                "the account has no passage of this window",
+                field="window",
+                actual=window.parsed_header().window,
+                hint="ask a question first, or name another window with --window",
+            )
+        return check_names(own, earlier, column=column)
+
+    def names_requests(self, window: Publication, at: Mapping[int, NamedPassage]) -> list[NamesRequest]:
+        """The signed requests for the proof of the names at these positions, of at most `MAX_POSITIONS` each."""
+        positions, header = sorted(at), window.parsed_header()
+        return [
+            NamesRequest.sign(
+                self.keys.of(window, self.account),
+                origin=header.origin,
+                header=window.header_digest(),
+                tenant=self.tenant,
+                account=self.account,
+                positions=positions[start : start + MAX_POSITIONS],
+            )
+            for start in range(0, len(positions), MAX_POSITIONS)
+        ]
+
+    def stored_proof(self, window: Publication, at: Mapping[int, NamedPassage]) -> bool:
+        """Whether the account's folder has a valid proof of the names at exactly these positions.
+
+        :raises InvalidProof: the stored proof is false
+        """
+        path = self._names_path(window.header_digest())
+        if not path.exists():
+            return False
+        stored = _ProvedNames.parse(read_json(path, max_bytes=MAX_NAMES_BYTES), field=path.name)
+        if sorted(p for answer in stored.answers for p in answer.positions) != sorted(at):
+            return False
+        for answer in stored.answers:
+            check_proof(window, self.tenant, at, answer)
+        return True
+
+    def accept_names(
+        self,
+        window: Publication,
+        at: Mapping[int, NamedPassage],
+        requests: Sequence[NamesRequest],
+        answers: Sequence[NamesAnswer],
+    ) -> None:
+        """Check the proofs of the names at all positions, and store them.
+
+        :raises InvalidProof: a name is another one, or a proof is false
+        :raises SchemaError: an answer is about other positions than its request
+        """
+        for request, answer in zip(requests, answers, strict=True):
+            if request.positions != answer.positions:
+                raise SchemaError(
+                    "the answer is about other positions than the request", field="names.positions"
+                )
+            check_proof(window, self.tenant, at, answer)
+        path = self._names_path(window.header_digest())
+        path.parent.mkdir(exist_ok=True)
+        self._save_private(path, _ProvedNames(answers=[*answers]).canonical())
+
+    def _names_path(self, digest: str) -> Path:
+        return self.directory / "names" / f"{digest[:16]}.json"
 
     def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
         """Countersign this window's receipts for a verifier.

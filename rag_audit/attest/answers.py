@@ -30,7 +30,7 @@ from rag_audit.models.records import QueryRecord
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.relation.native import hash_lists
 from rag_audit.retrieval.noise_pool import NoisePool
-from rag_audit.retrieval.query import commit_all
+from rag_audit.retrieval.query import OpenedQuery, commit_all
 from rag_audit.retrieval.serving import Asked
 from rag_audit.retrieval.serving.pooled_listing import PooledListingServing
 
@@ -128,6 +128,17 @@ class Answers:
             raise query.outcome
         assert isinstance(query.outcome, Answer)
         return query.outcome
+
+    def returned(self, record: QueryRecord) -> list[int]:
+        """The positions of which the record's answer has a text.
+
+        :raises StoreError: the record has no retained data, or they cannot be decrypted
+        """
+        context = self._context
+        retained = context.retained(record)
+        question, tenant = retained.opened(context.embedder), context.tenant(record.tenant)
+        withheld = self._withheld(record.tenant, question, retained.positions)
+        return [p for p in retained.positions if p not in withheld and p in tenant.documents_at]
 
     def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
         """See `Window.refuse`."""
@@ -323,8 +334,7 @@ class Answers:
             key=context.key,
             head=self._signed_head(),
         )
-        result = steps.documents_of(context.tenant(query.tenant), query.positions, query.withheld)
-        query.outcome = Answer(type="answer", v=1, documents=result, receipt=receipt)
+        query.outcome = Answer(type="answer", v=1, documents=[*query.returned], receipt=receipt)
 
     # -- helpers of the steps -------------------------------------------------------------------------------------
 
@@ -374,13 +384,26 @@ class Answers:
         self._finish(query)
 
     def _find_documents(self, query: Query) -> None:
-        """Find which positions the answer returns without a text, and the openings of all."""
+        """Find which positions the answer returns without a text, the openings of all, and the returned documents.
+
+        :raises StoreError: a position with a text has no row in the tenant's document table. The slot stays unused,
+            since the record is not in the ledger yet
+        """
         context, tenant = self._context, self._context.tenant(query.tenant)
-        query.withheld = context.serving(query.tenant).withheld(
-            tenant.index, lambda: steps.vector_of(query.question), query.positions,
-            columns=self._samples.bits(query.tenant), documents=tenant.documents_at,
-        )  # fmt: skip
+        query.withheld = self._withheld(query.tenant, query.question, query.positions)
         query.documents = steps.document_openings(tenant, query.positions, context.secrets, query.withheld)
+        query.returned = steps.documents_of(tenant, query.positions, query.withheld)
+
+    def _withheld(self, tenant: str, question: OpenedQuery, positions: Sequence[int]) -> frozenset[int]:
+        """The selected positions that an answer returns without a text."""
+        committed = self._context.tenant(tenant)
+        return self._context.serving(tenant).withheld(
+            committed.index,
+            lambda: steps.vector_of(question),
+            positions,
+            columns=self._samples.bits(tenant),
+            documents=committed.documents_at,
+        )
 
     def _signed_head(self) -> tuple[int, Note]:
         """The ledger's size and signed checkpoint. All answers at one size share the checkpoint."""

@@ -18,6 +18,7 @@ from rag_audit._internal.words import some
 from rag_audit.attest.state import Appending
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.models.manifest import re_executable
+from rag_audit.models.names import NamesRequest
 from rag_audit.models.passage import EMPTY
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
@@ -65,6 +66,8 @@ class Query:
     htopk: int = 0
     """the commitment to the positions"""
     documents: Sequence[DocumentOpening] = field(default=(), repr=False)
+    returned: Sequence[AnsweredDocument] = field(default=(), repr=False)
+    """the documents that the answer returns with their texts"""
     sealed: bytes | None = field(default=None, repr=False)
     """the encrypted data for a later proof or a repeated answer"""
     record: QueryRecord | None = None
@@ -104,7 +107,7 @@ class Query:
 
 
 def check_signed(
-    request: SignedRequest,
+    request: SignedRequest | NamesRequest,
     *,
     header: WindowHeader,
     header_digest: str,
@@ -395,6 +398,9 @@ def retained_context(header_digest: str, account: str, i: int) -> bytes:
 def documents_of(
     tenant: CommittedTenant, positions: Sequence[int], withheld: Container[int]
 ) -> list[AnsweredDocument]:
-    """The selected documents in rank order, without empty and withheld positions (`Serving.withheld`)."""
+    """The selected documents in rank order, without empty and withheld positions (`Serving.withheld`).
+
+    :raises StoreError: a position with a text has no row in the tenant's document table
+    """
     result = ((p, tenant.documents_at.get(p)) for p in positions if p not in withheld)
-    return [answered(p, passage) for p, passage in result if passage is not None]
+    return [answered(p, passage, tenant.name_at(p)) for p, passage in result if passage is not None]

@@ -21,6 +21,7 @@ from rag_audit._internal.errors import WindowStateError
 from rag_audit.attest.answers import Answers
 from rag_audit.attest.columns import SampleStore
 from rag_audit.attest.context import Context
+from rag_audit.attest.names import NameProofs
 from rag_audit.attest.noise_proofs import NoiseProofStore
 from rag_audit.attest.proving import Prover
 from rag_audit.attest.publishing import CoalitionProof, Publisher
@@ -92,6 +93,7 @@ class Window(Shutting):
         self.prover = Prover(self.context, self.publisher, self.noise_proofs, self.samples)
         self.noise_pool = NoisePool(self.context.drawn, limit=commitment.policy.n)
         self.answers = Answers(self.context, self.noise_pool, self.noise_proofs, self.prover, self.samples)
+        self.name_proofs = NameProofs(self.context, self.answers)
 
     # -- properties and publications ------------------------------------------------------------------------------
 

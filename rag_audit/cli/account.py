@@ -23,7 +23,7 @@ from rag_audit.account.packing import pack_receipts
 from rag_audit.account.prepared import Questions
 from rag_audit.account.relevance import BANDS, relevant
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
-from rag_audit.cli.enrolling import approve, request, status
+from rag_audit.cli.enrolling import approve, names, request, status
 from rag_audit.cli.options import flag_option, gathered, model_option, path_option
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import CountersignedReceipt, RosterEntry
@@ -43,7 +43,7 @@ def account() -> None:
     """Use an account: key, questions and receipts; add accounts to a provider's roster."""
 
 
-for _command in (request, approve, status):
+for _command in (request, approve, status, names):
     account.add_command(_command)
 
 

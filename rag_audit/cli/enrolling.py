@@ -1,15 +1,16 @@
-"""`rag-audit account request`, `approve` and `status`: enrolment by the account's own request, and the account's
-used queries."""
+"""`rag-audit account request`, `approve`, `status` and `names`: enrolment by the account's own request, the account's
+used queries, and the documents of its passages."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rag_audit._internal.canonical import Json, read_json
-from rag_audit._internal.errors import RagAuditError, SchemaError, SetupError
+from rag_audit._internal.errors import RagAuditError, SchemaError, SetupError, brief
 from rag_audit.account.account import RESTORED, Account
 from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
 from rag_audit.cli.options import flag_option, line, path_option
@@ -19,6 +20,7 @@ from rag_audit.models.roster import admit, load_roster, signed_by_roster
 
 if TYPE_CHECKING:
     from rag_audit.account.client.sync import Client
+    from rag_audit.account.names import NamesReport
 
 
 def _require_enrolments(client: Client) -> None:
@@ -202,3 +204,71 @@ def status(
             f"{len(unknown)} of these queries are in the provider's log and have no receipt here: {RESTORED}"
         ]
     emit(value, as_json, lines)
+
+
+@click.command("names")
+@click.argument("directory", type=PATH)
+@path_option("--window", "public", help="the window's public folder; without --url no proof is requested")
+@click.option("--url", help="the provider's service, for the proof of the open window; needs --provider")
+@click.option("--provider", help="with --url: the provider's vkey, or a file with it")
+@click.option(
+    "--document-column",
+    "column",
+    help="the metadata field that names the document of a passage; by default the source of files, otherwise the field"
+    " that names most passages",
+)
+@json_option
+def names(
+    directory: Path,
+    public: Path | None,
+    url: str | None,
+    provider: str | None,
+    column: str | None,
+    as_json: bool,
+) -> None:
+    """Check which documents the account's passages of a window belong to.
+
+    Every answer for a tenant with a document table opens the name of each passage's document. The command compares the
+    names with the metadata, with one another and with the names in the account's other windows. With --url it also
+    requests the proof that the names are those in the document table of the window header, and stores the proof.
+    """
+    if (public is None) == (url is None) or (url is None) != (provider is None):
+        raise click.UsageError("give --window, or --url and --provider")
+    asker = Account(directory)
+    if public is not None:
+        window = Publication.load(public)
+        report, at = asker.check_names(window, column=column)
+        if asker.stored_proof(window, at):
+            report = report.with_proof()
+    else:
+        with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
+            report = client.names(asker, client.publication(), column=column)
+    emit({**asdict(report)}, as_json, _lines_of(report))
+
+
+def _lines_of(report: NamesReport) -> list[str]:
+    documents = "1 document" if report.documents == 1 else f"{report.documents} documents"
+    passages = "1 passage" if report.passages == 1 else f"{report.passages} passages"
+    lines = [f"{report.window}: {passages} of {documents}"]
+    if report.column is not None:
+        lines.append(f"the metadata field {report.column} names the documents")
+    if report.undetermined:
+        lines.append(
+            f"not checked: the metadata of {report.undetermined} passages do not name their documents"
+            " (--document-column)"
+        )
+    if report.known:
+        lines.append(f"{report.known} of the documents have the names that they have in other windows")
+    lines += [
+        f"changed: a passage of {brief(before)} in another window is a passage of {brief(now)}; under another key a"
+        " document has another Bernoulli bit"
+        for before, now in report.renamed
+    ]
+    lines.append(
+        "proved: the names are those of the rows in the document table; passages of one document share a row, passages"
+        " of different documents do not"
+        if report.proved
+        else "not proved: the names can differ from those in the document table; --url requests the proof while the"
+        " window is open"
+    )
+    return lines

@@ -17,13 +17,14 @@ from pathlib import Path
 
 from rag_audit._internal.canonical import Json, digest_hex, jcs, parse_hex, parse_json
 from rag_audit._internal.durable import PRIVATE_MODE, create_private, read_private, replace_file
-from rag_audit._internal.errors import PolicyError, SchemaError
-from rag_audit.commit.tables import WindowTable
+from rag_audit._internal.errors import PolicyError, SchemaError, StoreError
+from rag_audit.commit.tables import WindowTable, key_of
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.tlog_proof import MAX_PROOF_BYTES
 from rag_audit.log.tree import MerkleTree
 from rag_audit.models.header import check_roster, list_root
 from rag_audit.models.manifest import Manifest, as_json
+from rag_audit.models.names import NameOpening
 from rag_audit.models.passage import EMPTY, Passage
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import (
@@ -48,8 +49,13 @@ from rag_audit.relation.native_secrets import seed_commitment
 from rag_audit.retrieval.embedders import Embedder, owner_of_score_window
 from rag_audit.retrieval.engine import TenantIndex, check_capacity
 
-_DOCUMENT_BYTES = 64
-"""Upper bound on a document's fields in an answer other than its text and metadata."""
+_DOCUMENT_BYTES = 192
+"""Upper bound on a document's fields in an answer other than its text, its metadata and the key of its document."""
+
+
+def _bytes_of(text: str) -> int:
+    """The bytes of a text in an answer's JSON."""
+    return len(json.dumps(text, ensure_ascii=False).encode())
 
 
 @dataclass(frozen=True)
@@ -160,6 +166,23 @@ class CommittedTenant:
     points: bytes = b""
     table: WindowTable | None = None
 
+    def name_at(self, position: int) -> NameOpening | None:
+        """The opening of the name of the document at an occupied position; None without a document table.
+
+        :raises StoreError: the position has no row, so its text belongs to no document and may not be returned
+        """
+        if self.table is None:
+            return None
+        rows, number = self.table.table.rows, int(self.table.row_of_position[position])
+        if number >= len(rows) or (key := rows[number].key) is None:
+            raise StoreError(
+                "a passage has no row in the document table",
+                field=f"position {position} of {self.entry.tenant}",
+                expected="a row with a name for each passage",
+                hint="restore the window's folder from a copy: another program changed the table or the texts",
+            )
+        return NameOpening(key=key, salt=rows[number].salt.hex())
+
 
 @dataclass(frozen=True)
 class Commitment:
@@ -224,7 +247,9 @@ def check_inputs(
     check_tenants(policy, documents)
     for part in policy.tenants:
         check_capacity(len(documents[part.tenant]), part.capacity, field=f"documents.{part.tenant}")
-        check_answers(part.tenant, documents[part.tenant], policy.mechanism(part).longest)
+        mechanism = policy.mechanism(part)
+        named = mechanism.table is not None
+        check_answers(part.tenant, documents[part.tenant], mechanism.longest, named=named)
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
         raise PolicyError("the embedder's token limits differ from the policy's limits", field="policy.tokens",
@@ -245,16 +270,17 @@ def check_tenants(policy: Policy, documents: Mapping[str, Sequence[Passage]]) ->
         )
 
 
-def check_answers(tenant: str, documents: Sequence[Passage], longest: int) -> None:
+def check_answers(tenant: str, documents: Sequence[Passage], longest: int, *, named: bool = False) -> None:
     """Check that accounts can read every answer, even the answer with the longest documents.
 
     :param longest: the maximum number of documents in an answer
+    :param named: whether answers have the keys of documents, since the tenant has a document table
     :raises PolicyError: the total of the longest documents exceeds the limit
     """
     sizes = heapq.nlargest(
         longest,
         (
-            (len(json.dumps(d.text, ensure_ascii=False).encode()) + len(d.metadata or b""), number)
+            (_bytes_of(d.text) + len(d.metadata or b"") + (_bytes_of(key_of(d)) if named else 0), number)
             for number, d in enumerate(documents)
         ),
     )

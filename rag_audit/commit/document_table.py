@@ -20,7 +20,6 @@ of the window's stream. Row numbers are never published, so their order disclose
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -32,10 +31,10 @@ import numpy.typing as npt
 
 from rag_audit._internal.errors import PolicyError, RagAuditError, brief
 from rag_audit.mechanisms.base import TableShape
+from rag_audit.models.names import document_name
 from rag_audit.retrieval.engine import Int8Array
 
 SALT_BYTES = 32
-_NAME = b"rag-audit/document-name/v1"
 
 
 class DocumentSizeError(RagAuditError):
@@ -66,14 +65,6 @@ class Row:
         """The row's name, 32 bytes: a salted hash of the document's key. The salt hides the key, and the names of
         equal keys in different rows differ."""
         return document_name(self.salt, self.key or "")
-
-
-def document_name(salt: bytes, key: str) -> bytes:
-    """The name of a document: SHA-256 over a prefix, the salt of `SALT_BYTES` bytes and the key in UTF-8.
-
-    The provider opens salt and key with each passage that it returns, so that accounts recompute the name.
-    """
-    return hashlib.sha256(_NAME + salt + key.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(frozen=True)

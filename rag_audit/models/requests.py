@@ -8,6 +8,7 @@ from pydantic import Field
 
 from rag_audit._internal.canonical import Json, jcs
 from rag_audit.models.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, Positive
+from rag_audit.models.names import NameOpening
 from rag_audit.models.passage import Passage
 from rag_audit.models.question import MAX_QUESTION
 from rag_audit.models.records import request_message
@@ -67,6 +68,8 @@ class AnsweredDocument(Model):
     text: str
     metadata: dict[str, Json]
     """empty for a document without metadata"""
+    name: NameOpening | None
+    """the opening of the name of the passage's document; null for a tenant without a document table"""
 
     @property
     def passage(self) -> Passage:
@@ -74,9 +77,9 @@ class AnsweredDocument(Model):
         return Passage.of(self.text, self.metadata)
 
 
-def answered(position: int, passage: Passage) -> AnsweredDocument:
+def answered(position: int, passage: Passage, name: NameOpening | None) -> AnsweredDocument:
     """A document as an answer has it."""
-    return AnsweredDocument(position=position, text=passage.text, metadata=passage.fields)
+    return AnsweredDocument(position=position, text=passage.text, metadata=passage.fields, name=name)
 
 
 class Answer(Model):

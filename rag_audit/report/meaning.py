@@ -191,7 +191,8 @@ def _of_documents(tenant: str, odds: str, table: DocumentTableReport, *, chance:
             " its removal",
             f"from the second window on, bits of {tenant} are older than the tables that use them: a carried row keeps"
             f" its bit{mark}, and each later window draws {table.fresh_rows} of {table.rows} bits anew; not proved:"
-            " that a document keeps one name or appears only once, and that the provider did not start another origin",
+            " that a document keeps one name or appears only once, and that the provider did not start another origin;"
+            " an account checks the names of the documents that it received (rag-audit account names)",
         ]
     return lines
 

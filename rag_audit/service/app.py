@@ -20,6 +20,7 @@ from rag_audit.service.enrolment_book import Intake
 from rag_audit.service.enrolments import Enrolments
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import OUTCOMES
+from rag_audit.service.names import Names
 from rag_audit.service.openapi import openapi
 from rag_audit.service.public import Public
 from rag_audit.service.queries import Queries
@@ -29,7 +30,16 @@ NAMES = {
     404: ("NotFound", "no resource has this address"),
     405: ("MethodNotAllowed", "the address requires another method"),
 }
-FIXED = ("/v1/query", "/v1/queries", "/v1/enrolments", "/healthz", "/readyz", "/metrics", "/openapi.json")
+FIXED = (
+    "/v1/query",
+    "/v1/queries",
+    "/v1/names",
+    "/v1/enrolments",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+)
 PREFIXES = ("/public/", "/windows/")
 STATES = ("none", "committed", "active", "closed", "final")
 
@@ -59,6 +69,7 @@ class WindowApplication(Application):
         self.cause: Callable[[], str | None] = lambda: None
         self.bodies = bodies = Bodies(limits)
         self.queries = Queries(windows, bodies, limits, eager, on_fault)
+        self.names = Names(windows, bodies, on_fault)
         self.enrolments = Enrolments(intake, bodies, on_fault)
         self.public = Public(windows, limits)
 
@@ -68,6 +79,7 @@ class WindowApplication(Application):
         routes = [
             Route("/v1/query", self.queries.query, methods=["POST"]),
             Route("/v1/queries", self.queries.queries, methods=["POST"]),
+            Route("/v1/names", self.names.endpoint, methods=["POST"]),
             Route("/v1/enrolments", self.enrolments.endpoint, methods=["GET", "POST"]),
             Route("/public/{name:path}", self.public.current),
             Route("/windows/{window}/{name:path}", self.public.named),
@@ -166,6 +178,7 @@ class WindowApplication(Application):
     def close(self) -> None:
         """End the threads once their jobs have ended."""
         self.queries.close()
+        self.names.close()
         self.enrolments.queue.close()
         self.public.queue.close()
 

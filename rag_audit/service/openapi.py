@@ -9,12 +9,24 @@ from pydantic.json_schema import models_json_schema
 
 from rag_audit import __version__
 from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentOffer, EnrolmentRequest
+from rag_audit.models.names import NamesAnswer, NamesRequest
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.service.limits import Limits
+from rag_audit.service.names import STATUSES as NAMES_STATUSES
 from rag_audit.service.queries import STATUSES
 
-MODELS = (SignedRequest, Answer, Refusal, Publication, EnrolmentRequest, EnrolmentAnswer, EnrolmentOffer)
+MODELS = (
+    SignedRequest,
+    Answer,
+    Refusal,
+    NamesRequest,
+    NamesAnswer,
+    Publication,
+    EnrolmentRequest,
+    EnrolmentAnswer,
+    EnrolmentOffer,
+)
 _REF = "#/components/schemas/"
 _ERROR = {
     "type": "object",
@@ -40,6 +52,7 @@ def openapi(limits: Limits) -> dict[str, Any]:
         "paths": {
             "/v1/query": {"post": _post("Answer one signed request", "SignedRequest", _query_responses())},
             "/v1/queries": {"post": _batch(limits)},
+            "/v1/names": {"post": _names()},
             "/v1/enrolments": {"get": _offer(), "post": _enrolment()},
             "/public/{name}": {"get": _file("A file of the window that is served")},
             "/windows/{window}/{name}": {"get": _file("A file at the window's own address", "window")},
@@ -91,6 +104,19 @@ def _batch(limits: Limits) -> dict[str, Any]:
         "requestBody": {"required": True, "content": _json(requests)},
         "responses": {"200": {"description": "A reply to each", "content": _json(replies)}, **refused},
     }
+
+
+def _names() -> dict[str, Any]:
+    reasons = {400: ["Malformed"], 408: ["Too slow"], 413: ["Too large"], 415: ["Not application/json"]}
+    reasons |= {429: ["Too many waiting requests"], 503: ["The names cannot be proved at the moment"]}
+    for reason, status in NAMES_STATUSES.items():
+        reasons.setdefault(status, []).append(reason)
+    refused = {
+        str(status): {"description": ", ".join(names), "content": _json(_ERROR)}
+        for status, names in sorted(reasons.items())
+    }
+    answer = {"description": "The names with their proof", "content": _json(_schema("NamesAnswer"))}
+    return _post("Prove the names of documents", "NamesRequest", {"200": answer, **refused})
 
 
 def _offer() -> dict[str, Any]:

@@ -160,7 +160,7 @@ def test_an_answer_keeps_its_lines_and_loses_what_acts(
     from rag_audit.models.requests import Answer, AnsweredDocument
 
     shutil.copytree(service.root / "accounts/law-1", tmp_path / "account")
-    document = AnsweredDocument(position=0, text="a line\nanother\x1b[2J\u202e", metadata={})
+    document = AnsweredDocument(position=0, text="a line\nanother\x1b[2J\u202e", metadata={}, name=None)
     answer = Answer(type="answer", v=1, documents=[document], receipt="")
     monkeypatch.setattr("rag_audit.account.account.Account.ask", lambda *_, **__: answer)
     monkeypatch.chdir(service.root)

@@ -15,12 +15,12 @@ from rag_audit.commit.document_table import (
     DocumentTable,
     Placement,
     TableCapacityError,
-    document_name,
     place_documents,
     positions_by_document,
 )
 from rag_audit.errors import PolicyError
 from rag_audit.mechanisms.base import MAX_ROWS, TableShape
+from rag_audit.models.names import document_name
 
 SHAPE = TableShape(rows=12, positions_per_document=3, fresh_rows=4)
 

@@ -32,7 +32,7 @@ def run(*arguments: object) -> Result:
 
 
 def answered(texts: Sequence[str]) -> list[AnsweredDocument]:
-    return [AnsweredDocument(position=n, text=text, metadata={}) for n, text in enumerate(texts)]
+    return [AnsweredDocument(position=n, text=text, metadata={}, name=None) for n, text in enumerate(texts)]
 
 
 def test_only_passages_that_reach_the_threshold_are_returned_in_their_order() -> None:

@@ -74,7 +74,7 @@ def test_who_reads_nothing_is_left(opened: tuple[Service, Window], monkeypatch: 
     answer = Answer(
         type="answer",
         v=1,
-        documents=[AnsweredDocument(position=0, text=text, metadata={})],
+        documents=[AnsweredDocument(position=0, text=text, metadata={}, name=None)],
         receipt="receipt",
     )
 

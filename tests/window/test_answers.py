@@ -29,7 +29,12 @@ def added(documents: Documents) -> Documents:
     spare = next(p for p in range(8) if p not in {d["position"] for d in documents})
     return [
         *documents,
-        {"position": spare, "text": "A text at a position that was not selected.", "metadata": {}},
+        {
+            "position": spare,
+            "text": "A text at a position that was not selected.",
+            "metadata": {},
+            "name": None,
+        },
     ]
 
 
@@ -66,7 +71,7 @@ def test_texts_that_are_not_the_receipts_are_refused(
 
 def test_no_answer_is_longer_than_accounts_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two longest of three texts: quotes, and what JSON makes of a line break, count."""
-    room = commitment.MAX_PROOF_BYTES + 2 * 64 + 20
+    room = commitment.MAX_PROOF_BYTES + 2 * commitment._DOCUMENT_BYTES + 20
     monkeypatch.setattr(commitment, "MAX_ANSWER_BYTES", room)
     texts = [Passage("a" * 10), Passage("b"), Passage("\n" * 3)]
     commitment.check_answers("law", texts, 2)
@@ -77,6 +82,11 @@ def test_no_answer_is_longer_than_accounts_read(monkeypatch: pytest.MonkeyPatch)
     assert caught.value.actual == "21 bytes; the longest is documents.law[0] with 12"
     with pytest.raises(PolicyError):
         commitment.check_answers("law", [*texts, Passage.of("b", {"id": 1})], 2)
+    keyed = [Passage("a" * 8, document="k"), Passage("b", document="k" * 7)]  # 10 + 3, 3 + 9 with quotes
+    commitment.check_answers("law", keyed, 2)
+    with pytest.raises(PolicyError) as longer:
+        commitment.check_answers("law", keyed, 2, named=True)
+    assert longer.value.actual == "25 bytes; the longest is documents.law[0] with 13"
 
 
 DESCRIBED = [Passage.of(text, {"id": f"law/{n}", "year": 1900 + n}) for n, text in enumerate(TEXTS["law"])]
@@ -127,7 +137,7 @@ def test_a_described_document_is_no_text() -> None:
 
 @pytest.mark.parametrize("version, metadata", [(1, None), (1, []), (2, {}), (True, {}), (1.0, {})])
 def test_an_answer_of_another_version_or_without_metadata_is_refused(version: int, metadata: Json) -> None:
-    document: dict[str, Json] = {"position": 0, "text": "a", "metadata": metadata}
+    document: dict[str, Json] = {"position": 0, "text": "a", "metadata": metadata, "name": None}
     value: Json = {"type": "answer", "v": version, "receipt": "", "documents": [document]}
     with pytest.raises(SchemaError):
         Answer.parse(value, field="reply")

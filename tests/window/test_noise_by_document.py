@@ -19,6 +19,7 @@ from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.commit import carrying, preparing
 from rag_audit.commit.choose import NoiseTarget
+from rag_audit.commit.commitment import CommittedTenant
 from rag_audit.commit.document_table import DocumentSizeError, Placement, place_documents
 from rag_audit.commit.explore import simulate
 from rag_audit.commit.explore.render import table
@@ -33,6 +34,7 @@ from rag_audit.mechanisms.base import Mechanism, TableShape
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.sampling import Sampling
+from rag_audit.models.names import NameOpening
 from rag_audit.models.records import CountersignedReceipt
 from rag_audit.proofs.statements import COLUMNS
 from rag_audit.proofs.statements.column import ColumnPublic
@@ -287,6 +289,8 @@ def test_texts_of_positions_without_a_row_count_as_exposed(
     with pytest.MonkeyPatch.context() as patch:
         only_one_position_has_a_row(patch)
         window = chain.open(SIXTEEN)
+    made_up = NameOpening(key="a document", salt="00" * 32)
+    monkeypatch.setattr(CommittedTenant, "name_at", lambda self, position: made_up)
     with window:
         chain.service.cosign_header(window)
         chain.service.clock.now = window.header.opens_at

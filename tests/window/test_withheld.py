@@ -155,7 +155,7 @@ def test_a_text_beside_a_closed_digest_is_refused(requested: tuple[Service, Wind
     for position, document in zip(body.positions, body.documents, strict=True):
         if document.salt is None:
             texts[position] = AnsweredDocument(
-                position=position, text="a text that nobody committed to", metadata={}
+                position=position, text="a text that nobody committed to", metadata={}, name=None
             )
     forged = answer.model_copy(update={"documents": [texts[p] for p in body.positions]})
     with pytest.raises(InvalidProof, match="a text or its metadata differs from the committed document"):
@@ -288,7 +288,7 @@ def tenant_of(positions: Sequence[int], *, target: bool) -> CommittedTenant:
     documents = SimpleNamespace(inclusion_path=lambda position, size: [])
     result = SimpleNamespace(
         entry=SimpleNamespace(tenant="law"), index=TenantIndex(rows, tuple(filled)), documents_at=filled,
-        documents=documents,
+        documents=documents, name_at=lambda position: None,
     )  # fmt: skip
     return cast(CommittedTenant, result)
 

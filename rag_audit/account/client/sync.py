@@ -16,6 +16,7 @@ from rag_audit._internal.http import body_of, error_in_words
 from rag_audit.account.account import Account
 from rag_audit.account.client.attempts import Attempts, Patience, Wait
 from rag_audit.account.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
+from rag_audit.account.client.naming import NAMES, proved
 from rag_audit.account.client.reading import (
     ComparedReceipts,
     Reading,
@@ -33,8 +34,10 @@ from rag_audit.account.client.web import (
     not_fetched,
     options_of,
 )
+from rag_audit.account.names import NamesReport
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentOffer
+from rag_audit.models.names import MAX_NAMES_ANSWER_BYTES
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
 from rag_audit.retrieval.embedders import Embedder
@@ -132,6 +135,26 @@ class Client(Closing):
         attempts = Attempts(self._patience, self._url)
         reply = partial(answered, attempts, request, self.provider)
         return self._post(ENROLMENTS, request.canonical(), MAX_BYTES, attempts, reply)
+
+    def names(self, account: Account, window: Publication, *, column: str | None = None) -> NamesReport:
+        """Check the names of the documents of the account's passages in the served window, with the provider's proof.
+        The account's folder stores the proof, and a later call for the same passages reads it there.
+
+        :param column: the metadata field that names documents (`names.check_names`)
+        :raises InvalidProof: a comparison fails, or the proof is false
+        :raises RequestRefused: the service does not take the request
+        :raises SetupError: the account has no passage of the window, or the provider did not answer in time
+        """
+        report, at = account.check_names(window, column=column)
+        if account.stored_proof(window, at):
+            return report.with_proof()
+        requests, answers = account.names_requests(window, at), []
+        for request in requests:
+            attempts = Attempts(self._patience, self._url)
+            reply = partial(proved, attempts)
+            answers.append(self._post(NAMES, request.canonical(), MAX_NAMES_ANSWER_BYTES, attempts, reply))
+        account.accept_names(window, at, requests, answers)
+        return report.with_proof()
 
     def send(self, request: SignedRequest) -> Json:
         """Send a signed request until there is a reply, which is not checked here."""

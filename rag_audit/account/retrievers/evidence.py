@@ -48,7 +48,9 @@ class Evidence(Model):
                 field=KEY,
                 hint="use passages from the retrievers of this package",
             )
-        return cls.parse({k: v for k, v in value.items() if k not in ("position", "band")}, field=KEY)
+        return cls.parse(
+            {k: v for k, v in value.items() if k not in ("position", "band", "document")}, field=KEY
+        )
 
     def receipt(self) -> StoredReceipt:
         """The account's receipt of the answer. It opens the question, so the account must not pass it on.

@@ -187,10 +187,11 @@ class Source:
         document: AnsweredDocument, band: int | None, evidence: Evidence, names: Names, tenant: str
     ) -> Found:
         fields = document.metadata
+        named = {} if document.name is None else {"document": document.name.key}
         return Found(
             names.name(tenant, document.position, fields),
             document.text,
-            {**fields, KEY: {**evidence.dump(), "position": document.position, "band": band}},
+            {**fields, KEY: {**evidence.dump(), "position": document.position, "band": band, **named}},
             band,
         )
 

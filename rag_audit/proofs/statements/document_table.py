@@ -97,6 +97,6 @@ def name_element(name: bytes | None) -> int:
     """The name of a row as the field element in the table: f(name) of docs/relation.md, the first 31 bytes of the
     name's SHA-256. Column k of the names holds the bits 51 k to 51 k + 50 of this integer.
 
-    :param name: `commit.document_table.document_name`, 32 bytes; None for a row without a name, which has the element 0
+    :param name: `models.names.document_name`, 32 bytes; None for a row without a name, which has the element 0
     """
     return 0 if name is None else digest_to_field(name)

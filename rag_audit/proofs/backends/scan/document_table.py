@@ -51,14 +51,14 @@ def commit_table(capacity: int, table: TablePrivate) -> ColumnCommitment:
     memory.require(memory.table_bytes(capacity, rows), "document table")
     try:
         points = _native.scan_documents_commit(
-            capacity, table.row_of_position, *_names(table.names), table.key
+            capacity, table.row_of_position, *names_of(table.names), table.key
         )
     except (ValueError, OverflowError) as exc:
         raise EncodingError("the document table is refused", field="table", actual=str(exc)) from exc
     return ColumnCommitment(points_digest(TABLE, points, capacity, rows), points)
 
 
-def _names(names: Sequence[bytes | None]) -> tuple[bytes, bytes]:
+def names_of(names: Sequence[bytes | None]) -> tuple[bytes, bytes]:
     """The elements of names, 0 for a row without a name, and a byte 1 for each row with a name."""
     elements = b"".join(to_bytes(name_element(name)) for name in names)
     return elements, bytes(name is not None for name in names)
@@ -144,7 +144,7 @@ class DocumentTableJob:
                 self.table,
                 _before_points(self.previous, self.listed),
                 self.pooled and self.previous is not None,
-                (seed, table.row_of_position, *_names(table.names), table.key),
+                (seed, table.row_of_position, *names_of(table.names), table.key),
                 None if before is None else _before(before),
                 self.private.low_memory,
             )
@@ -292,7 +292,7 @@ def _require_digest(name: str, actual: str, named: str) -> None:
 def _before(
     before: PreviousTablePrivate,
 ) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes, tuple[bytes, bytes] | None]:
-    elements, named = _names(before.names)
+    elements, named = names_of(before.names)
     carried = bytes(bool(row) for row in before.carried)
     # With pooled listing the opening has a third part, of the rows that were listed when the window before began.
     opening = before.opening if before.listed is None else before.opening[: len(before.opening) // 3 * 2]

@@ -1,0 +1,338 @@
+"""The documents of an account's passages: the openings of their names, and what the account checks about them
+(docs/accounts.md, "Names of documents").
+
+An account stores the openings beside its receipts. It compares them with the metadata of its passages, with one another
+and with those of earlier windows, and checks the provider's proof that the names are those of the rows in the document
+table of the window header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, brief
+from rag_audit.models.models import Count, Hex32, Identifier, Model
+from rag_audit.models.names import NameOpening, NamesAnswer
+from rag_audit.models.publication import Publication
+from rag_audit.models.records import TenantEntry
+from rag_audit.models.requests import AnsweredDocument
+from rag_audit.proofs.row_names import row_names_of
+from rag_audit.proofs.statements.row_names import RowNamesPublic
+from rag_audit.proofs.statements.tenant import ColumnCommitment
+
+SOURCE = "source"
+"""The metadata field with the path of a file, which is the key of the file's document."""
+MAX_FIELD = 4096
+"""The maximum characters of a metadata value that is compared with a key."""
+_EVIDENCE = (
+    "store the account's folder in a safe place, and ask the provider why the document changed: a document with a"
+    " second row has a second Bernoulli bit, which multiplies its exclusion factor"
+)
+
+
+class NamedPassage(Model):
+    """A passage of the account with the document that its provider named.
+
+    :param content: SHA-256 over text and metadata as they are committed to
+    :param fields: the metadata values that can be the key of a document, as text
+    :param own: whether the key is the digest of the passage's text or content, as for a line without an id
+    """
+
+    position: Count
+    key: str
+    salt: Hex32
+    content: Hex32
+    fields: dict[str, str]
+    own: bool
+
+    @property
+    def name(self) -> bytes:
+        """The name that salt and key open, 32 bytes."""
+        return NameOpening(key=self.key, salt=self.salt).name
+
+    @property
+    def column(self) -> str | None:
+        """The metadata field that certainly names the document: the source of a chunk of a file, whose id is
+        ``<source>#<number>``; None for other passages."""
+        source = self.fields.get(SOURCE)
+        if source is None or not re.fullmatch(re.escape(source) + r"#[1-9][0-9]*", self.fields.get("id", "")):
+            return None
+        return SOURCE
+
+
+class StoredNames(Model):
+    """The openings in one answer, in the account's folder.
+
+    :param window: the id of the window
+    :param persistent: whether a document keeps its row, and so its name, in the windows of a chain
+    """
+
+    origin: str
+    window: Identifier
+    persistent: bool
+    passages: list[NamedPassage]
+
+    @classmethod
+    def of(cls, window: Publication, tenant: str, documents: Sequence[AnsweredDocument]) -> Self | None:
+        """The openings of a checked answer; None for a tenant without a document table.
+
+        :raises InvalidProof: the answer lacks an opening, or has one that no table explains
+        """
+        table = window.parsed_policy().mechanism_of(tenant).table
+        header = window.parsed_header()
+        passages = [_named(document, table is not None) for document in documents]
+        if table is None:
+            return None
+        return cls(origin=header.origin, window=header.window, persistent=table.persistent,
+                   passages=[p for p in passages if p is not None])  # fmt: skip
+
+
+def _named(document: AnsweredDocument, expected: bool) -> NamedPassage | None:
+    field = f"answer.documents, position {document.position}"
+    if (document.name is not None) != expected:
+        raise InvalidProof(
+            "the answer does not open the name of a passage's document"
+            if expected
+            else "the answer names a document although the tenant has no document table",
+            field=f"{field}.name",
+            expected="key and salt, since the tenant has a document table" if expected else "null",
+            actual="null" if expected else "an opening",
+            hint="the provider may not return a text that belongs to no row of its table: do not use the answer, and"
+            " tell the verifier" if expected else None,
+        )  # fmt: skip
+    if document.name is None:
+        return None
+    data, key = document.passage.data, document.name.key
+    digests = {_digest(document.text.encode()), _digest(data)}
+    fields = {
+        name: text
+        for name, value in document.metadata.items()
+        if isinstance(value, str | int)
+        and not isinstance(value, bool)
+        and len(text := str(value)) <= MAX_FIELD
+    }
+    return NamedPassage(
+        position=document.position,
+        key=key,
+        salt=document.name.salt,
+        content=hashlib.sha256(data).hexdigest(),
+        fields=fields,
+        own=key in digests,
+    )
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class NamesReport:
+    """The result of the checks of one window's names.
+
+    :param passages: the number of positions of which the account received a text
+    :param documents: the number of their documents
+    :param column: the metadata field that names the documents; None if no field does
+    :param undetermined: the number of passages whose metadata do not determine the key
+    :param known: the number of documents with the name of an earlier window
+    :param renamed: pairs of keys, the earlier one first, under which two windows have a passage with equal content
+    :param proved: whether the provider's proof relates the names to the document table in the window header
+    """
+
+    window: str
+    passages: int
+    documents: int
+    column: str | None
+    undetermined: int
+    known: int
+    renamed: tuple[tuple[str, str], ...]
+    proved: bool = False
+
+    def with_proof(self) -> NamesReport:
+        """The same result once the proof is checked."""
+        return replace(self, proved=True)
+
+
+def check_names(
+    own: Sequence[StoredNames], earlier: Iterable[StoredNames], *, column: str | None = None
+) -> tuple[NamesReport, dict[int, NamedPassage]]:
+    """Compare the names in a window's answers with metadata, with one another and with those of earlier windows.
+
+    :param own: the openings of the window's answers, at least one
+    :param earlier: the openings of other windows
+    :param column: the metadata field that names documents; by default the source of files, otherwise the field that
+        names most passages
+    :returns: the result, and the passage at each position
+    :raises InvalidProof: a comparison fails; the error names the document
+    :raises SetupError: no passage has the field `column`
+    """
+    at: dict[int, NamedPassage] = {}
+    names: dict[str, NamedPassage] = {}
+    for passage in (passage for stored in own for passage in stored.passages):
+        before = at.setdefault(passage.position, passage)
+        if before.key != passage.key:
+            raise InvalidProof(
+                "two answers name different documents for one position",
+                field=f"position {passage.position}",
+                expected=brief(before.key),
+                actual=brief(passage.key),
+                hint=_EVIDENCE,
+            )
+        first = names.setdefault(passage.key, passage)
+        if first.name != passage.name:
+            raise InvalidProof(
+                "one document has two names",
+                field=f"document {brief(passage.key)}",
+                expected=f"{first.name.hex()}, as at position {first.position}",
+                actual=f"{passage.name.hex()} at position {passage.position}",
+                hint=_EVIDENCE,
+            )
+    passages = [at[position] for position in sorted(at)]
+    named_by, undetermined = _check_keys(passages, column)
+    known, renamed = _compare(own[0], passages, names, earlier)
+    report = NamesReport(own[0].window, len(at), len(names), named_by, undetermined, known, renamed)
+    return report, at
+
+
+def _check_keys(passages: Sequence[NamedPassage], column: str | None) -> tuple[str | None, int]:
+    """The metadata field that names documents, and the number of passages whose metadata do not determine the key."""
+    if column is not None:
+        if passages and not any(column in p.fields for p in passages):
+            present = sorted({name for p in passages for name in p.fields})
+            raise SetupError(
+                "the metadata of the passages do not have the field",
+                field="--document-column",
+                expected=f"one of {', '.join(present)}"
+                if present
+                else "no column: the passages have no metadata",
+                actual=column,
+                hint="ask the provider for the field that names documents",
+            )
+        for passage in passages:
+            if not (passage.own and column not in passage.fields):
+                _require(passage, column)
+        return column, 0
+    for passage in passages:
+        if passage.column is not None:
+            _require(passage, passage.column)
+    others = [p for p in passages if p.column is None]
+    agreeing = Counter(name for p in others for name, value in p.fields.items() if value == p.key)
+    if not agreeing:
+        files = len(others) < len(passages)
+        return (SOURCE if files else None), sum(not p.own for p in others)
+    best = max(sorted(agreeing), key=lambda name: agreeing[name])
+    against = [p for p in others if not p.own and p.fields.get(best) != p.key]
+    if len(against) > agreeing[best]:
+        return None, sum(not p.own for p in others)
+    for passage in against:
+        _require(passage, best)
+    return best, 0
+
+
+def _require(passage: NamedPassage, column: str) -> None:
+    if (value := passage.fields.get(column)) == passage.key:
+        return
+    raise InvalidProof(
+        "the provider names another document than the metadata of the passage",
+        field=f"document {brief(passage.key)}, position {passage.position}",
+        expected=f"the metadata field {column}: {'(none)' if value is None else brief(value)}",
+        actual=brief(passage.key),
+        hint="documents may have another column: ask the provider for it, and name it with --document-column;"
+        " otherwise store the account's folder as evidence",
+    )
+
+
+def _compare(
+    own: StoredNames,
+    passages: Sequence[NamedPassage],
+    names: Mapping[str, NamedPassage],
+    earlier: Iterable[StoredNames],
+) -> tuple[int, tuple[tuple[str, str], ...]]:
+    """The number of documents that have the name of an earlier window, and documents that changed their key."""
+    if not own.persistent:
+        return 0, ()
+    known: set[str] = set()
+    keys: defaultdict[str, set[str]] = defaultdict(set)
+    for passage in passages:
+        keys[passage.content].add(passage.key)
+    renamed: set[tuple[str, str]] = set()
+    for stored in earlier:
+        if not stored.persistent or stored.origin != own.origin:
+            continue
+        for passage in stored.passages:
+            now = names.get(passage.key)
+            if now is not None and now.name != passage.name:
+                raise InvalidProof("a document has another name than in an earlier window",
+                                   field=f"document {brief(passage.key)}",
+                                   expected=f"{passage.name.hex()}, as in window {stored.window}",
+                                   actual=f"{now.name.hex()} in window {own.window}", hint=_EVIDENCE)  # fmt: skip
+            if now is not None:
+                known.add(passage.key)
+            for key in keys.get(passage.content, set()) - {passage.key}:
+                if passage.key not in keys[passage.content]:
+                    renamed.add((passage.key, key))
+    return len(known), tuple(sorted(renamed))
+
+
+def entry_of(window: Publication, tenant: str) -> tuple[TenantEntry, int]:
+    """A tenant's entry in the header, and the number of rows of its document table.
+
+    :raises SetupError: the tenant has no document table
+    """
+    entry = next((t for t in window.parsed_tenants() if t.tenant == tenant), None)
+    shape = None if entry is None else window.parsed_policy().mechanism_of(tenant).table
+    if entry is None or entry.table is None or shape is None:
+        raise SetupError("the tenant has no document table, so its passages have no names of documents",
+                         field=f"tenant {tenant}", hint="for such a tenant every figure is for one"
+                         " position")  # fmt: skip
+    return entry, shape.rows
+
+
+def check_proof(
+    window: Publication, tenant: str, at: Mapping[int, NamedPassage], answer: NamesAnswer
+) -> None:
+    """Check the provider's proof that the names at the account's positions are those of the rows in the document table.
+
+    :param at: the passage at each position of the answer
+    :raises InvalidProof: a name is another one, or the proof is false
+    :raises SchemaError: the answer is about other positions
+    """
+    entry, rows = entry_of(window, tenant)
+    assert entry.table is not None
+    if (answer.header, answer.tenant) != (window.header_digest(), tenant):
+        raise SchemaError("the proof is of another window or tenant", field="names",
+                          expected=f"{tenant} in {window.header_digest()}",
+                          actual=f"{answer.tenant} in {answer.header}")  # fmt: skip
+    if (
+        len(answer.names) != len(answer.positions)
+        or not answer.positions
+        or any(p not in at for p in answer.positions)
+    ):
+        raise SchemaError("the answer is about other positions than the request", field="names.positions")
+    for position, name in zip(answer.positions, answer.names, strict=True):
+        passage = at[position]
+        if passage.name.hex() != name:
+            raise InvalidProof(
+                "the document table has another name than the answer opened",
+                field=f"document {brief(passage.key)}, position {position}",
+                expected=f"{passage.name.hex()}, the hash of salt and key",
+                actual=name,
+                hint="store the account's folder as evidence: the provider told the account another document than the"
+                " row of the passage has",
+            )
+    part = window.parsed_policy().tenant(tenant)
+    assert part is not None
+    statement = RowNamesPublic(
+        header=window.header_digest(),
+        tenant=tenant,
+        capacity=entry.capacity,
+        rows=rows,
+        table=ColumnCommitment(entry.table.c_table),
+        positions=tuple(answer.positions),
+        names=tuple(at[p].name for p in answer.positions),
+    )
+    row_names_of(part.system).verify(statement, answer.proof)

@@ -1,0 +1,393 @@
+"""Names of documents through the running service: three windows in a row for each mechanism with a document table, and
+one malicious provider for each check of the account."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from rag_audit.account.account import Account
+from rag_audit.account.client import Client
+from rag_audit.account.names import NamedPassage, StoredNames, check_names
+from rag_audit.cli import main
+from rag_audit.commit.carrying import Continuing
+from rag_audit.commit.commitment import CommittedTenant
+from rag_audit.errors import InvalidProof, PolicyError, RequestRefused, SetupError
+from rag_audit.mechanisms.base import Mechanism, TableShape
+from rag_audit.mechanisms.noise import Noise
+from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
+from rag_audit.mechanisms.sampling import Sampling
+from rag_audit.models.chain import ClosedWindow
+from rag_audit.models.names import NameOpening, NamesRequest, document_name
+from rag_audit.models.passage import Passage
+from rag_audit.models.publication import Publication
+from rag_audit.models.requests import Answer
+from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.row_names import row_names_of
+from rag_audit.relation.bernoulli import PROBABILITY_RANGE
+from tests.serving.conftest import Served, serving
+from tests.window.simulator import QUESTIONS, TEXTS, Service
+from tests.window.test_document_tables import FIRST, SECOND, THIRD, Texts
+
+EVERY = PROBABILITY_RANGE - 1
+"""A sampling rate under which every document is in the sample, so that an answer has the best positions' texts."""
+SHAPE = TableShape(rows=10, positions_per_document=2, fresh_rows=3)
+MECHANISMS: dict[str, Mechanism] = {
+    "sampling": Sampling(keep=EVERY, documents=SHAPE),
+    "pooled-listing": PooledListing(keep=EVERY, rules=PoolRules(0, 60, "0.3"), documents=SHAPE),
+    "noise": Noise(documents=replace(SHAPE, rows=8, fresh_rows=None)),
+}
+NOISED: dict[str, Any] = {
+    "eps_acc": "100",
+    "gains": (1, 8),
+    "top_k": 4,
+    "capacities": {"law": 8, "medicine": 8},
+}
+OTHER = Sampling(keep=EVERY)
+"""The tenant medicine has no document table, except with noise, whose tenants have documents of one size."""
+
+
+def described(texts: Texts) -> list[Passage]:
+    """Passages as of files: the metadata have the source, which is the document's key."""
+    return [
+        replace(Passage.of(text, {"id": f"{key}#{number}", "source": key}), document=key)
+        for key, own in texts.items()
+        for number, text in enumerate(own, 1)
+    ]
+
+
+@dataclass
+class Chain:
+    """Windows of one origin, one after another, each behind a running service."""
+
+    root: Path
+    mechanism: Mechanism
+    windows: list[Path] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.service = Service(self.root)
+
+    @contextmanager
+    def served(self, texts: Texts | Sequence[Passage], **changes: Any) -> Iterator[Served]:
+        """The next window, which is closed at the end of the block."""
+        number, previous = len(self.windows) + 1, None
+        if self.windows:
+            before = WindowFile.load(self.windows[-1] / "public")
+            previous = ClosedWindow.of(before, field="previous").as_previous()
+        other = self.mechanism if self.mechanism.noised else OTHER
+        law = described(texts) if isinstance(texts, Mapping) else texts
+        window = self.service.commit(
+            f"w-{number}",
+            previous=previous,
+            documents={"law": law, "medicine": TEXTS["medicine"][:2]},
+            continuing=Continuing(self.windows[::-1], lambda line: None),
+            **{
+                "window": f"w-{number}",
+                "capacities": {"law": 16, "medicine": 16},
+                "system": "scan",
+                "mechanisms": {"law": self.mechanism, "medicine": other},
+                # Noise lists 4 of 8 positions, so that three answers return texts with certainty except for 2^-18.
+                **(NOISED if self.mechanism.noised else {}),
+                **changes,
+            },
+        )
+        self.windows.append(window.directory)
+        with window:
+            self.service.cosign_header(window)
+            self.service.clock.now = window.header.opens_at
+            with serving(self.service, window) as served:
+                yield served
+            self.service.finish(window)
+
+    def client(self, served: Served) -> Client:
+        return Client(served.service.url, self.service.key.verifier)
+
+    @property
+    def law(self) -> Account:
+        return self.service.accounts["law-1"]
+
+
+@dataclass
+class Asked:
+    """A window in which account law-1 asked questions."""
+
+    publication: Publication
+    report: Any
+    at: dict[int, NamedPassage]
+
+
+@pytest.fixture(scope="module", params=list(MECHANISMS))
+def asked(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Chain, list[Asked]]:
+    chain, result = Chain(tmp_path_factory.mktemp(request.param), MECHANISMS[request.param]), list[Asked]()
+    for texts in (FIRST, SECOND, THIRD):
+        with chain.served(texts) as served, chain.client(served) as client:
+            for text in QUESTIONS["law"]:
+                client.ask(chain.law, text)
+            window = client.publication()
+            result.append(Asked(window, *chain.law.check_names(window)))
+            assert not served.faults
+    return chain, result
+
+
+def test_names_agree_in_three_windows_in_a_row(asked: tuple[Chain, list[Asked]]) -> None:
+    chain, windows = asked
+    for number, window in enumerate(windows, 1):
+        report = window.report
+        assert report.window == f"w-{number}" and not report.proved
+        assert report.passages == len(window.at) > 0 and report.documents <= report.passages
+        assert report.column == "source" and report.undetermined == 0 and report.renamed == ()
+        assert all(passage.key == passage.fields["source"] for passage in window.at.values())
+        assert all(p.name == document_name(bytes.fromhex(p.salt), p.key) for p in window.at.values())
+    persistent = chain.mechanism.table is not None and chain.mechanism.table.persistent
+    if persistent:
+        both = {p.key for p in windows[0].at.values()} & {p.key for p in windows[1].at.values()}
+        assert windows[1].report.known == len(both) > 0
+    else:
+        assert [window.report.known for window in windows] == [0, 0, 0], "each window draws new salts"
+
+
+def test_an_account_s_folder_has_openings(asked: tuple[Chain, list[Asked]]) -> None:
+    chain, windows = asked
+    for window in windows:
+        stored = [kept.names for kept in chain.law.receipts(window.publication)]
+        assert len(stored) == 3 and all(names is not None for names in stored)
+    run = CliRunner().invoke(
+        main, ["account", "names", str(chain.law.directory), "--window", str(chain.windows[1] / "public")]
+    )
+    assert run.exit_code == 0, run.output
+    assert "the metadata field source names the documents" in run.output and "\nnot proved: " in run.output
+
+
+# -- comparisons ---------------------------------------------------------------------------------------------------
+
+
+def passage(position: int, key: str, *, salt: int = 1, text: str = "text", **fields: str) -> NamedPassage:
+    content = hashlib.sha256(f"{text} {position}".encode()).hexdigest()
+    return NamedPassage(
+        position=position, key=key, salt=f"{salt:064x}", content=content, fields=fields, own=False
+    )
+
+
+def stored(*passages: NamedPassage, window: str = "w-2", persistent: bool = True) -> StoredNames:
+    return StoredNames(origin="example.org/rag", window=window, persistent=persistent, passages=[*passages])
+
+
+def test_passages_of_one_document_have_one_name() -> None:
+    first, second = passage(1, "a"), passage(2, "a", salt=2)
+    with pytest.raises(InvalidProof, match="one document has two names") as caught:
+        check_names([stored(first), stored(second)], [])
+    assert caught.value.field == "document 'a'" and second.name.hex() in str(caught.value.actual)
+    with pytest.raises(InvalidProof, match="two answers name different documents for one position"):
+        check_names([stored(first), stored(passage(1, "b"))], [])
+    report, at = check_names([stored(first), stored(first, passage(2, "b", salt=2))], [])
+    assert (report.passages, report.documents, sorted(at)) == (2, 2, [1, 2])
+
+
+def test_a_document_keeps_its_name_from_window_to_window() -> None:
+    before, now = stored(passage(3, "a"), window="w-1"), stored(passage(1, "a"))
+    assert check_names([now], [before])[0].known == 1
+    renamed = stored(passage(1, "a", salt=2))
+    with pytest.raises(InvalidProof, match="another name than in an earlier window") as caught:
+        check_names([renamed], [before])
+    assert "as in window w-1" in str(caught.value.expected)
+    for other in (
+        before.model_copy(update={"persistent": False}),
+        before.model_copy(update={"origin": "example.org/other"}),
+    ):
+        assert check_names([renamed], [other])[0].known == 0
+    fresh = renamed.model_copy(update={"persistent": False})
+    assert check_names([fresh], [before])[0].known == 0, "each window draws new salts"
+
+
+def test_equal_content_under_another_key_is_reported() -> None:
+    before = stored(passage(1, "a"), window="w-1")
+    assert check_names([stored(passage(1, "b", salt=2))], [before])[0].renamed == (("a", "b"),)
+    both = stored(passage(1, "a"), passage(2, "b", salt=2))
+    assert check_names([both], [before])[0].renamed == ()
+
+
+def test_metadata_determine_the_key() -> None:
+    files = [passage(n, "a.pdf", id=f"a.pdf#{n}", source="a.pdf") for n in (1, 2)]
+    assert check_names([stored(*files)], [])[0].column == "source"
+    divided = passage(3, "a.pdf (2)", salt=2, id="a.pdf#3", source="a.pdf")
+    with pytest.raises(InvalidProof, match="another document than the metadata") as caught:
+        check_names([stored(*files, divided)], [])
+    assert caught.value.expected == "the metadata field source: 'a.pdf'"
+    lines = [passage(n, str(n), salt=n, id=str(n), author="x") for n in (1, 2, 3)]
+    assert check_names([stored(*lines)], [])[0].column == "id"
+    with pytest.raises(InvalidProof, match="another document than the metadata"):
+        check_names([stored(*lines, passage(4, "9", salt=9, id="4"))], [])
+    with pytest.raises(InvalidProof, match="another document than the metadata"):
+        check_names([stored(*lines)], [], column="author")
+    with pytest.raises(SetupError, match="do not have the field") as unknown:
+        check_names([stored(*lines)], [], column="customer")
+    assert unknown.value.expected == "one of author, id"
+
+
+def test_keys_that_metadata_do_not_determine_are_counted() -> None:
+    plain = [passage(n, f"file-{n}", salt=n) for n in (1, 2)]
+    report, _ = check_names([stored(*plain)], [])
+    assert (report.column, report.undetermined) == (None, 2)
+    own = plain[0].model_copy(update={"own": True})
+    assert check_names([stored(own, plain[1])], [])[0].undetermined == 1
+    hidden = [passage(n, f"customer-{n}", salt=n, id=str(n)) for n in (1, 2, 3)]
+    chance = passage(4, "4", salt=4, id="4")
+    assert check_names([stored(*hidden, chance)], [])[0].column is None
+
+
+# -- malicious providers ---------------------------------------------------------------------------------------------
+
+
+VICTIMS = ("law-unopened", "law-without-row")
+
+
+@pytest.fixture(scope="module")
+def open_window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Chain, Served]]:
+    """A window whose texts have no metadata. Each malicious answer is for an account of its own."""
+    chain = Chain(tmp_path_factory.mktemp("open"), MECHANISMS["sampling"])
+    for name in VICTIMS:
+        folder = chain.root / "accounts" / name
+        chain.service.accounts[name] = Account.create(folder, name, "law")
+    plain = [Passage(text, document=key) for key, own in FIRST.items() for text in own]
+    with chain.served(plain, n=40, accounts_max=16) as served:
+        yield chain, served
+
+
+def told(
+    chain: Chain,
+    served: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    account: Account,
+    lie: Callable[[int, NameOpening], Any],
+) -> Answer:
+    """The answer of a provider that opens another name for each position."""
+    honest = CommittedTenant.name_at
+
+    def lying(self: CommittedTenant, position: int) -> Any:
+        opening = honest(self, position)
+        return opening if opening is None else lie(position, opening)
+
+    with monkeypatch.context() as patched, chain.client(served) as client:
+        patched.setattr(CommittedTenant, "name_at", lying)
+        return client.ask(account, QUESTIONS["law"][0])
+
+
+def test_an_answer_without_an_opening_is_refused(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, served = open_window
+    account = chain.service.accounts["law-unopened"]
+    with pytest.raises(InvalidProof, match="does not open the name") as caught:
+        told(chain, served, monkeypatch, account, lambda position, opening: None)
+    assert "answer.documents, position" in str(caught.value.field)
+    assert not account.receipts(served.publication)
+    with chain.client(served) as client:  # the request waits, and gets the identical record's honest answer
+        assert client.ask(account, QUESTIONS["law"][0]).documents[0].name is not None
+
+
+def test_an_opening_without_a_table_is_refused(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, served = open_window
+    account, question = chain.service.accounts["medicine-1"], QUESTIONS["medicine"][0]
+    with chain.client(served) as client:
+        with monkeypatch.context() as patched:
+            named = NameOpening(key="a", salt="00" * 32)
+            patched.setattr(CommittedTenant, "name_at", lambda self, position: named)
+            with pytest.raises(InvalidProof, match="although the tenant has no document table"):
+                client.ask(account, question)
+        answer = client.ask(account, question)
+        assert answer.documents and all(document.name is None for document in answer.documents)
+        with pytest.raises(SetupError, match="has no document table"):
+            client.names(account, client.publication())
+
+
+def test_a_text_at_a_position_without_a_row_does_not_leave(open_window: tuple[Chain, Served]) -> None:
+    chain, served = open_window
+    account = chain.service.accounts["law-without-row"]
+    table = served.window.context.tenant("law").table
+    assert table is not None
+    records, rows = len(served.window.records), table.row_of_position.copy()
+    request = account.request(served.publication, QUESTIONS["law"][0])
+    try:
+        table.row_of_position[:] = len(table.table.rows)
+        refusal = served.refusal(served.post("/v1/query", request.canonical()))
+    finally:
+        table.row_of_position[:] = rows
+    assert refusal.reason == "unavailable" and "no row in the document table" in refusal.detail
+    assert len(served.window.records) == records, "no record, and the slot is unused"
+    with chain.client(served) as client:
+        assert client.ask(account, QUESTIONS["law"][0]).documents
+
+
+# -- the endpoint --------------------------------------------------------------------------------------------------
+
+
+def request_for(
+    chain: Chain, served: Served, positions: Sequence[int], account: str = "law-1"
+) -> NamesRequest:
+    own, header = chain.service.accounts[account], served.window.header
+    return NamesRequest.sign(
+        own.keys.newest, origin=header.origin, header=served.window.header_digest, tenant=own.tenant,
+        account=account, positions=positions,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "name"),
+    [
+        ({"sig": "0" * 128}, 403, "bad-signature"),
+        ({"account": "law-9"}, 403, "unknown-account"),
+        ({"tenant": "physics"}, 403, "unknown-tenant"),
+        ({"tenant": "medicine"}, 403, "wrong-tenant"),
+        ({"header": "0" * 64}, 409, "wrong-window"),
+        ({"positions": []}, 400, "SchemaError"),
+        ({"positions": [2, 1]}, 400, "SchemaError"),
+        ({"positions": [1, 1]}, 400, "SchemaError"),
+        ({"positions": list(range(10_001))}, 400, "SchemaError"),
+        ({"v": 2}, 400, "SchemaError"),
+    ],
+)
+def test_other_requests_are_refused_by_name(
+    open_window: tuple[Chain, Served], changes: dict[str, Any], status: int, name: str
+) -> None:
+    chain, served = open_window
+    value = {**request_for(chain, served, [1]).dump(), **changes}
+    reply = served.post("/v1/names", json.dumps(value).encode())
+    assert (reply.status, reply.value["error"]) == (status, name)
+    assert not served.faults
+
+
+def test_bodies_that_are_no_request(open_window: tuple[Chain, Served]) -> None:
+    _, served = open_window
+    assert served.post("/v1/names", b"{").status == 400
+    assert served.post("/v1/names", b" " * (1 << 18) + b"{}").status == 413
+    assert served.post("/v1/names", b"{}", {"Content-Type": "text/plain"}).status == 415
+    assert served.get("/v1/names").status == 405
+
+
+def test_a_tenant_without_a_table_has_no_names(open_window: tuple[Chain, Served]) -> None:
+    chain, served = open_window
+    reply = served.post("/v1/names", request_for(chain, served, [1], "medicine-1").canonical())
+    assert (reply.status, reply.value["error"]) == (404, "no-table")
+
+
+def test_a_service_without_proofs_is_named(open_window: tuple[Chain, Served]) -> None:
+    with pytest.raises(PolicyError, match="no proof of the names"):
+        row_names_of("groth16")
+    chain, served = open_window
+    with chain.client(served) as client:
+        client.ask(chain.law, QUESTIONS["law"][0])
+        with pytest.raises(RequestRefused) as refused:
+            client.names(chain.law, client.publication())
+    assert refused.value.reason == "no-proof" and "--window" in str(refused.value.hint)
