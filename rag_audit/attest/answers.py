@@ -26,6 +26,7 @@ from rag_audit.attest.receipts import make_receipt, signed_head
 from rag_audit.attest.release import Release
 from rag_audit.attest.waiting import ended, not_open_yet
 from rag_audit.log.note import Note
+from rag_audit.models.manifest import StaticTable
 from rag_audit.models.records import QueryRecord
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.relation.native import hash_lists
@@ -163,7 +164,8 @@ class Answers:
         """Whether queries may be answered in a batch. Queries with eager proofs, and queries without a static table for
         embedding, would delay each other.
         """
-        return self._context.policy.proving != "eager" and self._context.embedder.table is not None
+        static = isinstance(self._context.embedder.table, StaticTable)
+        return self._context.policy.proving != "eager" and static
 
     # -- the steps -------------------------------------------------------------------------------------------
 

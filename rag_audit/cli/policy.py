@@ -490,7 +490,8 @@ class _Service:
     number_option(
         "--query-tokens",
         default=64,
-        help="maximum tokens of a query; up to 64 the embedding is also proved, at a cost that grows with this number",
+        help="maximum tokens of a query; up to 64 the embedding is also proved, at a cost that grows with this number;"
+        " minilm-int takes 32 or 64",
     ),
     click.option(
         "--score-window",

@@ -35,8 +35,7 @@ CHANGES = {
     "trust.min_keep": "policy.tenants.keep: rag-audit provider policy new --mechanism sampling:KEEP",
     "trust.min_k_max": "policy.k_max: rag-audit provider policy new --k-max",
     "trust.query_embedding": "policy.tenants.circuits: rag-audit provider policy new --query-tokens up to 64"
-    " with an embedder"
-    " that is proved",
+    " (32 or 64 for minilm-int) with an embedder that is proved",
     "trust.coalition": "policy.estimator.coalition_proof: rag-audit provider policy new --coalition-proof",
     "trust.max_abandoned": "the windows before this one: close them, and name the last with rag-audit provider open"
     " --previous",

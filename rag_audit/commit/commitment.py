@@ -18,6 +18,7 @@ from pathlib import Path
 from rag_audit._internal.canonical import Json, digest_hex, jcs, parse_hex, parse_json
 from rag_audit._internal.durable import PRIVATE_MODE, create_private, read_private, replace_file
 from rag_audit._internal.errors import PolicyError, SchemaError, StoreError
+from rag_audit.commit.provable import check_encoder
 from rag_audit.commit.tables import WindowTable, key_of
 from rag_audit.log.merkle import leaf_hash
 from rag_audit.log.tlog_proof import MAX_PROOF_BYTES
@@ -355,7 +356,9 @@ def check_circuits(policy: Policy, manifest: Manifest) -> None:
     for part in policy.tenants:
         if part.system not in SYSTEMS:
             continue
-        result = backend(part.system).circuits(proof_constants(policy, part, manifest))
+        constants = proof_constants(policy, part, manifest)
+        check_encoder(part.tenant, part.system, constants)
+        result = backend(part.system).circuits(constants)
         for name, named in part.circuits.items():
             if result.get(name) != named:
                 raise PolicyError(

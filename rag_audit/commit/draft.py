@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_audit.commit.provable import check_encoder
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.base import Scores, Tenant
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.models.constants import Constants
-from rag_audit.models.manifest import DEFAULT_TABLE, TableConstants
+from rag_audit.models.manifest import DEFAULT_TABLE, ProvableConstants
 from rag_audit.models.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
 from rag_audit.proofs.coalition import coalition_proof_policy
 from rag_audit.proofs.description import default_system
@@ -114,13 +115,13 @@ class Embedding:
     """The embedder's properties that a policy depends on.
 
     :param dimension: components of a vector
-    :param table: the constants of the embedder's table; None where it has none, and A1 is not proved
+    :param table: the constants of the embedder's table or encoder; None where it has neither, and A1 is not proved
     :param tokens: the numbers of tokens at which queries and documents are truncated
     :param relevance: minimum raw score of a passage that a retriever returns; None if it was not measured
     """
 
     dimension: int = 768
-    table: TableConstants | None = DEFAULT_TABLE
+    table: ProvableConstants | None = DEFAULT_TABLE
     tokens: tuple[int, int] = (64, 512)
     relevance: int | None = None
 
@@ -182,6 +183,7 @@ def draft_policy(
             table=embedding.table,
         )  # fmt: skip
         system = tenants.system_of(name)
+        check_encoder(name, system, constants)
         return {
             "tenant": name,
             "capacity": capacity,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rag_audit.mechanisms import Mechanism
 from rag_audit.mechanisms.base import SAMPLE
-from rag_audit.models.manifest import TableConstants
+from rag_audit.models.manifest import ProvableConstants
 
 STATEMENTS = ("retrieve", "embed")
 """The statements about a record in the order of work and report: `retrieve` is claims A2 to A4, `embed` claim A1. A
@@ -25,7 +25,7 @@ class Constants:
     :param hi: upper end of the score window
     :param lattice: R
     :param query_tokens: the number of a query's tokens that are embedded
-    :param table: the constants of the embedder's table; None if it has none, and A1 cannot be proved
+    :param table: the constants of the embedder's table or encoder; None if A1 cannot be proved
     :param columns: the columns that the window commits to once for the tenant (`Mechanism.columns`)
     :param flip_probability: for a tenant with pooled listing, Q over 2^40
     :param threshold: for such a tenant, the minimum raw score of a relevant position
@@ -43,7 +43,7 @@ class Constants:
     hi: int
     lattice: int
     query_tokens: int
-    table: TableConstants | None
+    table: ProvableConstants | None
     columns: tuple[str, ...] = ()
     flip_probability: int | None = None
     threshold: int | None = None
@@ -54,7 +54,7 @@ class Constants:
 
     @classmethod
     def of(
-        cls, mechanism: Mechanism, *, dimension: int, query_tokens: int, table: TableConstants | None
+        cls, mechanism: Mechanism, *, dimension: int, query_tokens: int, table: ProvableConstants | None
     ) -> Constants:
         """The constants of a tenant with a mechanism, under an embedder."""
         return cls(

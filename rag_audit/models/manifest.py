@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, Protocol, TypeAlias, TypedDict, cast
 
 from rag_audit._internal.canonical import Json, digest_hex, parse_hex
-from rag_audit._internal.errors import SchemaError, kind_of
+from rag_audit._internal.errors import PolicyError, SchemaError, kind_of
 
 DECLARED = ("sentence-transformers", "openai")
 """Embedders with vectors that cannot be recomputed to the last bit. For them A1 is only ever declared."""
 PUBLISHED = {
     "wordllama-lexical-768": "a034f608f0a4cc4df899d383186562cc0a016acc8f9c5523aa1437e082b149bb",
+    "minilm-int": "6ee6e6f0ef933b5b8678dfa6a62b4404749af914427f80a3d3ebd661048cf5b6",
 }
 """The digests (`manifest_digest`) of this release's own embedders, for verifiers that pin no manifest."""
 
@@ -36,6 +37,34 @@ class TableConstants:
     norm_factor: int
 
 
+@dataclass(frozen=True)
+class EncoderConstants:
+    """The constants of an integer encoder that proofs of claim A1 depend on. The digest of its pins fixes all others.
+
+    :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
+    """
+
+    norm_factor: int
+
+    def check_tokens(self, tokens: int) -> None:
+        """Refuse a query limit that is not a length class. A proof shows the class, and hides the number of tokens.
+
+        :raises PolicyError: the limit is another number
+        """
+        if tokens not in LENGTH_CLASSES:
+            expected = " or ".join(map(str, LENGTH_CLASSES))
+            raise PolicyError("the query limit is no length class of the integer encoder",
+                              field="policy.tokens.query", expected=expected, actual=tokens,
+                              hint="rag-audit provider policy new --query-tokens 32, or 64 for longer"
+                                   " questions")  # fmt: skip
+
+
+LENGTH_CLASSES = (32, 64)
+"""The numbers of places of a proof of an integer encoder."""
+ENCODER_ARTEFACT = "encoder-scan"
+"""The artefact of an integer encoder that its proofs of claim A1 name: the digest of its pins."""
+ProvableConstants: TypeAlias = TableConstants | EncoderConstants
+"""The constants of an embedder with proofs of claim A1."""
 DEFAULT_TABLE = TableConstants(vocabulary=32_000, norm_factor=16_593)
 """The constants of the default embedder: A = 7 * 256 / 0.108, for norms in units of 2^-8."""
 
@@ -57,6 +86,45 @@ class StaticTable:
     constants: TableConstants
     tree: str
     columns: str
+
+
+class EncoderProver(Protocol):
+    """An integer encoder with the commitments to its parameters (`_native.EncoderModel`)."""
+
+    def pins(self) -> bytes:
+        """The commitments, and the parameters that a verifier takes in the clear."""
+
+    def digest(self) -> bytes:
+        """The digest of the pins, 32 bytes."""
+
+    def prove(self, parameters: tuple[int, int], statement: bytes, tokens: bytes, salts: bytes, /) -> bytes:
+        """The proof of claim A1.
+
+        :param parameters: places and A
+        :param statement: context, hq and cq, 32 bytes each
+        :param tokens: uint32, little-endian
+        :param salts: of hq and cq, 32 bytes each
+        :raises ValueError: the tokens do not satisfy the statement, or leave a range of the encoder
+        """
+
+
+@dataclass(frozen=True)
+class ProvedEncoder:
+    """An integer encoder for proofs of claim A1.
+
+    :param prover: a function that returns the encoder. It is picklable, so a job carries it, and each process loads the
+        model itself, once
+    :param weight_bytes: the model's parameters, two bytes each
+    :param activations: the number of values of one place in all layers
+    """
+
+    prover: Callable[[], EncoderProver]
+    weight_bytes: int
+    activations: int
+
+
+Provable: TypeAlias = StaticTable | ProvedEncoder
+"""The source of an embedder's proofs of claim A1."""
 
 
 class Quantiser(TypedDict):

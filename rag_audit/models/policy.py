@@ -18,7 +18,7 @@ from rag_audit._internal.errors import PolicyError, VersionError
 from rag_audit.mechanisms import Mechanism, of_policy
 from rag_audit.mechanisms.base import ChainConstants, Tenant
 from rag_audit.models.constants import STATEMENTS, Constants
-from rag_audit.models.manifest import TableConstants
+from rag_audit.models.manifest import ProvableConstants
 from rag_audit.models.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
 from rag_audit.models.tenants import (
     NoisePolicy,
@@ -221,11 +221,11 @@ class Policy(Model):
         sizes = [m.positions_per_document for m in map(self.mechanism, self.tenants) if m.noised]
         return max(sizes, default=1)
 
-    def constants(self, tenant: TenantPolicy, dimension: int, table: TableConstants | None) -> Constants:
+    def constants(self, tenant: TenantPolicy, dimension: int, table: ProvableConstants | None) -> Constants:
         """The constants that fix the circuits of one tenant's proofs.
 
         :param dimension: components of the embedder's vectors
-        :param table: the constants of the embedder's table, None where it has none
+        :param table: the constants of the embedder's table or encoder, None where it has neither
         """
         return Constants.of(
             self.mechanism(tenant),

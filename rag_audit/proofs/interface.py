@@ -179,8 +179,8 @@ class ProofSystem(Protocol):
     """The interface of a proof system for verifiers (`proving.Backend` for providers too)."""
 
     @property
-    def TABLE_ARTEFACT(self) -> str:
-        """The name of the artefact that commits to the embedder's table in the statement of A1."""
+    def ARTEFACTS(self) -> tuple[str, ...]:
+        """The names of the artefacts that statements of A1 may name."""
 
     @property
     def ENGINES(self) -> tuple[str, ...]:
@@ -189,6 +189,10 @@ class ProofSystem(Protocol):
     @property
     def CIRCUITS(self) -> str:
         """The objects that a policy's digests name in this system, for reports."""
+
+    def artefact(self, constants: Constants) -> str:
+        """The name of the artefact, one of `ARTEFACTS`, that commits to the embedder's table or encoder in the
+        statement of A1."""
 
     def check_constants(self, constants: Constants) -> None:
         """Refuse constants that make a proof of `retrieve` impossible, whatever the embedder's normalisation.

@@ -12,7 +12,7 @@ import numpy as np
 
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.errors import RagAuditError, SetupError, SizeError
-from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.models.manifest import EmbedderManifest, StaticTable
 from rag_audit.models.question import MAX_QUESTION, MAX_QUESTION_BYTES, RequestSalts
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import Elements, hash_lists, query_elements
@@ -131,7 +131,7 @@ def commit_all(queries: Sequence[OpenedQuery]) -> None:
     lists: list[Elements] = []
     committed: list[OpenedQuery] = []
     for query in queries:
-        if query.embedder.table is None:
+        if not isinstance(query.embedder.table, StaticTable):
             continue
         with suppress(RagAuditError):
             lists += query._elements()

@@ -28,7 +28,7 @@ from rag_audit.models.passage import Passage
 from rag_audit.retrieval.embedders.base import Embedder, TokenLimits, Vectors, document_number
 
 if TYPE_CHECKING:
-    from rag_audit.models.manifest import StaticTable
+    from rag_audit.models.manifest import Provable
 
 MAX_VECTORS = 1 << 21
 """Maximum number of vectors in a cache. Beyond it, the cache drops an eighth, the least recently used ones."""
@@ -145,7 +145,7 @@ class CachedEmbedder(Closing):
         return self._embedder.limits
 
     @property
-    def table(self) -> StaticTable | None:
+    def table(self) -> Provable | None:
         """As `Embedder.table`."""
         return self._embedder.table
 

@@ -354,6 +354,8 @@ class Case(Findings):
     beginning of an honest ledger"""
     source: Path | None = None
     """the window's file or folder, for errors; None if the caller had read the window"""
+    unpinned_model: bool = False
+    """whether the proofs of A1 are about a model that trust.toml does not pin"""
     tallies: dict[str, int] = field(default_factory=dict)
     """counts that checks made for the report"""
     table_gaps: dict[str, list[str]] = field(default_factory=dict)

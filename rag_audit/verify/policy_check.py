@@ -65,8 +65,8 @@ def _query_embedding(policy: Policy, trust: Trust) -> str:
     """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed."""
     if any("embed" not in t.circuits for t in policy.tenants):
         return "re-executed"
-    tables = {proof_system(t.system).TABLE_ARTEFACT for t in policy.tenants}
-    return "proved" if all(map(trust.pins.artefact, tables)) else "proved(unpinned)"
+    tables = [proof_system(t.system).ARTEFACTS for t in policy.tenants]
+    return "proved" if all(any(map(trust.pins.artefact, own)) for own in tables) else "proved(unpinned)"
 
 
 def _setups(findings: Findings) -> set[str]:

@@ -269,6 +269,12 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
             " published one of them, and eta is the probability for a single draw; supply the verifier's own"
             " draw with --challenge",
         ]
+    if case.unpinned_model:
+        notes = [
+            *notes,
+            f"A1 not proved: trust.toml does not pin the model of {case.manifest['embedder']['kind']}, so the"
+            " provider may have fitted it to the index",
+        ]
     if case.checking.known:
         notes = [
             *notes,

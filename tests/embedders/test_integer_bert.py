@@ -35,6 +35,7 @@ from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files, 
 from rag_audit.retrieval.embedders.integer_bert.lexical import LexicalBert, lexical_table
 from rag_audit.retrieval.embedders.integer_bert.published import (
     ARTEFACTS,
+    FILE_ARTEFACTS,
     FILE_PINS,
     LEXICAL_ARTEFACTS,
     LEXICAL_MINILM,
@@ -533,7 +534,7 @@ def test_the_lexical_variant_is_known_without_files() -> None:
         766,
         None,
     )
-    assert public_artefacts(name) == {**ARTEFACTS, "lexical": LEXICAL_ARTEFACTS["lexical"]}
+    assert public_artefacts(name) == {**FILE_ARTEFACTS, "lexical": LEXICAL_ARTEFACTS["lexical"]}
 
 
 @pytest.mark.data

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from rag_audit.proofs.backends.scan.release import protocols_digest
 from rag_audit.relation.noise import table_digest
 from rag_audit.report.verification import ReportedVerdict, verify_window
 from rag_audit.retrieval.embedders import (
+    Embedder,
     get_embedder,
     public_artefacts,
     public_manifest,
@@ -135,6 +137,8 @@ class Service:
     root: Path
     clock: Clock = field(default_factory=Clock)
     embedder: str = EMBEDDER
+    model: Path | None = None
+    """the folder of the embedder's files, if it has any"""
     witnesses: dict[str, Witness] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
     drawing: tuple[str, ...] = ("w1", "w2")
@@ -152,7 +156,7 @@ class Service:
 
     def policy(self, **changes: Any) -> Policy:
         """A small policy that opens ten seconds from now."""
-        published = published_constants(self.embedder)
+        published = published_constants(self.embedder, self.model)
         values: dict[str, Any] = {
             "window": "w-1",
             "opens_at": self.clock() + 10_000,
@@ -197,7 +201,9 @@ class Service:
             self.root / name,
             key=self.key,
             policy=policy,
-            embedder=get_embedder(self.embedder, query_tokens=query, document_tokens=document),
+            embedder=get_embedder(
+                self.embedder, folder=self.model, query_tokens=query, document_tokens=document
+            ),
             roster=[a.roster_entry for a in self.accounts.values()],
             documents=documents,
             terms=Terms(ORIGIN, self.beacon(), witnesses, previous, opens_in, continuing),
@@ -235,7 +241,8 @@ class Service:
     def copied(self, root: Path, now: int) -> Service:
         """The same parties over an earlier copy of this service's folder, at the time of the copy."""
         result = Service.__new__(Service)
-        result.root, result.clock, result.embedder = root, Clock(now), self.embedder
+        result.root, result.clock = root, Clock(now)
+        result.embedder, result.model = self.embedder, self.model
         result.key, result.verifier_key = self.key, self.verifier_key
         result.witnesses = {n: Witness(root / n, clock=result.clock) for n in self.witnesses}
         result.accounts = {n: Account(root / "accounts" / n) for n in self.accounts}
@@ -256,7 +263,11 @@ class Service:
         def send(request: Any) -> Any:
             return json.loads(window.handle(json.loads(request.canonical()), eager=eager).canonical())
 
-        return self.accounts[account].ask(publication, text, self.key.verifier, send)
+        tokens = window.policy.tokens
+        own = None
+        if self.model is not None:
+            own = account_embedder(self.embedder, self.model, tokens.query, tokens.document)
+        return self.accounts[account].ask(publication, text, self.key.verifier, send, embedder=own)
 
     def finish(self, window: Window, *, abandoned: bool = False) -> None:
         """Close, and let the witnesses cosign the end."""
@@ -293,7 +304,7 @@ class Service:
 
     def circuits(self, policy: Policy, *, batch: int | None = None) -> list[Instance]:
         """The circuits of a policy of this service."""
-        published = published_constants(self.embedder)
+        published = published_constants(self.embedder, self.model)
         return policy_instances(policy, published.dimension, published.table, batch=batch)
 
     def trust_text(
@@ -316,6 +327,12 @@ class Service:
 
     def trusting(self, pins: Sequence[Groth16Pin], require: Require, independent: Sequence[str]) -> str:
         """A trust file with this service's parties, which pins circuits' keys and has these requirements."""
+        if self.model is None:
+            artefacts = public_artefacts(self.embedder)
+            manifest = manifest_digest(public_manifest(self.embedder))
+        else:
+            own = get_embedder(self.embedder, folder=self.model).manifest()
+            artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
         trust = {
             "version": 1,
             "quorum": 2,
@@ -327,8 +344,8 @@ class Service:
             "pins": Pins(
                 noise_table=table_digest(),
                 groth16=[*pins],
-                embedder=public_artefacts(self.embedder),
-                manifest=manifest_digest(public_manifest(self.embedder)),
+                embedder=artefacts,
+                manifest=manifest,
                 scan=protocols_digest(),
             ),
             "require": require,
@@ -376,6 +393,12 @@ class Finished:
         """The file as a fresh JSON value."""
         value: dict[str, Any] = json.loads(jcs(self.file.dump()))
         return value
+
+
+@lru_cache(maxsize=2)
+def account_embedder(name: str, model: Path, query: int, document: int) -> Embedder:
+    """An account's embedder, loaded once."""
+    return get_embedder(name, folder=model, query_tokens=query, document_tokens=document)
 
 
 def finished_window(

@@ -76,7 +76,7 @@ def test_policies_and_trust_files_name_minilm_int(service: Service, tmp_path: Pa
     assert done.exit_code == 0, done.output
     policy = Policy.parse(json.loads(out.read_text()), field="policy")
     assert policy.noise is not None and (policy.noise.lo, policy.noise.hi) == (209, 1674)
-    assert set(policy.tenants[0].circuits) == {"retrieve"}
+    assert set(policy.tenants[0].circuits) == {"embed", "retrieve"}
 
     folder, small = small_bert.write(tmp_path / "model"), tmp_path / "small.json"
     arguments[3] = str(small)

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from rag_audit._internal.errors import SchemaError, WitnessError
 from rag_audit.mechanisms.base import SAMPLE
 from rag_audit.models.constants import Constants
-from rag_audit.models.manifest import Manifest, StaticTable, TableConstants
+from rag_audit.models.manifest import (
+    ENCODER_ARTEFACT,
+    EncoderConstants,
+    Manifest,
+    Provable,
+    ProvableConstants,
+    ProvedEncoder,
+    StaticTable,
+    TableConstants,
+)
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import TableEntry, TenantEntry
 from rag_audit.models.tenants import TenantPolicy
@@ -67,7 +76,8 @@ class TenantPublic:
     :param points: the list of points with digest c_idx; empty for systems without points, and for a verifier until
         `RecordProofs.open` has found them in the window file
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
-    :param table: the table that the artefacts commit to, if the embedder has one; a verifier has only the digests
+    :param table: the table or encoder that the artefacts commit to, if the embedder has one; a verifier has only the
+        digests
     :param columns: the commitments to the tenant's columns by name (`Mechanism.columns`), once the ledger has them
     :param documents: the commitment to the document table, if the window header has one
     """
@@ -78,7 +88,7 @@ class TenantPublic:
     constants: Constants
     artefacts: Mapping[str, str]
     points: bytes = b""
-    table: StaticTable | None = None
+    table: Provable | None = None
     columns: Mapping[str, ColumnCommitment] = field(default_factory=dict)
     documents: TableEntry | None = None
 
@@ -92,19 +102,28 @@ class TenantPublic:
 
         :raises WitnessError: the embedder has none
         """
-        if self.table is None:
+        if not isinstance(self.table, StaticTable):
             raise WitnessError("the embedder has no table that A1 could be proved from", field="embedder")
         return self.table
 
+    def encoder(self) -> ProvedEncoder:
+        """The embedder's integer encoder.
+
+        :raises WitnessError: the embedder has none
+        """
+        if not isinstance(self.table, ProvedEncoder):
+            raise WitnessError("the embedder has no encoder that A1 could be proved from", field="embedder")
+        return self.table
+
     def table_digest(self, artefact: str) -> str:
-        """The digest under C_emb of a commitment to the embedder's table.
+        """The digest under C_emb of a commitment to the embedder's table or encoder.
 
         :param artefact: name of the commitment
         :raises SchemaError: the manifest has no artefact of this name
         """
         digest = self.artefacts.get(artefact)
         if digest is None:
-            raise SchemaError("the embedder's manifest commits to no table", field=f"artefacts.{artefact}")
+            raise SchemaError("the embedder's manifest lacks a commitment", field=f"artefacts.{artefact}")
         return digest
 
 
@@ -130,14 +149,14 @@ def tenant_public(
     manifest: Manifest,
     header_digest: str,
     points: bytes = b"",
-    table: StaticTable | None = None,
+    table: Provable | None = None,
     columns: Mapping[str, ColumnCommitment] | None = None,
 ) -> TenantPublic:
     """The public values that a tenant's proofs use, from published documents only.
 
     :param manifest: the document under C_emb
     :param points: the points with digest C_idx, if the caller has them
-    :param table: the table that the manifest's artefacts commit to, if the caller has it
+    :param table: the table or encoder that the manifest's artefacts commit to, if the caller has it
     :param columns: the commitments to the tenant's columns by name, if the ledger has them
     :raises SchemaError: the policy does not have the tenant
     """
@@ -159,9 +178,13 @@ def tenant_public(
 
 
 def proof_constants(policy: Policy, tenant_policy: TenantPolicy, manifest: Manifest) -> Constants:
-    """The constants of a tenant's proofs, from its policy and the embedder's dimension and table."""
+    """The constants of a tenant's proofs, from its policy and the embedder's dimension, and its table or encoder."""
     part = manifest["embedder"]
     quantiser, rows = part.get("quantiser"), part.get("vocabulary")
     factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None
-    table = TableConstants(rows, factor) if type(rows) is int and type(factor) is int else None
+    table: ProvableConstants | None = None
+    if type(factor) is int and ENCODER_ARTEFACT in part["artefacts"]:
+        table = EncoderConstants(factor)
+    elif type(factor) is int and type(rows) is int:
+        table = TableConstants(rows, factor)
     return policy.constants(tenant_policy, manifest["schema"]["dimension"], table)

@@ -32,6 +32,9 @@ NOTES = (
     marked("A1 not re-executed: vectors of %(kind)s are declared, and other parties cannot recompute them"),
     marked("A1 not re-executed: the embedder's artefacts differ from the pinned artefacts"),
     marked("A1 not re-executed: this verifier has no embedder"),
+    marked(
+        "A1 not proved: trust.toml does not pin the model of %(kind)s, so the provider may have fitted it to the index"
+    ),
     marked("A1 not re-executed: %(reason)s"),
     marked(
         "%(tenant)s: window %(window)s was abandoned and has no beacon entry: a provider that knew its beacon has seen"

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import SetupError
-from rag_audit.models.manifest import DECLARED, EmbedderManifest, TableConstants, without_limits
+from rag_audit.models.manifest import (
+    DECLARED,
+    ENCODER_ARTEFACT,
+    EmbedderManifest,
+    EncoderConstants,
+    ProvableConstants,
+    without_limits,
+)
 from rag_audit.retrieval.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 
 if TYPE_CHECKING:
@@ -52,14 +59,14 @@ class PublishedConstants:
 
     :param dimension: components of its vectors
     :param score_window: lo and hi of the default score window
-    :param table: the constants of its table; None if it has none, and A1 cannot be proved
+    :param table: the constants of its table or encoder; None if it has neither, and A1 cannot be proved
     :param relevance: minimum raw score of a relevant passage, which `rag-audit lab relevance` measured on public texts;
         None if it was not measured
     """
 
     dimension: int
     score_window: tuple[int, int]
-    table: TableConstants | None
+    table: ProvableConstants | None
     relevance: int | None = None
 
 
@@ -84,12 +91,15 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
     """
     if name in OF_A_PLACE:
         result = get_embedder(name, folder=model)
-        return PublishedConstants(result.dimension, result.score_window, None)
+        manifest = result.manifest()
+        provable = "quantiser" in manifest and ENCODER_ARTEFACT in manifest["artefacts"]
+        encoder = EncoderConstants(manifest["quantiser"]["norm_factor"]) if provable else None
+        return PublishedConstants(result.dimension, result.score_window, encoder)
     if name in INTEGER:
         from rag_audit.retrieval.embedders.integer_bert.published import PUBLISHED_MODELS
 
         integer = PUBLISHED_MODELS[name]
-        return PublishedConstants(integer.dimension, integer.score_window, None, integer.relevance)
+        return PublishedConstants(integer.dimension, integer.score_window, integer.encoder, integer.relevance)
     static = _static(name)
     if static is not None:
         table = static.table

@@ -16,7 +16,7 @@ from rag_audit.models.manifest import EmbedderManifest
 from rag_audit.retrieval.embedders.normal_form import visible_form
 
 if TYPE_CHECKING:
-    from rag_audit.models.manifest import StaticTable
+    from rag_audit.models.manifest import Provable
 
 Vectors = npt.NDArray[np.int8]
 """int4 components in -7..7, stored as int8: shape (d,) for one text, (n, d) for n."""
@@ -82,8 +82,8 @@ class Embedder(Protocol):
         """The numbers of tokens at which texts are truncated."""
 
     @property
-    def table(self) -> StaticTable | None:
-        """The static table for proofs of claim A1, or None if there is none and A1 cannot be proved."""
+    def table(self) -> Provable | None:
+        """The static table or the integer encoder for proofs of claim A1, or None if A1 cannot be proved."""
 
     def manifest(self) -> EmbedderManifest:
         """The embedder's part of C_emb as a JSON value: kind, digests of artefacts, prompt, quantiser, limits.

@@ -9,13 +9,13 @@ from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit._internal.words import counted
 from rag_audit.models.constants import STATEMENTS
-from rag_audit.models.manifest import PUBLISHED, manifest_digest
+from rag_audit.models.manifest import ENCODER_ARTEFACT, PUBLISHED, manifest_digest
 from rag_audit.models.records import QueryRecord
 from rag_audit.proofs.backends import SYSTEMS, proof_system
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.interface import FileProof, ProofSystem, places
 from rag_audit.proofs.statements.retrieve import RecordPublic, record_public
-from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic, tenant_public
+from rag_audit.proofs.statements.tenant import ColumnCommitment, TenantPublic, proof_constants, tenant_public
 from rag_audit.verify.case import Case, Status, refusal
 from rag_audit.verify.checks import columns
 from rag_audit.verify.checks.challenge import required_records
@@ -151,10 +151,15 @@ def _query_embedding(case: Case, requested: Set[int], valid: set[tuple[int, str]
         return
     artefacts = case.manifest["embedder"]["artefacts"]
     tenants = {q.tenant for q in case.queries if q.seq in requested}
-    systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
-    tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
+    parts = [p for p in case.policy.tenants if p.tenant in tenants]
+    tables = {proof_system(p.system).artefact(proof_constants(case.policy, p, case.manifest)) for p in parts}
     pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
-    case.figures["query_embedding"] = "proved" if pinned and known_manifest(case) else "proved(unpinned)"
+    if pinned and known_manifest(case):
+        case.figures["query_embedding"] = "proved"
+    elif ENCODER_ARTEFACT not in tables:
+        case.figures["query_embedding"] = "proved(unpinned)"
+    else:  # the provider chose the model, and receipts decide the level
+        case.unpinned_model = True
 
 
 def known_manifest(case: Case) -> bool:

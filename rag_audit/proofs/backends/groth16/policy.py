@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_audit.models.manifest import DEFAULT_TABLE, TableConstants
+from rag_audit.models.manifest import DEFAULT_TABLE, ProvableConstants
 from rag_audit.models.policy import Policy
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.instance import (
@@ -44,7 +44,7 @@ SHIPPED: tuple[Instance, ...] = (
 def policy_instances(
     policy: Policy,
     dimension: int = 768,
-    table: TableConstants | None = DEFAULT_TABLE,
+    table: ProvableConstants | None = DEFAULT_TABLE,
     *,
     batch: int | None = None,
 ) -> list[Instance]:

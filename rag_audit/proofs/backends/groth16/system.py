@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rag_audit import _native
 from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import TableConstants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.groth16 import coalition
 from rag_audit.proofs.backends.groth16.documents import commit_table, no_listed_rows
@@ -56,7 +57,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
 class Groth16:
     """The proof system of Groth16 over the circuits `retrieve`, `embed`, `kept` and `documents` (`Backend`)."""
 
-    TABLE_ARTEFACT = TABLE_ARTEFACT
+    ARTEFACTS: ClassVar[tuple[str, ...]] = (TABLE_ARTEFACT,)
     ENGINES: ClassVar[tuple[str, ...]] = ENGINES
     CIRCUITS = "Circuits"
     coalition: ClassVar[CoalitionProofs] = coalition.SYSTEM
@@ -71,6 +72,10 @@ class Groth16:
                                  actual="no pin")  # fmt: skip
             kinds.add(pin.setup)
         return kinds
+
+    def artefact(self, constants: Constants) -> str:
+        """See `Backend.artefact`."""
+        return TABLE_ARTEFACT
 
     def check_constants(self, constants: Constants) -> None:
         """See `Backend.check_constants`."""
@@ -163,6 +168,6 @@ SYSTEM = Groth16()
 
 
 def _embed(c: Constants) -> EmbedInstance:
-    if c.table is None:
-        raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
+    if not isinstance(c.table, TableConstants):
+        raise PolicyError("the embedder's vectors cannot be proved by circuits", field="embedder")
     return EmbedInstance.of(c.query_tokens, c.dimension, c.table)

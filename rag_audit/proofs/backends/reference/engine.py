@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
-from rag_audit._internal.errors import EncodingError, RagAuditError
+from rag_audit._internal.errors import EncodingError, RagAuditError, SetupError
 from rag_audit.proofs.backends.reference import (
     coalition,
     document_table,
@@ -24,7 +24,7 @@ from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.session import Session
 from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.proofs.backends.scan.engine import TableNumbers
-from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
+from rag_audit.proofs.backends.scan.key import EmbedKey, EncoderKey, ScanKey
 from rag_audit.proofs.backends.scan.verify import MALFORMED
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.field import to_bytes
@@ -176,6 +176,15 @@ def embeddings(key: EmbedKey) -> Batch[tuple[bytes, bytes]]:
     return Batch(check)
 
 
+def encoders(key: EncoderKey) -> Batch[tuple[bytes, bytes]]:
+    """Proofs of A1 for an integer encoder: public values, proof.
+
+    :raises SetupError: always, since this verifier does not have the run yet
+    """
+    raise SetupError("the second verifier does not verify proofs of the integer encoder", field="--engine",
+                     expected="native", actual="reference")  # fmt: skip
+
+
 def sample_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
     """The row commitments of a column of Bernoulli bits, 32 bytes each, if its proof is valid.
 
@@ -248,6 +257,7 @@ class Reference:
     records = staticmethod(records)
     pooled = staticmethod(pooled)
     embeddings = staticmethod(embeddings)
+    encoders = staticmethod(encoders)
     sample_rows = staticmethod(sample_rows)
     document_columns = staticmethod(document_columns)
     coalition = staticmethod(verify_coalition)

@@ -14,7 +14,7 @@ from rag_audit._internal.cache import build_file, cache_dir
 from rag_audit._internal.canonical import Json, parse_hex
 from rag_audit._internal.errors import InvalidProof, PolicyError, WitnessError
 from rag_audit.models.constants import Constants
-from rag_audit.models.manifest import StaticTable
+from rag_audit.models.manifest import StaticTable, TableConstants
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
 from rag_audit.proofs.backends.scan.records import Form, NativeChecker, ScanProofs
@@ -181,6 +181,6 @@ def embed_argument(c: Constants) -> EmbedArgument:
 
     :raises PolicyError: the argument does not prove the embedder's vectors
     """
-    if c.table is None:
+    if not isinstance(c.table, TableConstants):
         raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
     return EmbedArgument(c.query_tokens, c.dimension, c.table.vocabulary, c.table.norm_factor)

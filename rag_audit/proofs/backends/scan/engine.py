@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from rag_audit import _native
 from rag_audit.proofs import backends
-from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey
+from rag_audit.proofs.backends.scan.key import EmbedKey, EncoderKey, ScanKey
+from rag_audit.proofs.backends.scan.verify import MALFORMED
 from rag_audit.proofs.chunks import NativeBatch
 from rag_audit.proofs.statements.coalition import CoalitionStatement
 from rag_audit.relation.field import to_bytes
@@ -32,6 +33,9 @@ class Engine(Protocol):
 
     def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
         """Proofs of A1: public values, proof."""
+
+    def encoders(self, key: EncoderKey) -> NativeBatch[tuple[bytes, bytes]]:
+        """Proofs of A1 for an integer encoder: public values, proof."""
 
     def sample_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
         """The row commitments of a column of Bernoulli bits, 32 bytes each, if its proof is valid.
@@ -68,6 +72,43 @@ class Engine(Protocol):
         """
 
 
+class EncoderBatch:
+    """Proofs of A1 for an integer encoder (`NativeBatch`), each verified by itself when it is added.
+
+    :param key: the encoder with the protocol's parameters
+    """
+
+    CHUNK: ClassVar[int] = 8
+
+    def __init__(self, key: EncoderKey) -> None:
+        self._key = key
+        self._holds = True
+
+    def add(self, records: list[tuple[bytes, bytes]], /) -> list[tuple[int, str]]:
+        """Verify records, and return the numbers of records without well-formed proofs, with the reason."""
+        bad = self._bad(records)
+        malformed = [(i, reason) for i, reason in bad if reason.startswith(MALFORMED)]
+        self._holds &= len(malformed) == len(bad)
+        return malformed
+
+    def holds(self) -> bool:
+        """Whether every record that was added and not refused is proved."""
+        return self._holds
+
+    def search(self, records: list[tuple[bytes, bytes]], /) -> list[tuple[int, str]]:
+        """The numbers of the given records with false proofs, with the reason."""
+        return [(i, reason) for i, reason in self._bad(records) if not reason.startswith(MALFORMED)]
+
+    def _bad(self, records: list[tuple[bytes, bytes]]) -> list[tuple[int, str]]:
+        bad = []
+        for i, (statement, proof) in enumerate(records):
+            try:
+                self._key.encoder.verify(self._key.parameters, statement, proof)
+            except (ValueError, OverflowError) as exc:
+                bad.append((i, str(exc)))
+        return bad
+
+
 class Native:
     """The native core."""
 
@@ -82,6 +123,10 @@ class Native:
     def embeddings(self, key: EmbedKey) -> NativeBatch[tuple[bytes, bytes]]:
         """See `Engine.embeddings`."""
         return _native.ScanEmbedBatch(key.table, key.parameters)
+
+    def encoders(self, key: EncoderKey) -> NativeBatch[tuple[bytes, bytes]]:
+        """See `Engine.encoders`."""
+        return EncoderBatch(key)
 
     def sample_rows(self, capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
         """See `Engine.sample_rows`."""

@@ -294,6 +294,74 @@ class EmbedKey:
         return {"argument": self.argument, "points": self.points}
 
 
+@dataclass(frozen=True)
+class EncoderArgument:
+    """The parameters of proofs of A1 for an integer encoder (docs/scan/encoder-embed.md). The digest of the encoder's
+    pins fixes sizes, scales and parameters of the model.
+
+    :param places: T, the policy's length class
+    :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
+    """
+
+    places: int
+    norm_factor: int
+
+    def digest(self) -> str:
+        """The protocol's digest that a policy names, 64 hexadecimal digits."""
+        return _protocol("A1", "encoder", **asdict(self))
+
+
+@dataclass(frozen=True)
+class EncoderKey:
+    """The verification key of proofs of A1 for an integer encoder. As for `EmbedKey`, any party with the model computes
+    the same pins, so a verifier pins their digest.
+
+    :param argument: the protocol with its parameters
+    :param pins: the encoder's commitments, and the parameters that a verifier takes in the clear
+    """
+
+    argument: EncoderArgument
+    pins: bytes = field(repr=False)
+
+    @cached_property
+    def encoder(self) -> _native.EncoderPins:
+        """The pins in native form, decoded and checked once.
+
+        :raises EncodingError: the pins are not canonical, or a point is off the curve
+        """
+        return _encoder(self.pins)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The digest of the pins, which a verifier pins.
+
+        :raises EncodingError: as `encoder`
+        """
+        return self.encoder.digest()
+
+    @property
+    def root(self) -> int:
+        """The digest as the field element that a statement carries."""
+        return digest_to_field(self.digest)
+
+    @property
+    def parameters(self) -> tuple[int, int]:
+        """The number of places and A, in the form of the native functions."""
+        return self.argument.places, self.argument.norm_factor
+
+    def __getstate__(self) -> dict[str, object]:
+        # The native object is not pickled; the receiving process rebuilds it.
+        return {"argument": self.argument, "pins": self.pins}
+
+
+@lru_cache(maxsize=2)
+def _encoder(pins: bytes) -> _native.EncoderPins:
+    try:
+        return _native.EncoderPins(pins)
+    except (ValueError, OverflowError) as exc:
+        raise EncodingError("the encoder's pins are refused", field="pins", actual=str(exc)) from exc
+
+
 @lru_cache(maxsize=8)
 def _decoded(points: bytes, dimension: int, capacity: int) -> _native.ScanIndex:
     try:

@@ -23,6 +23,9 @@ _ANSWERED = 100
 """Additional bytes per position for each of these records."""
 
 
+_OF_WEIGHTS = 4
+_PER_VALUE = 350
+"""Bytes of each value of an integer encoder's places."""
 _TABLE = 8 << 10
 """Bytes of one generator's multiples, for at most `_TABLES` generators. The process retains them from its first
 proof on."""
@@ -63,6 +66,16 @@ def pooled_proof_bytes(capacity: int, rows: int, *, low_memory: bool = False) ->
     and of the draws of the rows."""
     draws = _PER_DRAW[low_memory] * _padded(rows)
     return query_proof_bytes(capacity, low_memory=low_memory) + _TABLED * (capacity + rows) + draws
+
+
+def encoder_proof_bytes(weights: int, values: int) -> int:
+    """The bytes that a proof of A1 for an integer encoder takes in addition to the process's current memory, with those
+    of the model.
+
+    :param weights: bytes of the model's parameters
+    :param values: values of all places in all layers
+    """
+    return _FIXED + _OF_WEIGHTS * weights + _PER_VALUE * values
 
 
 def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:

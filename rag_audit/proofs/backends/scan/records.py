@@ -15,7 +15,7 @@ from rag_audit._internal.canonical import Json, parse_base64, parse_hex, sha256
 from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, kind_of
 from rag_audit.proofs.backends.scan.engine import Engine, engines
 from rag_audit.proofs.backends.scan.engine import engine as engine_of
-from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey, parse_points, points_json
+from rag_audit.proofs.backends.scan.key import EmbedKey, EncoderKey, ScanKey, parse_points, points_json
 from rag_audit.proofs.backends.scan.release import check_pin
 from rag_audit.proofs.backends.scan.verify import check_protocol, refused
 from rag_audit.proofs.batch import Failures, Item
@@ -24,7 +24,7 @@ from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.records import Group, OpenedKey
 from rag_audit.proofs.statements.tenant import PublicValues, TenantPublic
 
-AnyKey = TypeVar("AnyKey", ScanKey, EmbedKey)
+AnyKey = TypeVar("AnyKey", ScanKey, EmbedKey, EncoderKey)
 
 
 @dataclass(frozen=True)

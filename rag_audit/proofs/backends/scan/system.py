@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rag_audit._internal.errors import EncodingError, PolicyError
 from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import ENCODER_ARTEFACT, EncoderConstants
 from rag_audit.proofs.backends import column_module
 from rag_audit.proofs.backends.scan import coalition, memory
 from rag_audit.proofs.backends.scan.column import SlotProofJob
 from rag_audit.proofs.backends.scan.document_table import commit_table, table_commitment
 from rag_audit.proofs.backends.scan.embed import TABLE_ARTEFACT, EmbedProofs, embed_argument
+from rag_audit.proofs.backends.scan.encoder import EncoderProofs, encoder_argument
 from rag_audit.proofs.backends.scan.engine import engines
 from rag_audit.proofs.backends.scan.key import MAX_LISTED, index_digest
 from rag_audit.proofs.backends.scan.listed import open_listed
@@ -46,7 +48,7 @@ MAX_CAPACITY = 1 << 24
 class Scan:
     """The proof system of the scan argument (`Backend`)."""
 
-    TABLE_ARTEFACT = TABLE_ARTEFACT
+    ARTEFACTS: ClassVar[tuple[str, ...]] = (TABLE_ARTEFACT, ENCODER_ARTEFACT)
     ENGINES: ClassVar[tuple[str, ...]] = engines()
     CIRCUITS = "Protocols"
     coalition: ClassVar[CoalitionProofs] = coalition.SYSTEM
@@ -55,6 +57,10 @@ class Scan:
         """See `Backend.check_pins`: one digest pins all protocols of a release."""
         check_pin(pins)
         return {None}
+
+    def artefact(self, constants: Constants) -> str:
+        """See `Backend.artefact`."""
+        return ENCODER_ARTEFACT if isinstance(constants.table, EncoderConstants) else TABLE_ARTEFACT
 
     def check_constants(self, constants: Constants) -> None:
         """See `Backend.check_constants`."""
@@ -90,7 +96,9 @@ class Scan:
         result |= {name: self.column(name).circuit(constants) for name in constants.columns}
         # Other embedders and limits do not fit the argument, and their A1 is not proved.
         with suppress(PolicyError):
-            result["embed"] = embed_argument(constants).digest()
+            encoder = isinstance(constants.table, EncoderConstants)
+            argument = encoder_argument(constants) if encoder else embed_argument(constants)
+            result["embed"] = argument.digest()
         return result
 
     def batch(
@@ -117,6 +125,8 @@ class Scan:
 
     def records(self, name: str, tenant: TenantPublic, places: int = 1) -> RecordProofs:
         """See `Backend.records`."""
+        if name == "embed" and isinstance(tenant.constants.table, EncoderConstants):
+            return Records(EncoderProofs(tenant))
         if name == "embed":
             return Records(EmbedProofs(tenant))
         if tenant.constants.pools:

@@ -289,6 +289,15 @@ class ScanEmbedBatch(_Batch):
     records = "embeddings"
 
 
+class EncoderPins:
+    """The pins of an integer encoder, which this page refuses by name: it has no verifier of these proofs."""
+
+    def __init__(self, pins: bytes) -> None:
+        raise ValueError(
+            "this page does not verify proofs of the integer encoder; the command `rag-audit verify` does"
+        )
+
+
 def scan_max_batch(capacity: int, gains: int) -> int:
     """Maximum records of one proof, for these numbers of positions and gains."""
     return call("max_batch", capacity, gains).integer()

@@ -15,8 +15,8 @@ import numpy as np
 
 from rag_audit import _native
 from rag_audit._internal.errors import EncodingError, SetupError
-from rag_audit.models.manifest import EmbedderManifest
-from rag_audit.relation.native import text_query_commitment
+from rag_audit.models.manifest import ENCODER_ARTEFACT, EmbedderManifest, ProvedEncoder
+from rag_audit.relation.native import query_commitment, text_query_commitment
 from rag_audit.relation.scores import MAX_DIMENSION
 from rag_audit.retrieval.embedders.base import (
     NothingToEmbed,
@@ -27,8 +27,10 @@ from rag_audit.retrieval.embedders.base import (
     visible_text,
 )
 from rag_audit.retrieval.embedders.integer_bert.files import Files
+from rag_audit.retrieval.embedders.integer_bert.proved import pins_digest, proved_encoder
 from rag_audit.retrieval.embedders.integer_bert.published import (
     PLACES,
+    PUBLISHED_MODELS,
     Description,
 )
 from rag_audit.retrieval.embedders.integer_bert.semantics import (
@@ -80,7 +82,8 @@ class IntegerBert:
     :raises SetupError: the model is outside the native core's bounds
     """
 
-    table = None
+    provable = True
+    """whether there are proofs of the vectors of models with pooling `mean`"""
 
     def __init__(
         self,
@@ -102,6 +105,10 @@ class IntegerBert:
             "tokenizer": files.tokenizer_digest,
             "weights": files.weights,
         }
+        # The package has the digest of a published model's pins. Those of other models are computed once.
+        known = PUBLISHED_MODELS[name].artefacts.get(ENCODER_ARTEFACT) if name in PUBLISHED_MODELS else None
+        if self.provable and rule.pooling == "mean" and (digest := known or pins_digest(files)) is not None:
+            artefacts[ENCODER_ARTEFACT] = digest
         self.template = PromptTemplate(query=rule.query_prompt, document=rule.document_prompt)
         self._description = self._describe(name, artefacts)
         self.dimension = self._description.dimension
@@ -114,6 +121,10 @@ class IntegerBert:
         self.scale = Fraction(self._description.scale)
         self.score_window = self._description.score_window
         self._encoder = native_encoder(model)
+
+    @property
+    def table(self) -> ProvedEncoder | None:
+        return None if self._description.encoder is None else proved_encoder(self._files)
 
     def _describe(self, name: str, artefacts: dict[str, str]) -> Description:
         return Description(name, artefacts, self._files.model.shape.width, self._rule.pooling, self.template)
@@ -163,6 +174,8 @@ class IntegerBert:
         )
 
     def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
+        if self._description.encoder is not None:
+            return query_commitment(salt, self.tokenize(text) if tokens is None else tokens)
         return text_query_commitment(salt, check_text(text, field="query"))
 
     def _tokens(self, text: str, prompt: str, limit: int, *, field: str) -> list[int]:

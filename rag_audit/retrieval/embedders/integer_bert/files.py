@@ -65,10 +65,12 @@ Integers = npt.NDArray[np.int64]
 class Files:
     """An encoder's files.
 
+    :param folder: their folder
     :param weights: SHA-256 of `model.safetensors`
     :param tokenizer_digest: SHA-256 of `tokenizer.json`
     """
 
+    folder: Path
     model: IntegerModel
     tokenizer: Tokenizer
     weights: str
@@ -95,6 +97,7 @@ def load_files(folder: Path, scales: Scales, pinned: Mapping[str, str] | None = 
     check_modules(folder)
     tensors = _tensors(data[WEIGHTS], shape, folder / WEIGHTS)
     return Files(
+        folder,
         IntegerModel(shape, scales, _integers(tensors, shape, scales, folder / WEIGHTS)),
         _tokenizer(data[TOKENIZER], shape, folder / TOKENIZER),
         sha256(data[WEIGHTS]).hexdigest(),

@@ -46,6 +46,8 @@ class LexicalBert(IntegerBert):
     `LexicalTable.of_document` of its tokens without the first and the last one, rounded to the norm 20,000.
     """
 
+    provable = False
+
     def __init__(self, name: str, files: Files, *args: Any, **limits: Any) -> None:
         self._lexical = lexical_table(files)
         self._rows = self._lexical.rows()

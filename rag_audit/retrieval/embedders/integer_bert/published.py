@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.models.manifest import ENCODER_ARTEFACT, EmbedderManifest, EncoderConstants
 from rag_audit.relation.scores import MAX_COMPONENT
 from rag_audit.retrieval.embedders.base import PromptTemplate
 from rag_audit.retrieval.embedders.integer_bert.semantics import Scales
@@ -32,16 +32,21 @@ FILE_PINS = {
 DIMENSION = 384
 PLACES = 256
 """Maximum tokens of a text of all-MiniLM-L6-v2, as its publisher gives it."""
-ARTEFACTS = {
+FILE_ARTEFACTS = {
     "integers": "356fb2085bd46298b54e133f8da06928a4f094c963e82f06dd456bb034203e84",
     "scales": "e08b086d2fb7610b7437aae13f20a9e89b41141ae1f1728148d2cad162370a79",
     "tables": "f56509718baba5330f57f978da684b8b7d603610336c414d5059fc893a48fa6b",
     "tokenizer": FILE_PINS["tokenizer.json"],
     "weights": FILE_PINS["model.safetensors"],
 }
-"""The artefacts of `minilm-int`. Anybody who has the two files can compute the other digests from them."""
+"""Anybody who has the two files can compute the other digests from them."""
+ARTEFACTS = {
+    **FILE_ARTEFACTS,
+    ENCODER_ARTEFACT: "aa1d9edcc9bb206e4d65d26a3ac8580581cee56b6573816333e6b60ebd0be3ce",
+}
+"""The artefacts of `minilm-int`: also the digest of its pins, which proofs of claim A1 name."""
 LEXICAL_ARTEFACTS = {
-    **ARTEFACTS,
+    **FILE_ARTEFACTS,
     "lexical": "33c21603ae1b89b12cf66fcb79b482b4b83c5bbafbed5a51a0a9e965959baf8b",
 }
 """The artefacts of `minilm-int-lexical-768`: also SHA-256 over the lexical rows as int8, token by token."""
@@ -86,6 +91,11 @@ class Description:
         return norm_factor(self.scale)
 
     @property
+    def encoder(self) -> EncoderConstants | None:
+        """The constants of proofs of claim A1; None if there is no such proof."""
+        return EncoderConstants(self.norm_factor) if ENCODER_ARTEFACT in self.artefacts else None
+
+    @property
     def score_window(self) -> tuple[int, int]:
         return self.window or score_range(Fraction(self.scale))
 
@@ -99,7 +109,7 @@ class Description:
             "pooling": self.pooling,
             "prompt": self.template.digest(),
             "quantiser": {"bits": 4, "scale": self.scale, "norm_factor": self.norm_factor},
-            "query_commitment": "text",
+            "query_commitment": "tokens" if ENCODER_ARTEFACT in self.artefacts else "text",
             "tokens": {"document": document_tokens, "query": query_tokens},
         }
         if self.documents is not None:

@@ -1,0 +1,173 @@
+"""Proofs of claim A1 for an integer encoder: hq and cq come from the same tokens under the pinned model
+(docs/scan/encoder-embed.md)."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from rag_audit._internal.canonical import Json, parse_hex
+from rag_audit._internal.errors import InvalidProof, PolicyError, WitnessError
+from rag_audit.models.constants import Constants
+from rag_audit.models.manifest import ENCODER_ARTEFACT, EncoderConstants, EncoderProver
+from rag_audit.proofs.backends.scan import memory
+from rag_audit.proofs.backends.scan.engine import Engine
+from rag_audit.proofs.backends.scan.key import EncoderArgument, EncoderKey
+from rag_audit.proofs.backends.scan.records import Form, NativeChecker, ScanProofs
+from rag_audit.proofs.chunks import NativeBatch, narrowed
+from rag_audit.proofs.records import Group, Reader
+from rag_audit.proofs.statements.embed import EmbedStatement
+from rag_audit.proofs.statements.private import RecordPrivate
+from rag_audit.proofs.statements.retrieve import RecordPublic
+from rag_audit.proofs.statements.tenant import PublicValues
+from rag_audit.relation.field import digest_to_field, to_bytes
+
+PUBLIC = ("ctx", "hq", "cq")
+"""The names of the public values except the digest of the pins, which is part of the key."""
+
+
+@dataclass(frozen=True)
+class EncoderJob:
+    """The job that proves A1 for one record. It is picklable. It contains secrets, which `repr` omits.
+
+    :param argument: the protocol with its parameters
+    :param digest: the digest of the encoder's pins under C_emb, 32 bytes
+    :param statement: the public values
+    :param prover: `ProvedEncoder.prover`
+    :param needed: the bytes that the proof takes in addition to the process's current memory
+    :param tokens: the query's tokens, cut to the embedder's limit
+    :param salt_q: salt of hq
+    :param salt_c: salt of cq
+    """
+
+    argument: EncoderArgument
+    digest: bytes
+    statement: EmbedStatement
+    prover: Callable[[], EncoderProver]
+    needed: int
+    tokens: Sequence[int] = field(repr=False)
+    salt_q: int = field(repr=False)
+    salt_c: int = field(repr=False)
+    keys: ClassVar[dict[str, str]] = {}
+
+    def run(self) -> dict[str, Json]:
+        """The proof as its record carries it (`encoder_form`).
+
+        :raises WitnessError: the private inputs do not satisfy the statement, or the machine has another model
+        :raises MemoryLimitError: the machine has too little memory
+        """
+        memory.require(self.needed, "proof of the integer encoder")
+        prover = self.prover()
+        if prover.digest() != self.digest:
+            raise WitnessError("the model is another one than the window's", field="embedder",
+                               expected=self.digest.hex(), actual=prover.digest().hex())  # fmt: skip
+        try:
+            proof = prover.prove(
+                (self.argument.places, self.argument.norm_factor),
+                self.statement.encode(PUBLIC),
+                array.array("I", self.tokens).tobytes(),
+                to_bytes(self.salt_q) + to_bytes(self.salt_c),
+            )
+        except (ValueError, OverflowError) as exc:
+            raise WitnessError(
+                "there is no proof of A1 for this record", field="record", actual=str(exc)
+            ) from exc
+        return encoder_form(self.argument).json([self.statement], [proof])
+
+
+def encoder_form(argument: EncoderArgument) -> Form:
+    """The form of these proofs in files."""
+    return Form(argument.digest(), ("proof",), PUBLIC)
+
+
+class EncoderChecker(NativeChecker[EncoderKey, tuple[bytes, bytes]]):
+    """Verifies proofs of A1 for an integer encoder: public values, proof."""
+
+    def batch(self, engine: Engine) -> NativeBatch[tuple[bytes, bytes]]:
+        """See `NativeChecker.batch`."""
+        return engine.encoders(self.key)
+
+
+class EncoderProofs(ScanProofs[EncoderKey]):
+    """Proofs of A1 for an integer encoder, each for one record (`RecordSteps`)."""
+
+    @cached_property
+    def argument(self) -> EncoderArgument:
+        """The protocol with the tenant's parameters."""
+        return encoder_argument(self.tenant.constants)
+
+    @cached_property
+    def form(self) -> Form:
+        """See `ScanProofs.form`."""
+        return encoder_form(self.argument)
+
+    @property
+    def commitment(self) -> str:
+        """See `ScanProofs.commitment`."""
+        return self.tenant.table_digest(ENCODER_ARTEFACT)
+
+    def points(self) -> bytes:
+        """See `ScanProofs.points`: the encoder's pins."""
+        return self.tenant.encoder().prover().pins()
+
+    def key(self, points: bytes) -> EncoderKey:
+        """See `ScanProofs.key`."""
+        return EncoderKey(self.argument, points)
+
+    def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> EncoderJob:
+        """See `RecordSteps.job`."""
+        ((record, private),) = records.values()
+        encoder = self.tenant.encoder()
+        values = self.argument.places * encoder.activations
+        return EncoderJob(
+            argument=self.argument,
+            digest=self._digest,
+            statement=self.statement(record),
+            prover=encoder.prover,
+            needed=memory.encoder_proof_bytes(encoder.weight_bytes, values),
+            tokens=private.tokens,
+            salt_q=private.salt_q,
+            salt_c=private.salt_c,
+        )
+
+    @property
+    def _digest(self) -> bytes:
+        return parse_hex(self.commitment, 32, field=f"artefacts.{ENCODER_ARTEFACT}")
+
+    def statement(self, record: RecordPublic) -> EmbedStatement:
+        """See `RecordSteps.statement`."""
+        return record.embed(digest_to_field(self._digest))
+
+    def reader(self, key: EncoderKey, every: Sequence[PublicValues]) -> Reader[tuple[bytes, bytes]]:
+        """See `RecordSteps.reader`."""
+        root = key.root
+
+        def read(
+            proof: Group, records: Sequence[PublicValues], _: Container[tuple[bytes, bytes]]
+        ) -> tuple[bytes, bytes]:
+            (statement,), (part,) = narrowed(EmbedStatement, records), proof.parts or (b"",)
+            if statement.table != root:
+                raise InvalidProof(
+                    "the pins are of another encoder", field="table", expected=statement.table, actual=root
+                )
+            return statement.encode(PUBLIC), part
+
+        return read
+
+    def checker(self, key: EncoderKey, engine: str) -> EncoderChecker:
+        """See `RecordSteps.checker`."""
+        return EncoderChecker(key, engine)
+
+
+def encoder_argument(c: Constants) -> EncoderArgument:
+    """The protocol of A1 for a tenant's constants.
+
+    :raises PolicyError: the embedder is no integer encoder, or the query limit is no length class
+    """
+    if not isinstance(c.table, EncoderConstants):
+        raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
+    c.table.check_tokens(c.query_tokens)
+    return EncoderArgument(c.query_tokens, c.table.norm_factor)

@@ -1,0 +1,106 @@
+"""An integer encoder as the source of proofs of claim A1 (docs/scan/encoder-embed.md)."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from dataclasses import astuple
+from functools import lru_cache, partial
+from pathlib import Path
+
+from rag_audit import _native
+from rag_audit._internal.cache import build_once, cache_dir, progress, read_manifest, write_manifest
+from rag_audit._internal.errors import SetupError
+from rag_audit.models.manifest import LENGTH_CLASSES, ProvedEncoder
+from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files
+from rag_audit.retrieval.embedders.integer_bert.semantics import Scales, exp_table, gelu_table
+
+log = logging.getLogger(__name__)
+PINS = "pins"
+"""The name of the file in the user's cache."""
+MAX_VOCABULARY = 1 << 15
+"""hq packs tokens of 15 bits."""
+
+
+class NotProvable(ValueError):
+    """A model is outside the bounds of proofs."""
+
+
+def pins_digest(files: Files) -> str | None:
+    """The digest of the pins of a model, 64 hexadecimal digits; None if there are no proofs of its vectors."""
+    try:
+        return _encoder_model(files).digest().hex()
+    except NotProvable as exc:
+        log.warning("the vectors of the model in %s cannot be proved: %s", files.folder, exc)
+        return None
+
+
+def proved_encoder(files: Files) -> ProvedEncoder:
+    """A model as the source of proofs."""
+    model, shape = files.model, files.model.shape
+    return ProvedEncoder(
+        partial(loaded_encoder, files.folder.absolute(), model.scales, model.digest()),
+        weight_bytes=len(model.weights),
+        activations=shape.layers * (8 * shape.width + 2 * shape.inner),
+    )
+
+
+@lru_cache(maxsize=2)
+def loaded_encoder(folder: Path, scales: Scales, integers: str) -> _native.EncoderModel:
+    """The model of a folder with the commitments to its parameters, loaded once by each process.
+
+    :param integers: digest of the model's integers (`IntegerModel.digest`)
+    :raises SetupError: a file is missing, or the folder has another model than before
+    """
+    files = load_files(folder, scales)
+    if files.model.digest() != integers:
+        raise SetupError("the folder has another model than before", field=str(folder),
+                         expected=integers, actual=files.model.digest())  # fmt: skip
+    return _encoder_model(files)
+
+
+def _encoder_model(files: Files) -> _native.EncoderModel:
+    """The model with its pins from the user's cache. The computation of missing pins takes seconds.
+
+    :raises NotProvable: the model is outside the bounds of proofs
+    :raises SetupError: the cache cannot be written, or was altered
+    """
+    model, shape, scales = files.model, files.model.shape, files.model.scales
+    special = files.tokenizer.encode("").ids
+    if not special:
+        raise NotProvable("texts have no first special token")
+    if shape.places < max(LENGTH_CLASSES) or shape.vocabulary > MAX_VOCABULARY:
+        raise NotProvable(
+            f"a proof needs {max(LENGTH_CLASSES)} places and at most {MAX_VOCABULARY} tokens in the vocabulary"
+        )
+
+    def native(pins: bytes | None) -> _native.EncoderModel:
+        tables = exp_table(), gelu_table(scales.z, scales.g)
+        try:
+            return _native.EncoderModel(
+                astuple(shape), astuple(scales), model.weights, *tables, special[0], pins
+            )
+        except (ValueError, OverflowError) as exc:
+            raise NotProvable(str(exc)) from exc
+
+    def write(target: Path) -> None:
+        progress("making the pins of the integer encoder")
+        (target / PINS).write_bytes(native(None).pins())
+        write_manifest(target, {})
+
+    name = f"{model.digest()}-{scales.digest()[:16]}-{special[0]}"
+    folder = cache_dir("encoders") / name
+    try:
+        return native(_stored(build_once(folder, write)))
+    except NotProvable:  # the pins of an earlier release, in another encoding
+        shutil.rmtree(folder, ignore_errors=True)
+        return native(_stored(build_once(folder, write)))
+
+
+def _stored(folder: Path) -> bytes:
+    """The pins in a folder of the cache.
+
+    :raises SetupError: the folder was altered
+    """
+    read_manifest(folder)
+    return (folder / PINS).read_bytes()
