@@ -74,6 +74,8 @@ __all__ = [
     "scan_protocol",
     "scan_prove",
     "scan_prove_noise",
+    "scan_row_names_prove",
+    "scan_row_names_verify",
     "scan_verify",
     "set_threads",
     "table_tree",
@@ -441,6 +443,26 @@ def scan_documents_verify(
 ) -> list[bytes]:
     """The commitments to sample, bits and numbers of positions that a proof is about, and with `listed` to the rows
     that are listed when the window begins; ValueError with the reason unless it holds."""
+
+def scan_row_names_prove(
+    context: bytes,
+    capacity: int,
+    rows: int,
+    table: bytes,
+    positions: bytes,
+    names: bytes,
+    private: tuple[bytes, bytes, bytes, bytes],
+) -> bytes:
+    """Proof that the rows of positions have these names: `positions` increasing int32, 1 to 10,000 of them, and `names`
+    an element for each. Positions with one name have one row. `table` has the points of `scan_documents_commit`;
+    `private` the row of each position, names, marks and key of the table. ValueError names the first position that has
+    no proof: without a row, with another name, or with another row than an earlier position with its name.
+    """
+
+def scan_row_names_verify(
+    context: bytes, capacity: int, rows: int, table: bytes, positions: bytes, names: bytes, proof: bytes
+) -> None:
+    """ValueError with the reason unless a proof of `scan_row_names_prove` holds."""
 
 def scan_prove(
     index: ScanIndex,

@@ -27,6 +27,7 @@ FILES = (
     "generators.json",
     "pooled-listing.json",
     "proofs.json",
+    "row-names.json",
     "trace.json",
 )
 

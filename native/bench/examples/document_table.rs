@@ -1,4 +1,5 @@
-//! Processor time and size of a sampling proof and of proofs of a document table over the same positions, in one run:
+//! Processor time and size of a sampling proof, of proofs of a document table over the same positions, and of proofs of names of
+//! its rows, in one run:
 //! `cargo run --release -p ragaudit-bench --example document_table -- 100000`.
 use ragaudit_bench::{bernoulli_statement, timed};
 use ragaudit_scan_prover::document_table::{
@@ -8,6 +9,7 @@ use ragaudit_scan_prover::drawn;
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::Layout;
 use ragaudit_scan_prover::pooled_listing::listed_column;
+use ragaudit_scan_prover::row_names::{self, RowNamesStatement};
 use ragaudit_scan_prover::session::Column;
 use ragaudit_scan_prover::words::Seed;
 
@@ -43,6 +45,28 @@ fn measured(
         made.proof.len()
     );
     made
+}
+
+/// Proves and verifies the names of `count` positions, and prints the costs.
+fn measured_names(capacity: usize, rows: usize, count: usize, table: &Table<Column>) {
+    let row = &table.row.opening.as_ref().expect("an opening").values;
+    let step = capacity / count;
+    let opened = (0..count).map(|j| (j * step, -Fr::from(row[j * step] as u64 + 1)));
+    let statement = RowNamesStatement {
+        context: [6; 32],
+        capacity,
+        rows,
+        table: Table::named(&mut points(&table.each().collect::<Vec<_>>())),
+        opened: opened.collect(),
+    };
+    let (proof, seconds) = timed(|| row_names::prove(&statement, table));
+    let proof = proof.expect("a true statement");
+    let (checked, verifying) = timed(|| row_names::verify(&statement, &proof).is_ok());
+    assert!(checked);
+    println!(
+        "{rows} rows, names of {count} positions: {seconds:.3} s, {} bytes, verified in {verifying:.3} s",
+        proof.len()
+    );
 }
 
 fn main() {
@@ -83,6 +107,9 @@ fn main() {
             &first,
             None,
         );
+        for count in [10, 200, 10_000] {
+            measured_names(capacity, rows, count.min(capacity), &first);
+        }
         let mut previous = Previous {
             names: first.names.clone(),
             kept: made.columns.kept,

@@ -52,7 +52,7 @@ fn statement(
 }
 
 /// A name for each row with a mark, from elements and marks.
-fn names_of(names: &[u8], named: &[u8]) -> Result<Vec<Option<Fr>>> {
+pub(crate) fn names_of(names: &[u8], named: &[u8]) -> Result<Vec<Option<Fr>>> {
     let names = elements(names, "names")?;
     if names.len() != named.len() {
         let expected = format!("{} marks", names.len());
@@ -72,7 +72,7 @@ fn bits(bytes: &[u8], field: &str) -> Result<Vec<i64>> {
     Ok(bytes.iter().map(|b| i64::from(*b)).collect())
 }
 
-fn key_of(key: &[u8]) -> Result<TableKey> {
+pub(crate) fn key_of(key: &[u8]) -> Result<TableKey> {
     Ok(TableKey(array(key, "key")?))
 }
 
@@ -175,7 +175,9 @@ fn scan_documents_prove<'py>(
         let statement = statement(context, slot_elements, numbers, table, of_before)?;
         let (seed, row, names, named, key) = &private;
         let names = names_of(names, named)?;
-        let table = document_table::open_table(&statement, integers(row), &names, &key_of(key)?)?;
+        let (layout, key) = (statement.layout()?, key_of(key)?);
+        let table =
+            document_table::open_table(layout, &statement.table, integers(row), &names, &key)?;
         let before = before
             .as_ref()
             .map(|b| before_of(&statement, b))

@@ -19,6 +19,7 @@ mod groth16;
 mod json;
 mod ledger;
 mod pooled_listing_py;
+mod row_names_py;
 mod scan_py;
 mod transformer_py;
 
@@ -59,6 +60,7 @@ mod _native {
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         scan_py::register(m)?;
         document_table_py::register(m)?;
+        row_names_py::register(m)?;
         pooled_listing_py::register(m)?;
         encoder_py::register(m)?;
         batch_py::register(m)

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{Fr, G1Affine};
 use crate::index::{IndexCommitment, Layout};
-use crate::mle::Weight;
+use crate::mle::{eq_at, Weight};
 
 /// A public bound on a column's values: bits of an unsigned or of a signed integer. Only this bound determines the time of a
 /// commitment.
@@ -106,9 +106,27 @@ impl Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnId(pub usize);
 
-/// <weight, sum of factors_i columns_i> = value.
+/// A public linear functional on a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Functional {
+    Weight(Weight),
+    /// Some entries, each with its weight; every other entry has the weight 0.
+    Entries(Vec<(usize, Fr)>),
+}
+
+impl Functional {
+    /// The extension of all entries' weights at `at`.
+    pub fn evaluate(&self, at: &[Fr]) -> Fr {
+        match self {
+            Self::Weight(weight) => weight.evaluate(at),
+            Self::Entries(entries) => entries.iter().map(|(x, w)| *w * eq_at(at, *x)).sum(),
+        }
+    }
+}
+
+/// <functional, sum of factors_i columns_i> = value.
 pub struct Claim {
-    pub weight: Weight,
+    pub functional: Functional,
     pub columns: Vec<(ColumnId, Fr)>,
     pub value: Expr,
 }

@@ -166,6 +166,15 @@ impl Table<Vec<G1Affine>> {
         let columns = split(points, "table", (capacity, rows), (true, 1 + NAME_LIMBS))?;
         Ok(Self::named(&mut columns.into_iter()))
     }
+
+    /// Label, entries and commitments of the columns, in order.
+    pub(crate) fn labelled(&self, capacity: usize, rows: usize) -> Vec<Labelled<'_>> {
+        let labels = ["row", "named"].into_iter().chain(["name"; NAME_LIMBS]);
+        let entries = [capacity].into_iter().chain(std::iter::repeat(rows));
+        let all = labels.zip(entries).zip(self.each());
+        all.map(|((label, entries), points)| (label, entries, &points[..]))
+            .collect()
+    }
 }
 
 impl Previous<Vec<G1Affine>> {
@@ -219,23 +228,17 @@ impl DocumentTableStatement {
     }
 
     /// Label, entries and commitments of the columns in the statement, in order.
-    fn columns(&self) -> Vec<(&'static str, usize, &[G1Affine])> {
-        let mut labels = vec!["row", "named"];
-        labels.extend(["name"; NAME_LIMBS]);
-        let mut columns: Vec<&Vec<G1Affine>> = self.table.each().collect();
+    fn columns(&self) -> Vec<Labelled<'_>> {
+        let mut columns = self.table.labelled(self.capacity, self.rows);
         if let Some(previous) = &self.previous {
-            labels.push("previous named");
+            let mut labels = vec!["previous named"];
             labels.extend(["previous name"; NAME_LIMBS]);
             labels.extend(["previous kept", "previous count"]);
             labels.extend(previous.listed.as_ref().map(|_| "previous listed"));
-            columns.extend(previous.each());
+            let previous = labels.into_iter().zip(previous.each());
+            columns.extend(previous.map(|(label, points)| (label, self.rows, &points[..])));
         }
-        let entries = [self.capacity]
-            .into_iter()
-            .chain(std::iter::repeat(self.rows));
-        let all = labels.into_iter().zip(entries).zip(columns);
-        all.map(|((label, entries), points)| (label, entries, &points[..]))
-            .collect()
+        columns
     }
 
     /// Whether rows stay listed.
@@ -263,12 +266,13 @@ impl DocumentTableStatement {
     }
 }
 
+/// Label, entries and commitments of a column.
+pub(crate) type Labelled<'a> = (&'static str, usize, &'a [G1Affine]);
+
 /// Refuses a column with another number of commitments than its entries have rows.
-///
-/// `columns`: label, entries and commitments of each
 pub(crate) fn check_commitments<'a>(
     layout: Layout,
-    columns: impl IntoIterator<Item = (&'static str, usize, &'a [G1Affine])>,
+    columns: impl IntoIterator<Item = Labelled<'a>>,
 ) -> Result<()> {
     for (label, entries, points) in columns {
         let expected = entries.div_ceil(1 << layout.row_variables);
@@ -367,15 +371,7 @@ pub fn document_table_protocol<C: Channel>(
     let (draws, rest) = secret.map(|s| (s.draws, (s.openings, s.columns))).unzip();
     let (openings, values) = rest.unzip();
 
-    let mut given = Vec::new();
-    for (k, (_, entries, points)) in statement.columns().into_iter().enumerate() {
-        given.push(session.add_column(Column {
-            variables: log2_ceil(entries),
-            rows: points.to_vec(),
-            opening: openings.as_ref().map(|o: &Vec<_>| Arc::clone(&o[k])),
-        }));
-    }
-    let mut given = given.into_iter();
+    let mut given = add_columns(session, &statement.columns(), openings.as_deref()).into_iter();
     let table = Table::named(&mut given);
     let previous = statement.previous.as_ref();
     let previous = previous.map(|_| Previous::named(&mut given));
@@ -440,6 +436,22 @@ pub fn document_table_protocol<C: Channel>(
         count,
         listed: own.listed.map(|id| session.columns[id.0].clone()),
     })
+}
+
+/// Adds columns of the statement, which a prover has the openings of.
+pub(crate) fn add_columns<C: Channel>(
+    session: &mut Session<C>,
+    columns: &[Labelled],
+    openings: Option<&[Arc<Opening>]>,
+) -> Vec<ColumnId> {
+    let mut column = |(k, (_, entries, points)): (usize, &Labelled)| {
+        session.add_column(Column {
+            variables: log2_ceil(*entries),
+            rows: points.to_vec(),
+            opening: openings.map(|o| Arc::clone(&o[k])),
+        })
+    };
+    columns.iter().enumerate().map(&mut column).collect()
 }
 
 /// A segment of as many rows as count.
@@ -510,9 +522,13 @@ fn of_counts(
 /// What a row keeps when it is carried: whether it is named, its name, its coin, and whether it is listed. The last two are
 /// entries of their own, because nothing else shows that they are bits.
 fn carried_row(names: &Names<ColumnId>, kept: ColumnId, listed: Option<ColumnId>) -> Vec<Entry> {
-    let limb = |(k, id): (usize, &ColumnId)| (*id, power_of_two(NAME_LIMB_BITS * k));
-    let name = names.limbs.iter().enumerate().map(limb).collect();
-    let mut entries = vec![one(names.named), Entry::Columns(name), one(kept)];
+    let mut entries = vec![one(names.named), name_of(names), one(kept)];
     entries.extend(listed.map(one));
     entries
+}
+
+/// The name of a row, as an element.
+pub(crate) fn name_of(names: &Names<ColumnId>) -> Entry {
+    let limb = |(k, id): (usize, &ColumnId)| (*id, power_of_two(NAME_LIMB_BITS * k));
+    Entry::Columns(names.limbs.iter().enumerate().map(limb).collect())
 }

@@ -3,7 +3,7 @@
 //!
 //! Read the layers in this order; each has its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (the steps that
 //! differ between the parties), [`session`] (hidden messages and the claims about them), [`sumcheck`], [`closing`],
-//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`], [`index`], [`query`], [`pooled_listing`], [`embed`] with [`vector`],
+//! [`lookup`], [`poseidon`], [`drawn`] with [`noise`] and [`bernoulli`], [`document_table`] with [`row_names`], [`index`], [`query`], [`pooled_listing`], [`embed`] with [`vector`],
 //! [`feed_forward`], [`attention`] with [`block`], [`encoder`], [`encoder_input`], [`encoder_output`], [`encoder_embed`], [`coalition`]. This crate has each protocol once, for both
 //! parties. The traits in [`prover`] are the protocols' requests to a prover; this crate implements none of them. One more trait,
 //! [`engine`], has the arithmetic that a verifier may compute faster.
@@ -49,6 +49,7 @@ pub mod prover;
 pub mod batch_size;
 pub mod query;
 pub mod ranges;
+pub mod row_names;
 pub mod schnorr;
 pub mod segments;
 pub mod session;

@@ -221,6 +221,15 @@ impl<'s> Known<'s> {
         self.functional(&Weight::evaluation(point), columns)
     }
 
+    /// The sum of some entries of a column, each multiplied by its weight.
+    pub fn of_entries(&self, entries: &[(usize, Fr)], id: ColumnId) -> Fr {
+        let column = self.column(id);
+        let value = |x: &usize| column.get(*x).copied().unwrap_or_default();
+        let (values, weights): (Vec<i64>, Vec<Fr>) =
+            entries.iter().map(|(x, w)| (value(x), *w)).unzip();
+        self.secrets.dot(&values, &weights)
+    }
+
     /// A functional of a combination of columns.
     pub fn functional(&self, weight: &Weight, columns: &[(ColumnId, Fr)]) -> Fr {
         let one = |(id, factor): &(ColumnId, Fr)| {

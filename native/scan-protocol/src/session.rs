@@ -26,7 +26,7 @@
 use std::sync::Arc;
 
 use crate::channel::{Channel, Proves, Verifies};
-pub use crate::claims::{Bound, Claim, Column, ColumnId, Opening, TableClaim};
+pub use crate::claims::{Bound, Claim, Column, ColumnId, Functional, Opening, TableClaim};
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine, G1Projective, WIDTH};
@@ -236,9 +236,19 @@ impl<'a, C: Channel> Session<'a, C> {
 
     /// Claims a linear functional of columns.
     pub fn claim(&mut self, weight: Weight, columns: Vec<(ColumnId, Fr)>, value: Expr) {
+        self.claim_functional(Functional::Weight(weight), columns, value);
+    }
+
+    /// [`Self::claim`] for any functional.
+    pub fn claim_functional(
+        &mut self,
+        functional: Functional,
+        columns: Vec<(ColumnId, Fr)>,
+        value: Expr,
+    ) {
         if self.channel.claims("column claim", None, &[&value]) {
             self.claims.push(Claim {
-                weight,
+                functional,
                 columns,
                 value,
             });

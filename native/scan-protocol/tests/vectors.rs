@@ -14,6 +14,7 @@ use ragaudit_scan_protocol::engine::Plain;
 use ragaudit_scan_protocol::group::{decode_points, decode_scalar, Fr};
 use ragaudit_scan_protocol::index::IndexCommitment;
 use ragaudit_scan_protocol::pooled_listing::{self, PooledListingStatement};
+use ragaudit_scan_protocol::row_names::{self, RowNamesStatement};
 use ragaudit_scan_protocol::verifier::Verifier;
 use ragaudit_scan_protocol::Error;
 
@@ -229,6 +230,27 @@ fn a_document_table_verifies(part: &Part, listed: bool) {
     let mut other = statement.clone();
     other.positions_per_row += 1;
     let refused = document_table::verify::<Verifier>(&other, &proof).map(drop);
+    assert_eq!(refused, Err(Error::Rejected));
+}
+
+#[test]
+fn published_names_of_rows_verify() {
+    let part = Part::file("row-names.json").object("row_names");
+    let points = decode_points::<Plain>(&part.bytes("table_points")).unwrap();
+    let (capacity, rows) = (part.number("capacity"), part.number("rows"));
+    let positions: Vec<usize> = part.list("opened");
+    let statement = RowNamesStatement {
+        context: part.hex("context"),
+        capacity,
+        rows,
+        table: Table::split(&points, capacity, rows).unwrap(),
+        opened: positions.into_iter().zip(part.elements("names")).collect(),
+    };
+    let proof = part.bytes("proof");
+    assert_eq!(row_names::verify::<Verifier>(&statement, &proof), Ok(()));
+    let mut other = statement.clone();
+    other.opened[0].1 = other.opened[1].1;
+    let refused = row_names::verify::<Verifier>(&other, &proof);
     assert_eq!(refused, Err(Error::Rejected));
 }
 

@@ -80,18 +80,19 @@ pub fn commit_names(layout: Layout, names: &[Option<Fr>], key: &TableKey) -> Res
     Ok(Names::named(&mut columns.into_iter()))
 }
 
-/// [`commit`] for the table of a statement, whose commitment is known.
+/// [`commit`] for a table whose commitment is known.
 ///
 /// # Errors
 /// As [`commit`], and if the commitment is another one.
 pub fn open_table(
-    statement: &DocumentTableStatement,
+    layout: Layout,
+    points: &Table<Vec<G1Affine>>,
     row: Vec<i64>,
     names: &[Option<Fr>],
     key: &TableKey,
 ) -> Result<Table<Column>> {
-    let table = commit(statement.layout()?, row, names, key)?;
-    let same = table.each().map(|c| &c.rows).eq(statement.table.each());
+    let table = commit(layout, row, names, key)?;
+    let same = table.each().map(|c| &c.rows).eq(points.each());
     same.then_some(table).ok_or_else(|| {
         Error::Unsatisfied("the key and the values are not those of the committed table".to_owned())
     })
@@ -263,7 +264,7 @@ pub(crate) struct Witness {
 }
 
 /// A column's values.
-fn values(column: &Column) -> Result<&[i64]> {
+pub(crate) fn values(column: &Column) -> Result<&[i64]> {
     let missing = || Error::Unsatisfied("the opening of a column of a table is missing".to_owned());
     let opening = column.opening.as_ref().ok_or_else(missing)?;
     Ok(&opening.values)
@@ -407,12 +408,19 @@ fn drawn_statement(statement: &DocumentTableStatement) -> BernoulliStatement {
 /// The openings of the statement's columns, in order.
 fn openings(table: &Table<Column>, carried: Option<Carried>) -> Result<Vec<Arc<Opening>>> {
     let before = carried.iter().flat_map(|carried| carried.previous.each());
+    openings_of(table.each().chain(before))
+}
+
+/// The openings of columns.
+pub(crate) fn openings_of<'c>(
+    columns: impl Iterator<Item = &'c Column>,
+) -> Result<Vec<Arc<Opening>>> {
     let opening = |column: &Column| {
         let missing =
             || Error::Unsatisfied("the opening of a table's column is missing".to_owned());
         column.opening.clone().ok_or_else(missing)
     };
-    table.each().chain(before).map(opening).collect()
+    columns.map(opening).collect()
 }
 
 /// Proves the coins of a table; with `low_memory` the same proof in more time.

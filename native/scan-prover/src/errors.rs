@@ -5,7 +5,7 @@ use crate::answer::tests::batches;
 use crate::malicious::{run, Log, Without};
 use crate::{
     attention, bernoulli, coalition, document_table, embed, encoder, encoder_embed, encoder_input,
-    encoder_output, feed_forward, noise, pooled_listing, query,
+    encoder_output, feed_forward, noise, pooled_listing, query, row_names,
 };
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
@@ -66,8 +66,8 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         "selected rows" => 2,
         // Linear.
         "lookup children" | "lookup leaves" | "noise" | "coins" | "fresh coins"
-        | "unlisted rows" | "words" | "upper parts" | "components" | "packed vector"
-        | "thresholds" | "counts" | "bits" | "marks" | "digits" => 1,
+        | "unlisted rows" | "opened rows" | "words" | "upper parts" | "components"
+        | "packed vector" | "thresholds" | "counts" | "bits" | "marks" | "digits" => 1,
         // Openings.
         "fold" => 2,
         "message opening" | "product" | "column opening" | "link" | "inner product" => 1,
@@ -219,7 +219,7 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 18] = [
+    let runs: [(&str, fn()); 19] = [
         ("noise proof", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
@@ -235,6 +235,7 @@ fn errors_are_those_of_the_page() {
             document_table::tests::largest_pooled,
         ),
         ("pooled listing", pooled_listing::tests::largest),
+        ("row names", row_names::tests::largest),
         ("feed-forward block", feed_forward::tests::largest),
         ("attention block", attention::tests::largest),
         ("encoder", encoder::tests::largest),

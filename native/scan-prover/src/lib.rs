@@ -32,6 +32,7 @@ pub mod pooled_listing_records;
 pub mod poseidon;
 pub mod prover;
 pub mod query;
+pub mod row_names;
 mod secrets;
 pub(crate) mod small;
 mod vector;

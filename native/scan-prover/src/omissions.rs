@@ -56,7 +56,7 @@ fn omit(session: &mut Session<MaliciousProver>, kind: &str, number: usize) {
 
 fn copy<'a>((session, link): &Run<'a>) -> Run<'a> {
     let claim = |claim: &Claim| Claim {
-        weight: claim.weight.clone(),
+        functional: claim.functional.clone(),
         columns: claim.columns.clone(),
         value: claim.value.clone(),
     };

@@ -24,7 +24,7 @@ use crate::secrets::Nonces;
 use crate::session::Column;
 use crate::{
     answer, attention, bernoulli, coalition, document_table, drawn, embed, encoder, feed_forward,
-    noise, pooled_listing, pooled_listing_records, query,
+    noise, pooled_listing, pooled_listing_records, query, row_names,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -427,6 +427,28 @@ const POOLED_LISTINGS: [Run; 7] = [
     ),
 ];
 
+/// Names of rows, which no protocol's name covers.
+const ROW_NAMES: [Run; 3] = [
+    ("row names", "3 positions, 2 rows, 2 opened", || {
+        row_names::tests::simulate([3, 2, 2])
+    }),
+    ("row names", "1,000 positions, 300 rows, 10 opened", || {
+        row_names::tests::simulate([1000, 300, 10])
+    }),
+    (
+        "row names",
+        "300,000 positions, 40,000 rows, 200 opened",
+        || row_names::tests::simulate([300_000, 40_000, 200]),
+    ),
+];
+
+#[test]
+fn row_names_are_the_published_ones() {
+    let head = [("what", explained()), ("runs", traces(&ROW_NAMES))];
+    let proofs = row_names::tests::vectors::fields();
+    published("row-names", &[&head[..], &proofs].concat());
+}
+
 #[test]
 fn pooled_listings_are_the_published_ones() {
     let case = pooled_listing::tests::known_answer();
@@ -648,8 +670,8 @@ pub(crate) fn committed(of: Rows, values: &[i64]) -> Committed {
 pub(crate) struct Negative {
     name: &'static str,
     claim: &'static str,
-    /// The columns of the statement whose commitments differ.
-    columns: Vec<(&'static str, String)>,
+    /// The parts of the statement that differ.
+    parts: Vec<Field>,
     proof: Vec<u8>,
 }
 
@@ -659,6 +681,18 @@ pub(crate) fn negative(
     name: &'static str,
     claim: &'static str,
     columns: &[(&'static str, &[Vec<G1Affine>])],
+    prove: impl Fn() -> Vec<u8>,
+    accepts: impl Fn(&[u8]) -> bool,
+) -> Negative {
+    let parts = columns.iter().map(|(n, rows)| (*n, points_text(rows)));
+    negative_of(name, claim, parts.collect(), prove, accepts)
+}
+
+/// [`negative`] of a statement that differs in these parts.
+pub(crate) fn negative_of(
+    name: &'static str,
+    claim: &'static str,
+    parts: Vec<Field>,
     prove: impl Fn() -> Vec<u8>,
     accepts: impl Fn(&[u8]) -> bool,
 ) -> Negative {
@@ -679,10 +713,7 @@ pub(crate) fn negative(
     Negative {
         name,
         claim,
-        columns: columns
-            .iter()
-            .map(|(n, rows)| (*n, points_text(rows)))
-            .collect(),
+        parts,
         proof,
     }
 }
@@ -694,7 +725,7 @@ pub(crate) fn negatives(all: &[Negative]) -> String {
             ("claim", format!("\"{}\"", wrong.claim)),
         ];
         let proof = [("proof", base64_text(&wrong.proof))];
-        object(&[&fields[..], &wrong.columns, &proof].concat(), "  ")
+        object(&[&fields[..], &wrong.parts, &proof].concat(), "  ")
     };
     list(all, |wrong| format!("\n  {}", one(wrong)))
 }

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::index_link::IndexLinkClaim;
-use crate::mle::{eq_table, Weight};
+use crate::mle::eq_table;
 use crate::prover::Weighting;
-use crate::session::{ColumnId, Session, TableClaim};
+use crate::session::{ColumnId, Functional, Session, TableClaim};
 use crate::sumcheck::products;
 
 /// The point of the opening, the factor of each column, and the commitment to the value.
@@ -37,8 +37,16 @@ pub struct ToOpen<'o, 'a> {
     pub single: Var,
 }
 
+/// The weights of all entries up to the last of these.
+fn table_of(entries: &[(usize, Fr)]) -> Vec<Fr> {
+    let end = entries.iter().map(|(x, _)| x + 1).max();
+    let mut table = vec![Fr::ZERO; end.unwrap_or_default()];
+    entries.iter().for_each(|(x, weight)| table[*x] += weight);
+    table
+}
+
 impl<'a, C: Channel> Session<'a, C> {
-    /// Groups the columns by weight, and reduces the groups by one sumcheck of weight times combination. The columns in
+    /// Groups the columns by functional, and reduces the groups by one sumcheck of weight times combination. The columns in
     /// `apart` are opened separately.
     pub fn reduce_columns(&mut self, apart: &[ColumnId]) -> Result<Option<Opened<'a>>> {
         let claims = std::mem::take(&mut self.claims);
@@ -47,14 +55,14 @@ impl<'a, C: Channel> Session<'a, C> {
             return Ok(None);
         }
         let gamma = self.challenge("column claims");
-        let mut groups: Vec<(Weight, Vec<(ColumnId, Fr)>)> = Vec::new();
+        let mut groups: Vec<(Functional, Vec<(ColumnId, Fr)>)> = Vec::new();
         let (mut claim, mut power) = (Expr::zero(), Fr::ONE);
         for part in &claims {
             claim.add_scaled(&part.value, power);
             let weighed = part.columns.iter().map(|(id, f)| (*id, *f * power));
-            match groups.iter_mut().find(|(w, _)| *w == part.weight) {
+            match groups.iter_mut().find(|(f, _)| *f == part.functional) {
                 Some((_, columns)) => columns.extend(weighed),
-                None => groups.push((part.weight.clone(), weighed.collect())),
+                None => groups.push((part.functional.clone(), weighed.collect())),
             }
             power *= gamma;
         }
@@ -72,7 +80,10 @@ impl<'a, C: Channel> Session<'a, C> {
             .chain(table.iter().map(|t| t.table.layout.variables))
             .fold(self.row_variables, usize::max);
         let tables = self.known().map(|known| {
-            let weights = groups.iter().map(|(weight, _)| Weighting::Weight(weight));
+            let weights = groups.iter().map(|(functional, _)| match functional {
+                Functional::Weight(weight) => Weighting::Weight(weight),
+                Functional::Entries(entries) => Weighting::Table(table_of(entries)),
+            });
             let functional = table
                 .iter()
                 .map(|part| part.functional.clone().unwrap_or_default());
@@ -85,8 +96,8 @@ impl<'a, C: Channel> Session<'a, C> {
         let finals = reduced.finals;
         let vars = self.send("columns at the point", sums.len(), finals.as_deref())?;
         let mut rest = reduced.claim;
-        for ((weight, _), var) in groups.iter().zip(&vars) {
-            rest.add_term(*var, -weight.evaluate(&reduced.point));
+        for ((functional, _), var) in groups.iter().zip(&vars) {
+            rest.add_term(*var, -functional.evaluate(&reduced.point));
         }
         // The extension of the table's functional is public; the opening proves it.
         let extended = match &table {
