@@ -28,6 +28,7 @@ from rag_audit.proofs.backends.reference import (
     feed_forward,
     pooled_listing,
     query,
+    row_names,
 )
 from rag_audit.proofs.backends.reference.block import Blocks, Dense, Norm
 from rag_audit.proofs.backends.reference.digits import Digit
@@ -323,6 +324,20 @@ def _table(sizes: tuple[int, int, int, int], *, before: Sequence[str] = ()) -> R
     return lambda reader: document_table.read(table, reader)
 
 
+def _row_names(capacity: int, rows: int, opened: int) -> Read:
+    column: list[Point] = [None] * ((rows - 1 >> row_bits(capacity)) + 1)
+    names = row_names.RowNames(
+        bytes(32),
+        capacity,
+        rows,
+        _rows(capacity),
+        [column] * len(document_table.NAMES),
+        range(opened),
+        [j // 2 for j in range(opened)],
+    )
+    return lambda reader: row_names.read(names, reader)
+
+
 def _pooled(sizes: tuple[int, int, int, int, int], count: int = 1) -> Read:
     """A run about `count` records."""
     capacity, dimension, rows, most, listed = sizes
@@ -464,6 +479,11 @@ RUNS = [
         "300,000 positions, 40,000 rows of at most 50, 2,000 fresh":
             _table((300_000, 40_000, 50, 2_000), before=document_table.POOLED_BEFORE),
     }, file="pooled-listing"),
+    Run("row names", "row-names", {
+        "3 positions, 2 rows, 2 opened": _row_names(3, 2, 2),
+        "1,000 positions, 300 rows, 10 opened": _row_names(1_000, 300, 10),
+        "300,000 positions, 40,000 rows, 200 opened": _row_names(300_000, 40_000, 200),
+    }, file="row-names"),
     Run("embed", "embed", {
         "2 tokens of 8, 3 components, A 8,145": _embedded(2, 8, 3, 8_145),
         "64 tokens of 32,000, 256 components, A 8,145": _embedded(64, 32_000, 256, 8_145),

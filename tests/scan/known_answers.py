@@ -22,6 +22,7 @@ from rag_audit.proofs.backends.reference import (
     feed_forward,
     pooled_listing,
     query,
+    row_names,
 )
 from rag_audit.proofs.backends.reference.block import Dense, Norm
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
@@ -115,6 +116,28 @@ def _document_table(file: str = "document-table") -> KnownAnswers:
     )
     requested = document_table.DocumentTable(bytes.fromhex(doc["context"]), seed, *sizes, row, names, before)
     return KnownAnswers(requested.run, requested, lambda s, r: document_table.read(s, r)[0], doc)
+
+
+def _row_names_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with its table, opened positions and names"""
+    row, *columns = [[point] for point in rows(part["table_points"])]
+    names = [int(name, 16) for name in part["names"]]
+    sizes = doc["capacity"], doc["rows"]
+    context, positions = bytes.fromhex(doc["context"]), part["opened"]
+    requested = row_names.RowNames(context, *sizes, row, columns, positions, names)
+    return KnownAnswers(row_names.RUN, requested, row_names.read, part)
+
+
+def _row_names() -> KnownAnswers:
+    doc = published("row-names")["row_names"]
+    return _row_names_of(doc, doc)
+
+
+def wrong_row_names() -> dict[str, tuple[str, KnownAnswers]]:
+    """The published wrong proofs of names of rows by their faults, each with the claim that refuses it."""
+    doc = published("row-names")
+    wrong = {part["name"]: part for part in doc["negative"]}
+    return {name: (part["claim"], _row_names_of(doc["row_names"], part)) for name, part in wrong.items()}
 
 
 def _pooled_listing() -> KnownAnswers:
@@ -273,6 +296,7 @@ KNOWN_ANSWERS = {
     "document table": _document_table,
     "pooled document table": partial(_document_table, "pooled-listing"),
     "pooled listing": _pooled_listing,
+    "row names": _row_names,
     "coalition records": _records,
     "coalition pairs": _pairs,
     "feed forward": partial(_block, "feed forward"),

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_audit._internal.errors import InvalidProof
-from rag_audit.proofs.backends.reference.extensions import HALF, Functional, dot, eq_table, log2, powers
+from rag_audit.proofs.backends.reference.extensions import (
+    HALF,
+    Entries,
+    Functional,
+    dot,
+    eq_table,
+    log2,
+    powers,
+)
 from rag_audit.proofs.backends.reference.group import G, H, Point, Q, Term, U
 from rag_audit.proofs.backends.reference.index import IndexLink, Table
 from rag_audit.proofs.backends.reference.session import MESSAGE_VALUES, Column, Expr, Session, total
@@ -38,7 +46,7 @@ def close(session: Session, link: IndexLink | None = None, table: Table | None =
 def _columns(session: Session, link: IndexLink | None, table: Table | None) -> list[Opening]:
     """Steps 1 and 2: all column claims become one about one value at one point."""
     gamma = powers(session.challenge("column claims"), len(session.claims) + 1)
-    groups: dict[Functional | None, dict[Column, int]] = {}
+    groups: dict[Functional | Entries | None, dict[Column, int]] = {}
     parts: list[tuple[int, Expr | int]] = []
     for power, (functional, pairs, value) in zip(gamma, session.claims, strict=False):
         parts.append((power, value))

@@ -65,9 +65,7 @@ class DocumentTable:
         :raises EncodingError: a number is out of range, another number of points, or one off the curve
         """
         capacity, rows, *_ = numbers
-        limits.require(capacity=limits.positions(capacity), rows=1 <= rows <= min(MAX_ROWS, capacity))
-        of_rows = [rows] * len(NAMES)
-        row, *names = _split(table, [capacity, *of_rows], capacity, "table")
+        row, names = table_columns(table, capacity, rows)
         columns = len(POOLED_BEFORE if listed else BEFORE)
         before = None if previous is None else _split(previous, [rows] * columns, capacity, "previous")
         return cls(context, seed, *numbers, row, names, before)
@@ -105,6 +103,16 @@ class DocumentTable:
         points = [*self.names, *(self.before or ())]
         rest = [(label, self.rows, column) for label, column in zip(labels, points, strict=True)]
         return [("row", self.capacity, self.row), *rest]
+
+
+def table_columns(table: bytes, capacity: int, rows: int) -> tuple[list[Point], list[list[Point]]]:
+    """The points of the column of rows, and of the columns of names.
+
+    :raises EncodingError: a number is out of range, another number of points, or one off the curve
+    """
+    limits.require(capacity=limits.positions(capacity), rows=1 <= rows <= min(MAX_ROWS, capacity))
+    row, *names = _split(table, [capacity, *[rows] * len(NAMES)], capacity, "table")
+    return row, names
 
 
 def _split(data: bytes, entries: Sequence[int], capacity: int, field: str) -> list[list[Point]]:

@@ -100,6 +100,17 @@ class Functional:
         return sum(weight for (_, less), weight in states.items() if less) % MODULUS
 
 
+@dataclass(frozen=True)
+class Entries:
+    """Some entries, each with its weight; every other entry has the weight 0."""
+
+    weights: tuple[tuple[int, int], ...]
+
+    def at(self, p: Sequence[int]) -> int:
+        """The extension at p."""
+        return sum(weight * eq_at(p, entry) for entry, weight in self.weights) % MODULUS
+
+
 def evaluation(point: Sequence[int], count: int | None = None) -> Functional:
     """The evaluation at a point, of a column's first `count` entries."""
     whole = 1 << len(point)

@@ -49,16 +49,19 @@ Entry = Column | Columns | Said | Sequence[int | Expr] | Sequence[int] | Sequenc
 class Segment:
     """Tuples that are looked up, or the table that they are rows of: with a column of multiplicities, or 1 for a table
     with rows that are each looked up once.
+
+    :param among: the rows of the segment, of which the first `rows` count; 0 if all count
     """
 
     tag: int
     entries: Sequence[Entry]
     rows: int
     multiplicities: Column | Literal[1] | None = None
+    among: int = 0
 
     @property
     def variables(self) -> int:
-        return log2(self.rows)
+        return log2(max(self.rows, self.among))
 
 
 def in_range(column: Entry, rows: int) -> Segment:

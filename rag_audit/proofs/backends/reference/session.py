@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from rag_audit.proofs.backends.reference import digits
 from rag_audit.proofs.backends.reference.digits import Digit
-from rag_audit.proofs.backends.reference.extensions import HALF, Functional, log2, powers
+from rag_audit.proofs.backends.reference.extensions import HALF, Entries, Functional, log2, powers
 from rag_audit.proofs.backends.reference.group import Point, Term
 from rag_audit.proofs.backends.reference.group import total as sum_of
 from rag_audit.proofs.backends.reference.transcript import Reader
@@ -95,7 +95,7 @@ class Session:
     singles: list[Point] = field(default_factory=list)
     constraints: list[Expr] = field(default_factory=list)
     products: list[tuple[Expr, Expr, Expr]] = field(default_factory=list)
-    claims: list[tuple[Functional, Pairs, Expr]] = field(default_factory=list)
+    claims: list[tuple[Functional | Entries, Pairs, Expr]] = field(default_factory=list)
     equations: list[list[Term]] = field(default_factory=list)
     """Sums of known points that have to vanish."""
     weight: int = 0
@@ -135,7 +135,7 @@ class Session:
         self.reader.transcript.claim(f"product: {name}")
         self.products.append((left, right, total([(1, out)])))
 
-    def claim(self, functional: Functional, pairs: Pairs, value: Expr) -> None:
+    def claim(self, functional: Functional | Entries, pairs: Pairs, value: Expr) -> None:
         self.reader.transcript.claim(f"column claim: {self.reader.transcript.label}")
         self.claims.append((functional, pairs, value))
 
