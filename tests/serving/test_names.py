@@ -5,35 +5,52 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from rag_audit._internal.canonical import jcs
 from rag_audit.account.account import Account
 from rag_audit.account.client import Client
-from rag_audit.account.names import NamedPassage, StoredNames, check_names
+from rag_audit.account.names import NamedPassage, StoredNames, check_names, check_proof
+from rag_audit.attest import names as attest_names
+from rag_audit.attest.names import NameProofs
 from rag_audit.cli import main
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.commitment import CommittedTenant
-from rag_audit.errors import InvalidProof, PolicyError, RequestRefused, SetupError
+from rag_audit.errors import (
+    InvalidProof,
+    PolicyError,
+    RequestRefused,
+    SchemaError,
+    SetupError,
+    WitnessError,
+)
 from rag_audit.mechanisms.base import Mechanism, TableShape
 from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
-from rag_audit.models.names import NameOpening, NamesRequest, document_name
+from rag_audit.models.names import NameOpening, NamesAnswer, NamesRequest, document_name
 from rag_audit.models.passage import Passage
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import Answer
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.proving import backend
 from rag_audit.proofs.row_names import row_names_of
+from rag_audit.proofs.statements.private import TablePrivate
+from rag_audit.proofs.statements.row_names import RowNamesPublic
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
-from tests.serving.conftest import Served, serving
+from rag_audit.service.names import Names
+from tests.serving.conftest import Reply, Served, serving
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 from tests.window.test_document_tables import FIRST, SECOND, THIRD, Texts
 
@@ -117,7 +134,7 @@ class Chain:
 
 @dataclass
 class Asked:
-    """A window in which account law-1 asked questions."""
+    """A window in which account law-1 asked questions and received the proof of its names."""
 
     publication: Publication
     report: Any
@@ -134,20 +151,21 @@ def asked(
             for text in QUESTIONS["law"]:
                 client.ask(chain.law, text)
             window = client.publication()
-            result.append(Asked(window, *chain.law.check_names(window)))
+            report = client.names(chain.law, window)
+            result.append(Asked(window, report, chain.law.check_names(window)[1]))
             assert not served.faults
     return chain, result
 
 
-def test_names_agree_in_three_windows_in_a_row(asked: tuple[Chain, list[Asked]]) -> None:
+def test_names_are_proved_in_three_windows_in_a_row(asked: tuple[Chain, list[Asked]]) -> None:
     chain, windows = asked
     for number, window in enumerate(windows, 1):
         report = window.report
-        assert report.window == f"w-{number}" and not report.proved
+        assert report.proved and report.window == f"w-{number}"
         assert report.passages == len(window.at) > 0 and report.documents <= report.passages
         assert report.column == "source" and report.undetermined == 0 and report.renamed == ()
         assert all(passage.key == passage.fields["source"] for passage in window.at.values())
-        assert all(p.name == document_name(bytes.fromhex(p.salt), p.key) for p in window.at.values())
+        assert chain.law.stored_proof(window.publication, window.at)
     persistent = chain.mechanism.table is not None and chain.mechanism.table.persistent
     if persistent:
         both = {p.key for p in windows[0].at.values()} & {p.key for p in windows[1].at.values()}
@@ -156,7 +174,7 @@ def test_names_agree_in_three_windows_in_a_row(asked: tuple[Chain, list[Asked]])
         assert [window.report.known for window in windows] == [0, 0, 0], "each window draws new salts"
 
 
-def test_an_account_s_folder_has_openings(asked: tuple[Chain, list[Asked]]) -> None:
+def test_an_account_s_folder_has_openings_and_proof(asked: tuple[Chain, list[Asked]]) -> None:
     chain, windows = asked
     for window in windows:
         stored = [kept.names for kept in chain.law.receipts(window.publication)]
@@ -165,7 +183,72 @@ def test_an_account_s_folder_has_openings(asked: tuple[Chain, list[Asked]]) -> N
         main, ["account", "names", str(chain.law.directory), "--window", str(chain.windows[1] / "public")]
     )
     assert run.exit_code == 0, run.output
-    assert "the metadata field source names the documents" in run.output and "\nnot proved: " in run.output
+    assert "the metadata field source names the documents" in run.output and "\nproved: " in run.output
+    path = chain.law.directory / "names" / f"{windows[1].publication.header_digest()[:16]}.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_names_of_a_proof_are_the_table_s(asked: tuple[Chain, list[Asked]]) -> None:
+    """An honest proof proves no other name, no other position and no other window."""
+    chain, windows = asked
+    window, other = windows[0], windows[1]
+    digest = window.publication.header_digest()
+    stored = json.loads((chain.law.directory / "names" / f"{digest[:16]}.json").read_text())["answers"][0]
+    answer = NamesAnswer.parse(stored, field="names")
+    check_proof(window.publication, "law", window.at, answer)
+    position = answer.positions[0]
+    passage = window.at[position]
+
+    def refused(wrong: NamedPassage, match: str, *, told: bool) -> None:
+        names = [wrong.name.hex(), *answer.names[1:]] if told else answer.names
+        with pytest.raises(InvalidProof, match=match) as caught:
+            check_proof(
+                window.publication,
+                "law",
+                {**window.at, position: wrong},
+                answer.model_copy(update={"names": names}),
+            )
+        assert told or repr(wrong.key) in str(caught.value)
+
+    another = next((p for p in window.at.values() if p.key != passage.key), None)
+    wrong = [passage.model_copy(update={"key": "a contract"}), passage.model_copy(update={"salt": "00" * 32})]
+    if another is not None:  # the name of another row
+        wrong.append(passage.model_copy(update={"key": another.key, "salt": another.salt}))
+    for changed in wrong:
+        refused(changed, "the document table has another name", told=False)
+        refused(changed, "the proof is refused", told=True)
+    moved = answer.model_copy(update={"positions": [*answer.positions[:-1], 15]})
+    if 15 not in window.at:
+        with pytest.raises(SchemaError, match="other positions"):
+            check_proof(window.publication, "law", window.at, moved)
+        with pytest.raises(InvalidProof, match="the proof is refused"):
+            check_proof(window.publication, "law", {**window.at, 15: window.at[answer.positions[-1]]}, moved)
+    with pytest.raises(SchemaError, match="another window"):
+        check_proof(other.publication, "law", window.at, answer)
+    replayed = answer.model_copy(update={"header": other.publication.header_digest()})
+    with pytest.raises(InvalidProof, match="another document table"):
+        check_proof(other.publication, "law", window.at, replayed)
+
+
+def test_two_rows_of_one_name_and_a_position_without_a_row_have_no_proof() -> None:
+    """A table in which one document has two rows under one name, so that the openings of both agree."""
+    names = [document_name(bytes([n]) * 32, key) for n, key in ((1, "a"), (1, "a"), (2, "b"))]
+    rows = np.array([0, 1, 2, 2, 0, 3, 3, 3], "<i4")  # position 5 has no row
+    table = TablePrivate(b"k" * 32, rows.tobytes(), names)
+    committed = backend("scan").commit_document_table(8, table)
+
+    def statement(*opened: tuple[int, int]) -> RowNamesPublic:
+        positions, of = zip(*opened, strict=True)
+        return RowNamesPublic("0" * 64, "law", 8, 3, committed, positions, [names[n] for n in of])
+
+    system = row_names_of("scan")
+    for opened in (((0, 0), (4, 0)), ((1, 1), (2, 2), (3, 2))):
+        proof = system.prove(statement(*opened), table)
+        system.verify(statement(*opened), proof)
+    for opened in (((0, 0), (1, 1)), ((5, 0),), ((0, 2),)):
+        with pytest.raises(WitnessError, match="no valid proof") as caught:
+            system.prove(statement(*opened), table)
+        assert "row" not in str(caught.value.actual), "row numbers are secret"
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------------
@@ -248,7 +331,8 @@ def test_keys_that_metadata_do_not_determine_are_counted() -> None:
 # -- malicious providers ---------------------------------------------------------------------------------------------
 
 
-VICTIMS = ("law-unopened", "law-without-row")
+LIES = ("key", "salt", "another row", "two keys")
+VICTIMS = (*(f"law-{lie.replace(' ', '-')}" for lie in LIES), "law-unopened", "law-without-row")
 
 
 @pytest.fixture(scope="module")
@@ -312,6 +396,37 @@ def test_an_opening_without_a_table_is_refused(
             client.names(account, client.publication())
 
 
+@pytest.mark.parametrize("lie", LIES)
+def test_a_false_opening_is_found(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    """Without metadata only the table can show it."""
+    chain, served = open_window
+    account = chain.service.accounts[f"law-{lie.replace(' ', '-')}"]
+    table = served.window.context.tenant("law").table
+    assert table is not None
+    rows = {row.key: row for row in table.table.rows}
+
+    def false(position: int, opening: NameOpening) -> NameOpening:
+        if lie == "key":
+            return opening.model_copy(update={"key": opening.key + "'"})
+        if lie == "salt":
+            return opening.model_copy(update={"salt": "11" * 32})
+        if lie == "another row":
+            key = "c" if opening.key == "b" else "b"
+            return NameOpening(key=key, salt=rows[key].salt.hex())
+        return opening.model_copy(update={"key": f"{opening.key}/{position}"})
+
+    answer = told(chain, served, monkeypatch, account, false)
+    assert answer.documents
+    with (
+        chain.client(served) as client,
+        pytest.raises(InvalidProof, match="the document table has another name") as caught,
+    ):
+        client.names(account, client.publication())
+    assert str(caught.value.field).startswith("document ") and caught.value.exit_code == 1
+
+
 def test_a_text_at_a_position_without_a_row_does_not_leave(open_window: tuple[Chain, Served]) -> None:
     chain, served = open_window
     account = chain.service.accounts["law-without-row"]
@@ -343,6 +458,33 @@ def request_for(
     )  # fmt: skip
 
 
+def test_only_positions_of_own_answers_are_proved(open_window: tuple[Chain, Served]) -> None:
+    chain, served = open_window
+    with chain.client(served) as client:
+        answer = client.ask(chain.law, QUESTIONS["law"][0])
+    position = answer.documents[0].position
+    assert served.post("/v1/names", request_for(chain, served, [position]).canonical()).status == 200
+    committed = served.window.context.tenant("law")
+    returned = {
+        p
+        for kept in chain.law.receipts(served.publication)
+        if kept.names
+        for p in (n.position for n in kept.names.passages)
+    }
+    for asked_for in (
+        [next(p for p in range(16) if p not in committed.documents_at)],  # empty
+        sorted(committed.documents_at),  # of all documents
+        [200_000],
+    ):
+        if set(asked_for) <= returned:
+            continue
+        reply = served.post("/v1/names", request_for(chain, served, asked_for).canonical())
+        assert (reply.status, reply.value["error"]) == (403, "not-returned")
+    # Another account of the tenant has received no text yet.
+    other = request_for(chain, served, [position], "law-2")
+    assert served.post("/v1/names", other.canonical()).value["error"] == "not-returned"
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "name"),
     [
@@ -368,6 +510,20 @@ def test_other_requests_are_refused_by_name(
     assert not served.faults
 
 
+def test_a_forged_request_takes_no_place_and_gets_no_proof(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain, served = open_window
+    forged = request_for(chain, served, [1]).model_copy(update={"sig": "0" * 128})
+    entered: list[str] = []
+    monkeypatch.setattr(Names, "_enter", lambda self, account: entered.append(account))
+    assert served.post("/v1/names", forged.canonical()).status == 403
+    assert entered == [], "only the account itself can occupy its place"
+    with pytest.raises(RequestRefused) as refused:
+        served.window.name_proofs.answer(forged)
+    assert refused.value.reason == "bad-signature"
+
+
 def test_bodies_that_are_no_request(open_window: tuple[Chain, Served]) -> None:
     _, served = open_window
     assert served.post("/v1/names", b"{").status == 400
@@ -382,12 +538,95 @@ def test_a_tenant_without_a_table_has_no_names(open_window: tuple[Chain, Served]
     assert (reply.status, reply.value["error"]) == (404, "no-table")
 
 
-def test_a_service_without_proofs_is_named(open_window: tuple[Chain, Served]) -> None:
-    with pytest.raises(PolicyError, match="no proof of the names"):
-        row_names_of("groth16")
+def test_a_proof_is_made_once_and_one_at_a_time(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain, served = open_window
     with chain.client(served) as client:
+        position = client.ask(chain.law, QUESTIONS["law"][2]).documents[0].position
+        used = chain.law.used(served.publication)
+        body = request_for(chain, served, [position]).canonical()
+        proofs = NameProofs._proof
+        begun, release, calls = threading.Event(), threading.Event(), list[object]()
+
+        def slow(self: NameProofs, *args: Any) -> Any:
+            begun.set()
+            release.wait(30)
+            calls.append(args)
+            return proofs(self, *args)
+
+        monkeypatch.setattr(NameProofs, "_proof", slow)
+        replies: list[Reply] = []
+        thread = threading.Thread(target=lambda: replies.append(served.post("/v1/names", body)))
+        thread.start()
+        assert begun.wait(30)
+        busy = served.post("/v1/names", body)
+        assert (busy.status, busy.value["error"], busy.headers["retry-after"]) == (429, "Busy", "1")
+        client.ask(chain.law, QUESTIONS["law"][2])  # answers do not wait for the proof
+        release.set()
+        thread.join()
+        assert replies[0].status == 200 and len(calls) == 1
+        made = served.window.name_proofs._proofs.copy()
+        assert served.post("/v1/names", body).body == replies[0].body
+        assert served.window.name_proofs._proofs == made
+        assert chain.law.used(served.publication)[0] == used[0] + 1, "only the question used a query"
+    metrics = served.get("/metrics").body.decode()
+    assert 'rag_audit_http_responses_total{route="/v1/names",status="200"}' in metrics
+    assert 'rag_audit_requests_total{outcome="names"}' in metrics
+
+
+def test_a_service_that_proves_no_names_is_named(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(PolicyError, match="no proof of the names") as caught:
+        row_names_of("groth16")
+    chain, served = open_window
+
+    def missing(system: str) -> Any:
+        raise caught.value
+
+    monkeypatch.setattr(attest_names, "row_names_of", missing)
+    with chain.client(served) as client:
         client.ask(chain.law, QUESTIONS["law"][0])
+        shutil.rmtree(chain.law.directory / "names", ignore_errors=True)
         with pytest.raises(RequestRefused) as refused:
             client.names(chain.law, client.publication())
     assert refused.value.reason == "no-proof" and "--window" in str(refused.value.hint)
+
+
+# -- the command -------------------------------------------------------------------------------------------------
+
+
+def test_the_command_names_its_result(open_window: tuple[Chain, Served], tmp_path: Path) -> None:
+    chain, served = open_window
+    with chain.client(served) as client:
+        client.ask(chain.law, QUESTIONS["law"][0])
+    provider = str(chain.service.key.verifier)
+    url = ["--url", served.service.url, "--provider", provider]
+    window = ["--window", str(served.window.directory / "public")]
+    folder = copy_of(chain.law.directory, tmp_path / "law")
+
+    def run(*options: str, account: Path = folder) -> Any:
+        return CliRunner().invoke(main, ["account", "names", str(account), *options])
+
+    shutil.rmtree(folder / "names", ignore_errors=True)
+    local = run(*window)
+    assert local.exit_code == 0 and "\nnot proved: " in local.output and "not checked: " in local.output
+    done = run(*url, "--json")
+    assert done.exit_code == 0 and json.loads(done.output)["proved"] is True, done.output
+    assert "\nproved: " in run(*window).output
+    assert run(*url, "--document-column", "source").exit_code == 2, "the texts have no metadata"
+    assert run().exit_code == 2 and run(*window, *url).exit_code == 2
+    fresh = chain.service.accounts["law-2"].directory
+    none = run(*window, account=fresh)
+    assert none.exit_code == 2 and "no passage of this window" in none.output
+    path = next((folder / "names").iterdir())
+    value = json.loads(path.read_text())
+    value["answers"][0]["proof"]["proof"] = "AAAA"
+    path.write_bytes(jcs(value))
+    assert run(*window).exit_code in (1, 2) and "the proof is refused" in run(*window).output
+
+
+def copy_of(folder: Path, target: Path) -> Path:
+    shutil.copytree(folder, target)
+    return target

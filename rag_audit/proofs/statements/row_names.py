@@ -1,4 +1,5 @@
-"""The public values of the proof that the rows at some positions have the names that a provider opened."""
+"""The public values of the proof that the rows at some positions have the names that a provider opened
+(docs/scan/row-names.md)."""
 
 from __future__ import annotations
 
