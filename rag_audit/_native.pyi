@@ -64,6 +64,7 @@ __all__ = [
     "scan_documents_verify",
     "scan_embed_prove",
     "scan_embed_verify",
+    "scan_encoder_protocol",
     "scan_generators",
     "scan_limits",
     "scan_listed_empty",
@@ -525,6 +526,9 @@ class ScanPooledListing:
         """Digest of the window, commitments to the row of each position and to the bit of each row. `numbers`: rows,
         maximum positions of a row, bound of chance. `answer`: minimum relevant score, places. `scores`: score window
         and lattice."""
+
+def scan_encoder_protocol() -> bytes:
+    """The digest that names the protocol of proofs of the integer encoder."""
 
 def scan_pooled_protocol() -> bytes:
     """The digest that names the protocol of pooled listing."""

@@ -1,4 +1,4 @@
-"""The pins of the embeddings of all-MiniLM-L6-v2 (docs/scan/encoder-input.md).
+"""The pins of all-MiniLM-L6-v2 (docs/scan/encoder-embed.md).
 
     python vectors/pins.py --model FOLDER            # write the package's file and print its digest
     python vectors/pins.py --model FOLDER --check    # compute all points again, and compare with the file
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,8 @@ from rag_audit.retrieval.embedders.integer_bert.published import FILE_PINS, SCAL
 
 FILE = Path(pins.__file__).resolve().parent / pins.PINS
 BASE = 15
-LEAST_ROWS = 20_000
-"""A table of at least so many rows has commitments to 2^12 entries each."""
+LEAST_ROWS, MOST_ROWS = 20_000, 1 << 14
+"""A table of at least so many rows, and of few more, has commitments to 2^12 entries each."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -62,16 +63,26 @@ def commit(rows: Rows) -> list[list[bytes]]:
     return [[point(column, row) for row in range(needed)] for column in range(columns)]
 
 
-def computed(files: Files) -> pins.InputPins:
+def points_of(columns: npt.NDArray[np.int16]) -> bytes:
+    """The points of columns, one column after another."""
+    entries, count = columns.shape
+    parts = max(1, entries // MOST_ROWS)
+    # The parts of a long column are columns of their own: each point is for 2^12 entries.
+    apart = columns.reshape(parts, -1, count).transpose(1, 2, 0).reshape(-1, count * parts)
+    return b"".join(point for column in commit(apart.astype(np.int64)) for point in column)
+
+
+def computed(files: Files) -> bytes:
     """The pins of a model, from its integers."""
     model = files.model
-    words, places = pins.word_rows(model), pins.place_columns(model)
     first = files.tokenizer.encode("").ids[0]
-    points = [
-        point for rows in (words, places) for column in commit(rows.astype(np.int64)) for point in column
-    ]
-    data, shape = b"".join([*points, *pins.input_vectors(model, first)]), model.shape
-    return pins.InputPins.parse(data, shape.vocabulary, shape.width, model.scales.x)
+    data = [pins.header(model)]
+    data += [points_of(pins.word_rows(model)), points_of(pins.place_columns(model))]
+    data += [*pins.input_vectors(model, first), pins.tables(model)]
+    for layer in range(1, model.shape.layers + 1):
+        data += [points_of(columns) for columns in pins.matrix_columns(model, layer)]
+        data.append(pins.layer_vectors(model, layer))
+    return b"".join(data)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,10 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     result = computed(load_files(options.model, SCALES, FILE_PINS))
     if not options.check:
-        FILE.write_bytes(result.encode())
-        print(result.digest())
+        FILE.write_bytes(result)
+        print(sha256(result).hexdigest())
         return 0
-    same = FILE.read_bytes() == result.encode()
+    same = FILE.read_bytes() == result
     print("the pins are those of the model" if same else "the pins are not those of the model")
     return 0 if same else 1
 

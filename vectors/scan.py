@@ -22,6 +22,9 @@ MANIFEST = ROOT.parent / "native" / "Cargo.toml"
 FILES = (
     "attention.json",
     "document-table.json",
+    "encoder-embed.json",
+    "encoder-input.json",
+    "encoder-output.json",
     "encoder.json",
     "feed-forward.json",
     "generators.json",

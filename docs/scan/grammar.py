@@ -25,12 +25,15 @@ from rag_audit.proofs.backends.reference import (
     drawn,
     embed,
     encoder,
+    encoder_embed,
+    encoder_input,
+    encoder_output,
     feed_forward,
     pooled_listing,
     query,
     row_names,
 )
-from rag_audit.proofs.backends.reference.block import Blocks, Dense, Norm
+from rag_audit.proofs.backends.reference.block import MAX_ROW_BITS, Blocks, Dense, Matrix, Norm
 from rag_audit.proofs.backends.reference.digits import Digit
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.extensions import log2
@@ -390,8 +393,11 @@ def _pairs(records: int, dimension: int) -> Read:
     return lambda reader: coalition.read_pairs(requested, committed, bytes(32), 0, reader)
 
 
-def _dense(inputs: int, outputs: int) -> Dense:
-    return Dense([[0] * outputs] * inputs, [0] * outputs)
+def _dense(inputs: int, outputs: int, row_bits: int) -> Dense:
+    left, right = Blocks(inputs), Blocks(outputs)
+    rows = ((1 << left.variables + right.variables) - 1 >> row_bits) + 1
+    points: list[list[Point]] = [[None] * rows] * (left.count * right.count)
+    return Dense(Matrix(inputs, outputs, points), [0] * outputs)
 
 
 def _norm(width: int, scale: int) -> Norm:
@@ -404,35 +410,68 @@ def _places(width: int, places: int, row_bits: int) -> list[list[Point]]:
     return [[None] * (((places << blocks.variables) - 1 >> row_bits) + 1)] * blocks.count
 
 
+def _of_feed_forward(width: int, inner: int, scales: tuple[int, ...], row_bits: int) -> feed_forward.Weights:
+    dense = _dense(width, inner, row_bits), _dense(inner, width, row_bits)
+    return feed_forward.Weights(row_bits, *scales, *dense, _norm(width, scales[0]), [0] * 4096)
+
+
 def _feed_forward(width: int, inner: int, places: int, scales: tuple[int, int, int] = (6, 6, 6)) -> Read:
-    layers = _dense(width, inner), _dense(inner, width)
-    weights = feed_forward.Weights(*scales, *layers, _norm(width, scales[0]), [0] * 4096)
-    rows = _places(width, places, feed_forward.row_bits(weights, places))
+    weights, rows = _of_feed_forward(width, inner, scales, MAX_ROW_BITS), _places(width, places, MAX_ROW_BITS)
     block = feed_forward.FeedForward(0, weights, places, rows, rows)
     return lambda reader: feed_forward.read(block, reader)
 
 
+def _of_attention(width: int, heads: int, scales: tuple[int, ...], row_bits: int) -> attention.Weights:
+    layers, exp = [_dense(width, width, row_bits)] * 4, [4096, *[0] * 8191]
+    return attention.Weights(row_bits, heads, *scales, *layers, _norm(width, scales[0]), exp)
+
+
 def _attention(width: int, heads: int, places: int, scales: tuple[int, int, int, int] = (6, 7, 8, 8)) -> Read:
-    layers, exp = [_dense(width, width)] * 4, [4096, *[0] * 8191]
-    weights = attention.Weights(heads, *scales, *layers, _norm(width, scales[0]), exp)
-    rows = _places(width, places, attention.row_bits(weights, places))
+    weights, rows = _of_attention(width, heads, scales, MAX_ROW_BITS), _places(width, places, MAX_ROW_BITS)
     block = attention.Attention(0, weights, places, None, rows, rows)
     return lambda reader: attention.read(block, reader)
 
 
-def _encoder(
-    sizes: tuple[int, int, int], places: int, layers: int, scales: tuple[int, ...] = (6, 7, 8, 8, 6, 6)
-) -> Read:
+def _layer(
+    sizes: tuple[int, int, int],
+    scales: tuple[int, ...] = (6, 7, 8, 8, 6, 6),
+    row_bits: int = MAX_ROW_BITS,
+) -> encoder.Layer:
     """:param sizes: width, heads and inner components"""
     (width, heads, inner), (x, q, v, o, z, g) = sizes, scales
-    exp, norm = [4096, *[0] * 8191], _norm(width, x)
-    of_attention = attention.Weights(heads, x, q, v, o, *[_dense(width, width)] * 4, norm, exp)
-    dense = _dense(width, inner), _dense(inner, width)
-    of_feed_forward = feed_forward.Weights(x, z, g, *dense, norm, [0] * 4096)
-    row_bits = encoder.row_bits(layer := encoder.Layer(of_attention, of_feed_forward), places)
-    rows = _places(width, places, row_bits)
-    run = encoder.Encoder(0, [layer] * layers, places, None, rows, rows)
+    of_attention = _of_attention(width, heads, (x, q, v, o), row_bits)
+    return encoder.Layer(of_attention, _of_feed_forward(width, inner, (x, z, g), row_bits))
+
+
+def _encoder(places: int, layers: list[encoder.Layer]) -> Read:
+    rows = _places(layers[0].attention.width, places, MAX_ROW_BITS)
+    run = encoder.Encoder(0, layers, places, None, rows, rows)
     return lambda reader: encoder.read(run, reader)
+
+
+def _output(width: int, places: int, norm_factor: int) -> Read:
+    rows = _places(width, places, encoder_output.row_bits(width, places))
+    run = encoder_output.Output(0, places, width, norm_factor, 0, None, rows)
+    return lambda reader: encoder_output.read(run, reader)
+
+
+def _embeddings(sizes: tuple[int, int, int], scale: int, row_bits: int) -> encoder_input.Embeddings:
+    """:param sizes: words, width and place rows"""
+    vocabulary, width, places = sizes
+    words: list[list[Point]] = [[None] * ((vocabulary - 1 >> row_bits) + 1)] * width
+    of_places, norm = _places(width, places, row_bits), _norm(width, scale)
+    return encoder_input.Embeddings(vocabulary, places, row_bits, words, of_places, norm, [0] * width)
+
+
+def _input(places: int, table: encoder_input.Embeddings) -> Read:
+    rows = _places(table.width, places, table.row_bits)
+    run = encoder_input.Input(0, table, places, 0, None, rows)
+    return lambda reader: encoder_input.read(run, reader)
+
+
+def _encoder_embed(places: int, table: encoder_input.Embeddings, layers: list[encoder.Layer]) -> Read:
+    run = encoder_embed.EncoderEmbedded(0, table, layers, places, 11_712, 0, 0)
+    return lambda reader: encoder_embed.read(run, reader)
 
 
 RUNS = [
@@ -507,11 +546,27 @@ RUNS = [
         "32 places of 384, 12 heads": _attention(384, 12, 32),
     }, file="attention"),
     Run("encoder", "encoder", {
-        "2 layers, 4 places of 4, 2 heads, 8 inner": _encoder((4, 2, 8), 4, 2),
+        "2 layers, 4 places of 4, 2 heads, 8 inner": _encoder(4, [_layer((4, 2, 8))] * 2),
         "2 layers, 16 places of 12, 6 heads, 48 inner, scales 5, 6, 6, 7, 6, 5":
-            _encoder((12, 6, 48), 16, 2, (5, 6, 6, 7, 6, 5)),
-        "6 layers, 32 places of 384, 12 heads, 1,536 inner": _encoder((384, 12, 1_536), 32, 6),
+            _encoder(16, [_layer((12, 6, 48), (5, 6, 6, 7, 6, 5))] * 2),
+        "6 layers, 32 places of 384, 12 heads, 1,536 inner": _encoder(32, [_layer((384, 12, 1_536))] * 6),
     }, file="encoder"),
+    Run("encoder output", "encoder-output", {
+        "4 places of 6, A 11,712": _output(6, 4, 11_712),
+        "16 places of 96, A 11,712": _output(96, 16, 11_712),
+        "32 places of 384, A 11,712": _output(384, 32, 11_712),
+    }, file="encoder-output"),
+    Run("encoder input", "encoder-input", {
+        "4 of 4 places of 6, 21 words, rows of 64": _input(4, _embeddings((21, 6, 4), 6, 6)),
+        "32 of 64 places of 12, 300 words, scale 5, rows of 512": _input(32, _embeddings((300, 12, 64), 5, 9)),
+        "32 of 64 places of 384, 30,522 words, rows of 4,096": _input(32, _embeddings((30_522, 384, 64), 6, 12)),
+    }, file="encoder-input"),
+    Run("encoder embed", "encoder-embed", {
+        "2 layers, 4 of 4 places of 4, 9 words, 2 heads, 4 inner, rows of 1,024":
+            _encoder_embed(4, _embeddings((9, 4, 4), 6, 10), [_layer((4, 2, 4), row_bits=10)] * 2),
+        "2 layers, 32 of 64 places of 384, 30,522 words, 12 heads, 1,536 inner, rows of 4,096":
+            _encoder_embed(32, _embeddings((30_522, 384, 64), 6, 12), [_layer((384, 12, 1_536))] * 2),
+    }, file="encoder-embed"),
 ]  # fmt: skip
 
 HEAD = """# Messages and claims of each run

@@ -12,6 +12,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rag_audit.proofs.backends.reference import (
     attention,
     coalition,
@@ -19,12 +22,15 @@ from rag_audit.proofs.backends.reference import (
     drawn,
     embed,
     encoder,
+    encoder_embed,
+    encoder_input,
+    encoder_output,
     feed_forward,
     pooled_listing,
     query,
     row_names,
 )
-from rag_audit.proofs.backends.reference.block import Dense, Norm
+from rag_audit.proofs.backends.reference.block import Blocks, Dense, Matrix, Norm
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
 from rag_audit.proofs.backends.reference.group import G, Point, decode, encode, total
 from rag_audit.proofs.backends.reference.index import Index
@@ -181,11 +187,14 @@ def _pairs() -> KnownAnswers:
 
 
 class Integers:
-    """16-bit integers of a file, read from the first on."""
+    """16-bit integers of a file with the points of their matrices, read from the first on."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, points: str = "", row_bits: int = 12) -> None:
         data = base64.b64decode(text)
         self._left = list(struct.unpack(f"<{len(data) // 2}h", data))
+        self._points, self._row_bits = rows(points), row_bits
+        self.matrices: list[tuple[npt.NDArray[np.int64], Matrix]] = []
+        """The entries of each matrix that was read, with its commitments."""
 
     def take(self, count: int) -> list[int]:
         """The next integers."""
@@ -195,8 +204,19 @@ class Integers:
 
     def dense(self, inputs: int, outputs: int) -> Dense:
         """The matrix and the bias of a dense layer."""
-        matrix = [self.take(outputs) for _ in range(inputs)]
+        entries = np.array(self.take(inputs * outputs)).reshape(inputs, outputs)
+        matrix = self._matrix(inputs, outputs)
+        self.matrices.append((entries, matrix))
         return Dense(matrix, self.take(outputs))
+
+    def _matrix(self, inputs: int, outputs: int) -> Matrix:
+        of_inputs, of_outputs = Blocks(inputs), Blocks(outputs)
+        each = (1 << of_inputs.variables + of_outputs.variables) - 1 >> self._row_bits
+        columns = []
+        for _ in range(of_inputs.count * of_outputs.count):
+            columns.append(self._points[: each + 1])
+            del self._points[: each + 1]
+        return Matrix(inputs, outputs, columns)
 
     def norm(self, width: int, scale: int) -> Norm:
         """Gain and bias of a LayerNorm."""
@@ -207,32 +227,47 @@ class Integers:
         width, scales = doc["width"], [doc[f"scale_{name}"] for name in "xqvo"]
         layers = [self.dense(width, width) for _ in range(4)]
         exp = doc["exp_above_0"] + [0] * (8192 - len(doc["exp_above_0"]))
-        return attention.Weights(doc["heads"], *scales, *layers, self.norm(width, scales[0]), exp)
+        norm = self.norm(width, scales[0])
+        return attention.Weights(self._row_bits, doc["heads"], *scales, *layers, norm, exp)
 
     def feed_forward(self, doc: dict[str, Any]) -> feed_forward.Weights:
         """The weights of a feed-forward block."""
         width, inner, scales = doc["width"], doc["inner"], [doc[f"scale_{name}"] for name in "xzg"]
         layers = self.dense(width, inner), self.dense(inner, width)
         gelu = Integers(doc["gelu"]).take(4096)
-        return feed_forward.Weights(*scales, *layers, self.norm(width, scales[0]), gelu)
+        norm = self.norm(width, scales[0])
+        return feed_forward.Weights(self._row_bits, *scales, *layers, norm, gelu)
 
     def end(self) -> None:
-        """No integer is left."""
-        assert not self._left
+        """No integer and no point is left."""
+        assert not self._left and not self._points
+
+
+def of_block(doc: dict[str, Any]) -> Integers:
+    """The weights of a block."""
+    return Integers(doc["weights"], doc["matrices"], doc["row_variables"])
+
+
+def _columns(doc: dict[str, Any], name: str, count: int) -> list[list[Point]]:
+    """The rows of `count` columns of equal length."""
+    points = rows(doc[name])
+    each = len(points) // count
+    return [points[i : i + each] for i in range(0, len(points), each)]
+
+
+def _matrix(doc: dict[str, Any], name: str, width: int) -> list[list[Point]]:
+    """The rows of each column of a matrix."""
+    return _columns(doc, name, width // (width & -width))
 
 
 def _matrices(doc: dict[str, Any], width: int) -> Iterator[list[list[Point]]]:
     """The rows of each column of the first matrix, and of the last."""
-    count = width // (width & -width)
-    for name in ("inputs", "outputs"):
-        points = rows(doc[name])
-        each = len(points) // count
-        yield [points[i : i + each] for i in range(0, len(points), each)]
+    return (_matrix(doc, name, width) for name in ("inputs", "outputs"))
 
 
 def _feed_forward_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
     """:param part: the proof with its inputs and outputs"""
-    weights = Integers(doc["weights"]).feed_forward(doc)
+    weights = of_block(doc).feed_forward(doc)
     assert weights.digest.hex() == doc["weights_digest"]
     columns = _matrices(part, doc["width"])
     requested = feed_forward.FeedForward(int(doc["context"], 16), weights, doc["places"], *columns)
@@ -241,51 +276,91 @@ def _feed_forward_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
 
 def _attention_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
     """:param part: the proof with its marks, inputs and outputs"""
-    weights = Integers(doc["weights"]).attention(doc)
+    weights = of_block(doc).attention(doc)
     assert weights.digest.hex() == doc["weights_digest"]
     (marks,), columns = rows(part["marks"]), _matrices(part, doc["width"])
     requested = attention.Attention(int(doc["context"], 16), weights, doc["places"], marks, *columns)
     return KnownAnswers(attention.RUN, requested, attention.read, part)
 
 
-def _encoder_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
-    """:param part: the proof with its marks, inputs and outputs"""
+def _layers(doc: dict[str, Any]) -> list[encoder.Layer]:
     layers = []
-    for text, digests in zip(doc["weights"], doc["weights_digests"], strict=True):
-        integers = Integers(text)
+    for text, points, digests in zip(doc["weights"], doc["matrices"], doc["weights_digests"], strict=True):
+        integers = Integers(text, points, doc["row_variables"])
         layer = encoder.Layer(integers.attention(doc), integers.feed_forward(doc))
         integers.end()
         layers.append(layer)
         assert [layer.attention.digest.hex(), layer.feed_forward.digest.hex()] == digests
+    return layers
+
+
+def _encoder_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with its marks, inputs and outputs"""
     (marks,), columns = rows(part["marks"]), _matrices(part, doc["width"])
-    requested = encoder.Encoder(int(doc["context"], 16), layers, doc["places"], marks, *columns)
+    requested = encoder.Encoder(int(doc["context"], 16), _layers(doc), doc["places"], marks, *columns)
     return KnownAnswers(encoder.RUN, requested, encoder.read, part)
 
 
-BLOCKS = {
-    "feed forward": ("feed-forward", _feed_forward_of),
-    "attention": ("attention", _attention_of),
-    "encoder": ("encoder", _encoder_of),
+def _output_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with its marks, inputs and hash"""
+    width, (marks,) = doc["width"], rows(part["marks"])
+    context, (cq,) = int(doc["context"], 16), numbers(part, "cq")
+    columns = _matrix(part, "inputs", width)
+    requested = encoder_output.Output(context, doc["places"], width, doc["norm_factor"], cq, marks, columns)
+    return KnownAnswers(encoder_output.RUN, requested, encoder_output.read, part)
+
+
+def _embeddings(doc: dict[str, Any]) -> encoder_input.Embeddings:
+    width = doc["width"]
+    gain, bias = (Integers(doc[name]).take(width) for name in ("gain", "bias"))
+    words, of_places = _columns(doc, "words", width), _matrix(doc, "of_places", width)
+    sizes = (doc[name] for name in ("vocabulary", "place_rows", "row_bits"))
+    norm = Norm(gain, bias, doc["scale_x"])
+    embeddings = encoder_input.Embeddings(*sizes, words, of_places, norm, doc["unused"])
+    assert embeddings.digest.hex() == doc["embeddings_digest"]
+    return embeddings
+
+
+def _input_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with its marks, outputs and hash"""
+    width, (marks,) = doc["width"], rows(part["marks"])
+    context, (hq,) = int(doc["context"], 16), numbers(part, "hq")
+    columns = _matrix(part, "outputs", width)
+    requested = encoder_input.Input(context, _embeddings(doc), doc["places"], hq, marks, columns)
+    return KnownAnswers(encoder_input.RUN, requested, encoder_input.read, part)
+
+
+def _encoder_embed_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof with both hashes"""
+    context, hq, cq = *numbers(doc, "context"), *numbers(part, "hq", "cq")
+    requested = encoder_embed.EncoderEmbedded(
+        context, _embeddings(doc), _layers(doc), doc["places"], doc["norm_factor"], hq, cq
+    )
+    return KnownAnswers(encoder_embed.RUN, requested, encoder_embed.read, part)
+
+
+ENCODERS = {
+    "feed forward": ("feed-forward", "block", _feed_forward_of),
+    "attention": ("attention", "block", _attention_of),
+    "encoder": ("encoder", "layers", _encoder_of),
+    "encoder output": ("encoder-output", "output", _output_of),
+    "encoder input": ("encoder-input", "input", _input_of),
+    "encoder embed": ("encoder-embed", "run", _encoder_embed_of),
 }
+"""The runs about the integer encoder: the file of each, what the file calls the values with a proof, and their reader."""
 
 
-def _block(name: str) -> KnownAnswers:
-    file, of = BLOCKS[name]
-    doc = _honest(published(file))
+def _of_encoder(name: str) -> KnownAnswers:
+    file, honest, of = ENCODERS[name]
+    doc = published(file)[honest]
     return of(doc, doc)
 
 
-def _honest(doc: dict[str, Any]) -> dict[str, Any]:
-    """The block or the layers with a proof."""
-    result: dict[str, Any] = doc["layers"] if "layers" in doc else doc["block"]
-    return result
-
-
 def wrong_proofs(name: str) -> dict[str, tuple[str, KnownAnswers]]:
-    """The published wrong proofs of a block under the names of their faults, each with the claim that refuses it."""
-    file, of = BLOCKS[name]
+    """The published wrong proofs of a run under the names of their faults, each with the claim that refuses it."""
+    file, honest, of = ENCODERS[name]
     doc = published(file)
-    return {part["name"]: (part["claim"], of(_honest(doc), part)) for part in doc["negative"]}
+    return {part["name"]: (part["claim"], of(doc[honest], part)) for part in doc["negative"]}
 
 
 KNOWN_ANSWERS = {
@@ -299,9 +374,7 @@ KNOWN_ANSWERS = {
     "row names": _row_names,
     "coalition records": _records,
     "coalition pairs": _pairs,
-    "feed forward": partial(_block, "feed forward"),
-    "attention": partial(_block, "attention"),
-    "encoder": partial(_block, "encoder"),
+    **{name: partial(_of_encoder, name) for name in ENCODERS},
 }
 
 

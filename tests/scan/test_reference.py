@@ -11,7 +11,7 @@ import pytest
 from py_ecc.optimized_bn128 import FQ, Z1, add, multiply, normalize
 
 from rag_audit.errors import EncodingError, RagAuditError
-from rag_audit.proofs.backends.reference import attention, encoder, feed_forward
+from rag_audit.proofs.backends.reference import attention, encoder, encoder_input, feed_forward
 from rag_audit.proofs.backends.reference.drawn import Seed
 from rag_audit.proofs.backends.reference.extensions import Functional, below, dot, eq_table, numbers
 from rag_audit.proofs.backends.reference.group import G, P, decode, encode, generator, total
@@ -120,6 +120,7 @@ def other(value: Any) -> Any:
             feed_forward.Weights: "gelu",
             attention.Weights: "scale_v",
             encoder.Layer: "attention",
+            encoder_input.Embeddings: "unused",
         }[type(value)]
         return dataclasses.replace(value, **{name: other(getattr(value, name))})
     return type(value)([other(value[0]), *value[1:]])
@@ -191,6 +192,16 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
         ("encoder", {"layers": []}),
         ("encoder", {"places": 48}),
         ("encoder", {"outputs": []}),
+        ("encoder output", {"places": 24}),
+        ("encoder output", {"width": 1}),
+        ("encoder output", {"norm_factor": 0}),
+        ("encoder output", {"inputs": []}),
+        ("encoder input", {"places": 24}),
+        ("encoder input", {"places": 128}),
+        ("encoder input", {"outputs": []}),
+        ("encoder embed", {"places": 8}),
+        ("encoder embed", {"layers": []}),
+        ("encoder embed", {"norm_factor": (1 << 20) + 1}),
         ("attention", {"places": 0}),
         ("attention", {"places": 24}),
         ("attention", {"inputs": []}),

@@ -58,7 +58,8 @@ def flipped(proof: bytes) -> bytes:
 
 
 def test_the_folder_is_small() -> None:
-    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_100_000
+    # Six files have runs about the integer encoder, each with a proof and with wrong proofs of 14 to 28 kB.
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_500_000
 
 
 def test_the_published_answer_is_accepted(proofs: dict[str, Any]) -> None:

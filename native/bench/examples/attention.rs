@@ -14,10 +14,9 @@ fn main() {
     let weights = of_attention(0);
     let x = random(10, PLACES * WIDTH, 200);
     let y = forward(&weights, USED, &x).expect("activations within the ranges");
-    let commit =
-        |values: &[i16]| commit_places(&weights.shape, PLACES, values).expect("activations");
+    let commit = |values: &[i16]| commit_places(&weights, PLACES, values).expect("activations");
     let (inputs, outputs) = (commit(&x), commit(&y));
-    let used = commit_used(&weights.shape, PLACES, USED).expect("a used place");
+    let used = commit_used(&weights, PLACES, USED).expect("a used place");
     let statement = AttentionStatement {
         context: Fr::from(7u8),
         weights: &weights,

@@ -15,12 +15,12 @@ fn main() {
     let count: u64 = count.map_or(6, |count| count.parse().expect("a number of layers"));
     let layers = layers(count);
     let layers: Vec<&Layer> = layers.iter().collect();
-    let shape = layers[0].shape();
+    let layer = layers[0];
     let x = random(10, PLACES * WIDTH, 200);
     let y = forward(&layers, USED, &x).expect("activations within the ranges");
-    let commit = |values: &[i16]| commit_places(&shape, PLACES, values).expect("activations");
+    let commit = |values: &[i16]| commit_places(layer, PLACES, values).expect("activations");
     let (inputs, outputs) = (commit(&x), commit(&y));
-    let used = commit_used(&shape, PLACES, USED).expect("a used place");
+    let used = commit_used(layer, PLACES, USED).expect("a used place");
     let statement = EncoderStatement {
         context: Fr::from(7u8),
         layers,

@@ -3,11 +3,11 @@
 //!
 //! The weights are random. A file of int16, little-endian, replaces them: matrix and bias of both dense layers, gain and bias of
 //! the LayerNorm, the table of GELU, and the activations of 32 places.
-use ragaudit_bench::encoder::{gain, WIDTH};
+use ragaudit_bench::encoder::{gain, ROW_VARIABLES, WIDTH};
 use ragaudit_bench::{int16_file, measure_block, measure_noise, random};
 use ragaudit_scan_prover::feed_forward::{
-    commit_places, forward, prove_feed_forward, verify_feed_forward, FeedForwardStatement,
-    Parameters, Shape, Weights,
+    commit_places, forward, open_weights, prove_feed_forward, verify_feed_forward,
+    FeedForwardStatement, Parameters, Shape, Vectors,
 };
 use ragaudit_scan_prover::group::Fr;
 
@@ -45,22 +45,26 @@ fn main() {
         rest = left;
         taken
     };
+    let [first, first_bias, second, second_bias] = [d * i, i, i * d, d].map(&mut take);
     let parameters = Parameters {
-        first: take(d * i),
-        first_bias: take(i),
-        second: take(i * d),
-        second_bias: take(d),
-        gain: take(d),
-        bias: take(d),
-        gelu: take(4096),
+        first,
+        second,
+        vectors: Vectors {
+            first_bias,
+            second_bias,
+            gain: take(d),
+            bias: take(d),
+            gelu: take(4096),
+        },
     };
     let x = take(PLACES * d);
-    let weights = Weights::new(SHAPE, parameters).expect("weights within the bounds");
+    let weights = open_weights(SHAPE, ROW_VARIABLES, parameters, None);
+    let weights = weights.expect("weights within the bounds");
     let y = forward(&weights, x).expect("activations within the ranges");
     if !rest.is_empty() {
         assert_eq!(y, rest, "the file's results");
     }
-    let commit = |values: &[i16]| commit_places(&SHAPE, PLACES, values).expect("activations");
+    let commit = |values: &[i16]| commit_places(&weights, PLACES, values).expect("activations");
     let (inputs, outputs) = (commit(x), commit(&y));
     let statement = FeedForwardStatement {
         context: Fr::from(7u8),

@@ -6,6 +6,8 @@ use crate::random;
 
 pub const WIDTH: usize = 384;
 const INNER: usize = 4 * WIDTH;
+/// Columns are committed in rows of 2^12.
+pub const ROW_VARIABLES: usize = 12;
 
 /// Gains of a LayerNorm.
 pub fn gain(seed: u64) -> Vec<i16> {
@@ -29,12 +31,15 @@ pub fn of_attention(seed: u64) -> attention::Weights {
     let exp = |u: i32| (4096.0 * (-f64::from(u) / 32.0).exp()).round() as i16;
     let parameters = attention::Parameters {
         matrices: matrices.each_ref().map(|m| &m[..]),
-        biases: biases.each_ref().map(|b| &b[..]),
-        gain: &gain(seed + 8),
-        bias: &random(seed + 9, WIDTH, 2000),
-        exp: &(0..8192).map(exp).collect::<Vec<i16>>(),
+        vectors: attention::Vectors {
+            biases: biases.each_ref().map(|b| &b[..]),
+            gain: &gain(seed + 8),
+            bias: &random(seed + 9, WIDTH, 2000),
+            exp: &(0..8192).map(exp).collect::<Vec<i16>>(),
+        },
     };
-    attention::Weights::new(shape, parameters).expect("weights within the bounds")
+    attention::open_weights(shape, ROW_VARIABLES, parameters, None)
+        .expect("weights within the bounds")
 }
 
 fn of_feed_forward(seed: u64) -> feed_forward::Weights {
@@ -47,14 +52,17 @@ fn of_feed_forward(seed: u64) -> feed_forward::Weights {
     };
     let parameters = feed_forward::Parameters {
         first: &random(seed, WIDTH * INNER, 220),
-        first_bias: &random(seed + 1, INNER, 3000),
         second: &random(seed + 2, INNER * WIDTH, 220),
-        second_bias: &random(seed + 3, WIDTH, 3000),
-        gain: &gain(seed + 4),
-        bias: &random(seed + 5, WIDTH, 2000),
-        gelu: &(-2048..2048).map(|z: i16| z.max(0)).collect::<Vec<i16>>(),
+        vectors: feed_forward::Vectors {
+            first_bias: &random(seed + 1, INNER, 3000),
+            second_bias: &random(seed + 3, WIDTH, 3000),
+            gain: &gain(seed + 4),
+            bias: &random(seed + 5, WIDTH, 2000),
+            gelu: &(-2048..2048).map(|z: i16| z.max(0)).collect::<Vec<i16>>(),
+        },
     };
-    feed_forward::Weights::new(shape, parameters).expect("weights within the bounds")
+    feed_forward::open_weights(shape, ROW_VARIABLES, parameters, None)
+        .expect("weights within the bounds")
 }
 
 /// So many layers.

@@ -9,7 +9,7 @@ use ragaudit_scan_prover::block::MAX_PLACES;
 use ragaudit_scan_prover::encoder_embed::{verify_encoder_embed, Text};
 use ragaudit_scan_prover::encoder_model::{decode_pins, Integers, Model, Pins, Sizes};
 use ragaudit_scan_prover::group::Fr;
-use ragaudit_scan_prover::{Error, Result};
+use ragaudit_scan_prover::{protocol, Error, Result};
 
 use crate::guard;
 use crate::transformer_py::to_int16;
@@ -23,8 +23,15 @@ create_exception!(
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("EncoderOutOfRange", m.py().get_type::<EncoderOutOfRange>())?;
+    m.add_function(wrap_pyfunction!(scan_encoder_protocol, m)?)?;
     m.add_class::<EncoderModel>()?;
     m.add_class::<EncoderPins>()
+}
+
+/// The digest that names the protocol of A1 for the integer encoder.
+#[pyfunction]
+fn scan_encoder_protocol(py: Python<'_>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &protocol::encoder_name())
 }
 
 /// Columns are committed in rows of 2^ROW_VARIABLES.
@@ -67,7 +74,7 @@ impl EncoderModel {
     ) -> PyResult<Self> {
         let [layers, width, heads, inner, vocabulary, places] = shape;
         let [x, q, v, o, z, g] = scales;
-        let pinned = places.min(MAX_PLACES).max(1);
+        let pinned = places.clamp(1, MAX_PLACES);
         let sizes = Sizes {
             layers,
             vocabulary,

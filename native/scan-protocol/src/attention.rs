@@ -7,7 +7,6 @@ use ark_ff::{AdditiveGroup, Field};
 
 use crate::block::*;
 use crate::channel::{Channel, Verifies};
-use crate::engine::Engine;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
@@ -22,7 +21,7 @@ use crate::sumcheck::{plain, products, sumcheck, Gate};
 pub mod statement;
 
 use statement::*;
-pub use statement::{AttentionStatement, Columns, Multiplicities, Parameters, Shape, Weights};
+pub use statement::{AttentionStatement, Columns, Multiplicities, Shape, Vectors, Weights};
 
 /// A prover's values before the first challenge.
 pub struct Private<'s> {
@@ -168,6 +167,7 @@ pub fn attention_protocol<'a, C: Channel>(
     let variables = shape.place_variables(places);
     let matrices = [statement.inputs, statement.outputs];
     let at = Places::add(&mut session, variables, matrices, openings);
+    let matrices = weights.matrices.each_ref().map(|m| m.add(&mut session));
     let mut bounds = Columns::bounds(shape, places).in_order();
     bounds.extend(Multiplicities::bounds(shape, places).in_order());
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
@@ -186,6 +186,7 @@ pub fn attention_protocol<'a, C: Channel>(
     let claims = segments.claim(&mut session)?;
     let block = Block {
         weights,
+        matrices: &matrices,
         places,
         at: &at,
         columns: &columns,
@@ -198,6 +199,8 @@ pub fn attention_protocol<'a, C: Channel>(
 /// A block whose lookups are claimed.
 pub struct Block<'b> {
     pub weights: &'b Weights,
+    /// The columns of the weights' matrices.
+    pub matrices: &'b [Vec<ColumnId>; 4],
     pub places: usize,
     pub at: &'b Places,
     pub columns: &'b Columns<ColumnId>,
@@ -308,8 +311,7 @@ impl<'b> Block<'b> {
         .reduce(session, secret)?;
         self.matrices(
             session,
-            place,
-            &outputs,
+            (&powers[..width.blocks], low, place),
             [of_q, of_k, of_v],
             value,
             deviation,
@@ -615,8 +617,7 @@ impl<'b> Block<'b> {
     fn matrices<C: Channel>(
         &self,
         session: &mut Session<C>,
-        place: &[Fr],
-        outputs: &[Fr],
+        (powers, low, place): (&[Fr], &[Fr], &[Fr]),
         dividends: [Expr; 3],
         of_values: ValueClaim,
         deviation: Deviation,
@@ -624,18 +625,13 @@ impl<'b> Block<'b> {
         let (weights, shape, columns) = (self.weights, self.shape(), self.columns);
         let width = shape.width_blocks();
         let nu = session.challenge("matrices");
-        let nu = powers(nu, 5);
+        let nu = self::powers(nu, 5);
         let of_input = power_of_two(shape.x as usize);
+        let outputs = of_components(powers, low);
         let mut claim = Expr::zero();
-        let mut first = vec![Fr::ZERO; shape.width];
         for (k, dividend) in dividends.iter().enumerate() {
             claim.add_scaled(dividend, nu[k]);
-            claim.constant -= nu[k] * of_input * dot(&weights.biases[k], outputs);
-            let rows = <C::Engine as Engine>::rows(&weights.matrices[k], outputs);
-            first
-                .iter_mut()
-                .zip(rows)
-                .for_each(|(f, row)| *f += nu[k] * row);
+            claim.constant -= nu[k] * of_input * dot(&weights.biases[k], &outputs);
         }
         let centred = &deviation.centred;
         let of_bias = power_of_two(shape.o as usize) * dot(&weights.biases[3], centred);
@@ -646,36 +642,84 @@ impl<'b> Block<'b> {
         let scaled =
             |values: &[Fr], factor: Fr| -> Vec<Fr> { values.iter().map(|v| *v * factor).collect() };
         let residual = scaled(centred, shifted);
-        let last = scaled(
-            &<C::Engine as Engine>::rows(&weights.matrices[3], centred),
-            nu[3],
-        );
         let of_values_row = scaled(&of_values.factors, nu[4]);
         let row = &deviation.place[..];
-        let terms = [
-            (&first, &self.at.x, place),
-            (&residual, &self.at.x, row),
-            (&last, &columns.projections[3], row),
-            (&of_values_row, &columns.projections[2], &of_values.key[..]),
+        let last = CentredRows {
+            matrix: &weights.matrices[3],
+            ids: &self.matrices[3],
+            deviation: &deviation,
+        };
+        // F of queries, keys and values, and both sums of the output's matrix: the tables that the prover alone computes.
+        let hidden = session.known().map(|known| {
+            let mut first = vec![Fr::ZERO; shape.width];
+            for (k, nu) in nu[..3].iter().enumerate() {
+                let rows = weights.matrices[k].products(&known, &self.matrices[k], &outputs);
+                let pairs = first.iter_mut().zip(rows);
+                pairs.for_each(|(f, row)| *f += *nu * row);
+            }
+            (first, last.tables(&known))
+        });
+        let places = [
+            (&self.at.x, place),
+            (&self.at.x, row),
+            (&columns.projections[3], row),
+            (&columns.projections[2], &of_values.key[..]),
         ];
-        let tables = session.channel.secrets().map(|secrets| {
-            let of = |(factors, ids, place): &(&Vec<Fr>, &Vec<ColumnId>, &[Fr])| {
+        let secrets = session.channel.secrets().zip(hidden.as_ref());
+        let tables = secrets.map(|(secrets, (first, sums))| {
+            let factors = [
+                first.clone(),
+                residual.clone(),
+                scaled(&last.combine(sums), nu[3]),
+                of_values_row.clone(),
+            ];
+            let of = |(factors, (ids, place)): (Vec<Fr>, &(&Vec<ColumnId>, &[Fr]))| {
                 let row = row_at(secrets, &session.columns, ids, width, &eq_table(place));
-                (Weighting::Table((*factors).clone()), row)
+                (Weighting::Table(factors), row)
             };
-            terms.iter().map(of).collect()
+            factors.into_iter().zip(&places).map(of).collect()
         });
         let variables = log2_ceil(shape.width);
         let reduced = products(session, "matrices", variables, claim, tables)?;
-        let vars = session.send("matrices", terms.len(), reduced.finals.as_deref())?;
-        let mut rest = reduced.claim;
-        for ((factors, ..), var) in terms.iter().zip(&vars) {
-            rest.add_term(*var, -evaluate_list(factors, &reduced.point));
-        }
+        let point = &reduced.point[..];
+        let values = reduced
+            .finals
+            .zip(hidden)
+            .map(|(mut values, (first, sums))| {
+                let first = evaluate_list(&first, point);
+                let second = evaluate_list(&last.combine(&sums), point);
+                let sums = sums.map(|sum| evaluate_list(&sum, point));
+                values.extend([
+                    first,
+                    sums[0],
+                    sums[1],
+                    first * values[0],
+                    second * values[2],
+                ]);
+                values
+            });
+        let vars = session.send("matrices", 9, values.as_deref())?;
+        let [x, after, output, value, first, weighed, all, of_first, of_last] =
+            std::array::from_fn(|k| vars[k]);
+        session.constrain_product("projections", first.into(), x.into(), of_first.into());
+        let second = last.claim(session, point, [weighed, all]);
+        session.constrain_product("output matrix", second, output.into(), of_last.into());
+        let mut rest = reduced.claim - Expr::from(of_first);
+        rest.add_term(of_last, -nu[3]);
+        rest.add_term(after, -evaluate_list(&residual, point));
+        rest.add_term(value, -evaluate_list(&of_values_row, point));
         session.constrain("matrices", rest);
-        for ((_, ids, place), var) in terms.iter().zip(&vars) {
-            let (weight, blocks) = entry_at(ids, width, &reduced.point, place);
-            session.claim(weight, blocks, (*var).into());
+        let (rows, _) = point.split_at(width.variables);
+        let of_projections = (0..3).flat_map(|k| {
+            let factors = |block: usize| powers[block] * nu[k];
+            weights.matrices[k].factors(&self.matrices[k], point, factors)
+        });
+        let of_projections = of_projections.collect();
+        let here = Weight::evaluation(&[low, rows].concat());
+        session.claim(here, of_projections, first.into());
+        for ((ids, place), var) in places.iter().zip(vars) {
+            let (weight, blocks) = entry_at(ids, width, point, place);
+            session.claim(weight, blocks, var.into());
         }
         Ok(())
     }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
+use sha2::{Digest, Sha256};
 
 use crate::channel::Channel;
 use crate::claims::Bound;
 use crate::error::{Error, Result};
-use crate::expr::Expr;
-use crate::group::{Fr, G1Affine};
+use crate::expr::{Expr, Var};
+use crate::group::{encode_points, Fr, G1Affine};
 use crate::lookup::{lookups, Count, Entry, QueryClaim, Segment};
-use crate::mle::{eq_at, eq_table, Weight};
+use crate::mle::{eq_at, eq_table, prefix, Weight};
 use crate::numbers::{from_small, log2_ceil, power_of_two, NO_WRAP_BITS};
-use crate::prover::ProverWitness;
+use crate::prover::{Known, ProverWitness};
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
 
@@ -130,25 +131,6 @@ pub fn within(field: &str, minimum: usize, maximum: usize, actual: usize) -> Res
     }
 }
 
-/// The magnitude of every sum of a dense layer, with its residual, is below 2^31 for all activations.
-pub fn bounded(name: &str, matrix: &[i16], bias: &[i16], bits: u32, residual: i64) -> Result<()> {
-    let of_bias = |b: &i16| (i64::from(*b).abs() << bits) + residual;
-    let mut largest: Vec<i64> = bias.iter().map(of_bias).collect();
-    for row in matrix.chunks_exact(bias.len()) {
-        for (sum, w) in largest.iter_mut().zip(row) {
-            *sum += i64::from(*w).abs() * ACTIVATION_LIMIT;
-        }
-    }
-    match largest.into_iter().max() {
-        Some(sum) if sum >= ACCUMULATOR_LIMIT => Err(Error::invalid(
-            name,
-            format!("sums below {ACCUMULATOR_LIMIT}"),
-            sum,
-        )),
-        _ => Ok(()),
-    }
-}
-
 /// Each part of a block's parameters has its number of integers.
 pub fn counted<const N: usize>(
     parts: [&[i16]; N],
@@ -218,6 +200,176 @@ impl LayerNorm {
 
     pub fn width(&self) -> usize {
         self.gain.len()
+    }
+}
+
+/// A matrix of a model, with a row for each input and a column for each output. Its commitments have no blinding.
+pub struct Matrix {
+    pub inputs: usize,
+    pub outputs: usize,
+    /// The rows of the column of each block of inputs and of outputs, all blocks of outputs for one block of inputs in turn.
+    /// Entry i 2^m + j of a column is that of the block's input i and output j, where 2^m is the number of its outputs.
+    pub rows: Vec<Vec<G1Affine>>,
+    /// What a prover has besides.
+    pub opened: Option<OpenMatrix>,
+}
+
+/// The entries of a matrix, row by row, and the openings of its columns.
+pub struct OpenMatrix {
+    pub entries: Vec<i16>,
+    pub openings: Vec<Arc<Opening>>,
+}
+
+impl Matrix {
+    /// Blocks of the inputs and of the outputs.
+    pub fn blocks(&self) -> [Blocks; 2] {
+        [self.inputs, self.outputs].map(Blocks::of)
+    }
+
+    /// How many columns, and how many rows of 2^row_variables entries in each.
+    pub fn size([inputs, outputs]: [usize; 2], row_variables: usize) -> [usize; 2] {
+        let [inputs, outputs] = [inputs, outputs].map(Blocks::of);
+        let entries = 1usize << (inputs.variables + outputs.variables);
+        let rows = entries.div_ceil(1 << row_variables);
+        [inputs.blocks * outputs.blocks, rows]
+    }
+
+    /// # Errors
+    /// Another number of inputs, outputs or commitments.
+    pub fn check(&self, name: &str, sizes: [usize; 2], row_variables: usize) -> Result<()> {
+        if [self.inputs, self.outputs] != sizes {
+            let expected = format!("{} inputs, {} outputs", sizes[0], sizes[1]);
+            let actual = format!("{} inputs, {} outputs", self.inputs, self.outputs);
+            return Err(Error::invalid(name, expected, actual));
+        }
+        let [columns, rows] = Self::size(sizes, row_variables);
+        check_rows(name, &self.rows, columns, rows)
+    }
+
+    /// The entries, row by row, of a matrix that a prover has.
+    pub fn entries(&self) -> &[i16] {
+        self.opened.as_ref().map_or(&[], |o| &o.entries)
+    }
+
+    /// Adds the columns to a run.
+    pub fn add<C: Channel>(&self, session: &mut Session<C>) -> Vec<ColumnId> {
+        let openings = session.channel.secrets().and(self.opened.as_ref());
+        let openings = openings.map(|o| o.openings.clone());
+        let variables = self.blocks().map(|b| b.variables).iter().sum();
+        add_columns(session, variables, &self.rows, openings)
+    }
+
+    /// The inner product of each row with a vector.
+    pub fn products(&self, known: &Known, ids: &[ColumnId], vector: &[Fr]) -> Vec<Fr> {
+        let [inputs, outputs] = self.blocks();
+        let mut sums = vec![Fr::ZERO; self.inputs];
+        let blocks = sums.chunks_mut(inputs.entries());
+        for (sums, ids) in blocks.zip(ids.chunks(outputs.blocks)) {
+            for (id, vector) in ids.iter().zip(vector.chunks(outputs.entries())) {
+                let rows = known.secrets.rows(known.column(*id), vector);
+                sums.iter_mut().zip(rows).for_each(|(sum, v)| *sum += v);
+            }
+        }
+        sums
+    }
+
+    /// The columns with the factors of their blocks. The blocks of inputs have eq of the upper coordinates of an input's point.
+    pub fn factors(
+        &self,
+        ids: &[ColumnId],
+        input: &[Fr],
+        outputs: impl Fn(usize) -> Fr,
+    ) -> Vec<(ColumnId, Fr)> {
+        let [of_inputs, of_outputs] = self.blocks();
+        let high = &input[of_inputs.variables..];
+        let each = ids.iter().enumerate();
+        each.map(|(n, id)| {
+            let (i, o) = (n / of_outputs.blocks, n % of_outputs.blocks);
+            (*id, eq_at(high, i) * outputs(o))
+        })
+        .collect()
+    }
+}
+
+/// The digest of a block's weights: SHA-256 over a domain, sizes (4 bytes each, little-endian), the points of the matrices, and
+/// vectors of int16.
+pub fn digest_of_weights(
+    domain: &[u8],
+    sizes: &[u32],
+    matrices: &[&Matrix],
+    vectors: &[&[i16]],
+) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(domain);
+    sizes
+        .iter()
+        .for_each(|size| hash.update(size.to_le_bytes()));
+    for matrix in matrices {
+        hash.update(encode_points(&matrix.rows.concat()));
+    }
+    for values in vectors {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        hash.update(bytes);
+    }
+    hash.finalize().into()
+}
+
+/// Refuses weights whose matrices a prover does not have.
+pub fn check_opened(matrices: &[&Matrix]) -> Result<()> {
+    match matrices.iter().all(|matrix| matrix.opened.is_some()) {
+        true => Ok(()),
+        false => {
+            let (expected, actual) = ("the integers of the matrices", "their commitments only");
+            Err(Error::invalid("weights", expected, actual))
+        }
+    }
+}
+
+/// The claim about r that a LayerNorm leaves, for the matrix that r comes from: F(i) = sum over j of W_ij h_j.
+pub struct CentredRows<'m> {
+    pub matrix: &'m Matrix,
+    pub ids: &'m [ColumnId],
+    pub deviation: &'m Deviation,
+}
+
+impl CentredRows<'_> {
+    /// The sums of W_ij eq(v, j) and of W_ij over the outputs j, of each input i.
+    pub fn tables(&self, known: &Known) -> [Vec<Fr>; 2] {
+        let outputs = self.matrix.outputs;
+        let eq = eq_table(&self.deviation.component);
+        let one = vec![Fr::ONE; outputs];
+        [&eq[..outputs], &one].map(|vector| self.matrix.products(known, self.ids, vector))
+    }
+
+    /// F from both sums.
+    pub fn combine(&self, [weighed, sums]: &[Vec<Fr>; 2]) -> Vec<Fr> {
+        let [of_weighed, of_sums] = self.deviation.factors();
+        let pairs = weighed.iter().zip(sums);
+        pairs.map(|(a, b)| *a * of_weighed + *b * of_sums).collect()
+    }
+
+    /// Claims the extensions of both sums at a point of inputs, and returns that of F.
+    pub fn claim<C: Channel>(
+        &self,
+        session: &mut Session<C>,
+        input: &[Fr],
+        sums: [Var; 2],
+    ) -> Expr {
+        let [inputs, outputs] = self.matrix.blocks();
+        let (low, high) = self.deviation.component.split_at(outputs.variables);
+        let rows = &input[..inputs.variables];
+        let here = Weight::evaluation(&[low, rows].concat());
+        let columns = self.matrix.factors(self.ids, input, |o| eq_at(high, o));
+        session.claim(here, columns, sums[0].into());
+        let all = Weight {
+            point: rows.to_vec(),
+            coefficients: vec![Fr::ONE; outputs.entries()],
+            items: inputs.entries(),
+        };
+        let columns = self.matrix.factors(self.ids, input, |_| Fr::ONE);
+        session.claim(all, columns, sums[1].into());
+        let [of_weighed, of_sums] = self.deviation.factors();
+        Expr::from(sums[0]) * of_weighed + Expr::from(sums[1]) * of_sums
     }
 }
 
@@ -518,9 +670,19 @@ pub struct Normed<'n> {
 /// The claim about r that a LayerNorm leaves: sum over j of h_j r_j at a point of places.
 pub struct Deviation {
     pub place: Vec<Fr>,
+    /// v: h_j = d eq(v, j) less the sum of eq(v, k) over all components k.
+    pub component: Vec<Fr>,
     /// h.
     pub centred: Vec<Fr>,
     pub value: Expr,
+}
+
+impl Deviation {
+    /// The factors of eq(v, j) and of 1 in h_j.
+    fn factors(&self) -> [Fr; 2] {
+        let width = self.centred.len();
+        [Fr::from(width as u64), -prefix(&self.component, width)]
+    }
 }
 
 impl Normed<'_> {
@@ -628,6 +790,7 @@ impl Normed<'_> {
         let centred = eq[..width].iter().map(|e| of_width * e - all);
         Ok(Deviation {
             place: row.to_vec(),
+            component: component.to_vec(),
             centred: centred.collect(),
             value: deviation,
         })

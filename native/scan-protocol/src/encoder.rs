@@ -56,7 +56,7 @@ pub fn verify_encoder<'p, V: Verifies<'p>>(
     proof: &'p [u8],
 ) -> Result<()> {
     let shape = statement.check()?;
-    let rows = shape.row_variables(statement.places);
+    let rows = statement.row_variables();
     let session: Session<V> = Session::verifier(statement.transcript(&shape), rows, proof);
     let equation: Equation = encoder_protocol(session, statement, None)?.into();
     equation.verify::<V::Engine>(&[])
@@ -88,7 +88,7 @@ pub fn encoder_protocol<'a, C: Channel>(
     bounds.extend(Multiplicities::bounds(&shape, places, count).in_order());
     let ids = session.commit_bounded("encoder columns", &bounds, values)?;
     let mut ids = ids.into_iter();
-    let layers = Layers::named(&statement.layers, places, ends, &mut ids);
+    let layers = Layers::named(&mut session, &statement.layers, places, ends, &mut ids);
     let multiplicities = Multiplicities::named(ids);
     let marks = Marks::of_column(&mut session, marks, places)?;
 
@@ -108,6 +108,9 @@ pub fn encoder_protocol<'a, C: Channel>(
 /// One layer with its columns.
 struct Placed<'a> {
     weights: &'a Layer,
+    /// The columns of the matrices of both blocks.
+    of_attention: [Vec<ColumnId>; 4],
+    of_feed_forward: [Vec<ColumnId>; 2],
     columns: Columns<ColumnId>,
     /// Input and result of each block: the result of one block is the input of the next, and the same columns.
     attention: Places,
@@ -128,8 +131,9 @@ impl<'a> Layers<'a> {
         (0..count).flat_map(of_layer).collect()
     }
 
-    /// Takes the columns of the layers from the front. `ends` are the first layer's x and the last layer's y.
-    pub fn named(
+    /// Takes the columns of the layers from the front, and adds those of the matrices. `ends` are the first layer's x and the last layer's y.
+    pub fn named<C: Channel>(
+        session: &mut Session<C>,
         weights: &[&'a Layer],
         places: usize,
         ends: Places,
@@ -142,8 +146,11 @@ impl<'a> Layers<'a> {
             let columns = Columns::named(ids, &shape, last);
             let middle = columns.middle.clone();
             let y = if last { &ends.y } else { &columns.outputs }.clone();
+            let (a, f) = (&layer.attention, &layer.feed_forward);
             all.push(Placed {
                 weights: layer,
+                of_attention: a.matrices.each_ref().map(|m| m.add(session)),
+                of_feed_forward: [&f.first, &f.second].map(|m| m.add(session)),
                 attention: Places {
                     x: std::mem::replace(&mut x, y.clone()),
                     y: middle.clone(),
@@ -206,6 +213,7 @@ impl<'a> Layers<'a> {
             rest = after;
             attention::Block {
                 weights: &layer.weights.attention,
+                matrices: &layer.of_attention,
                 places: self.places,
                 at: &layer.attention,
                 columns: &layer.columns.attention,
@@ -214,7 +222,7 @@ impl<'a> Layers<'a> {
             .claim(session, of_attention, norms.map(|n| &n[0]))?;
             feed_forward::block(
                 session,
-                &layer.weights.feed_forward,
+                (&layer.weights.feed_forward, &layer.of_feed_forward),
                 self.places,
                 (&layer.feed_forward, &layer.columns.feed_forward),
                 of_feed_forward,

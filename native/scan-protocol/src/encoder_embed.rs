@@ -1,16 +1,19 @@
 //! Claim A1 for the integer encoder: the tokens with the hash hq give the vector with the hash cq, in one run from the word rows to the
 //! quantiser. `docs/scan/encoder-embed.md`.
 //!
-//! No window uses this run yet, and [`crate::protocol::name`] does not cover it.
-use crate::attention::Marks;
+//! [`crate::protocol::encoder_name`] names its protocol.
+use crate::attention::{statement as attention, Marks};
 use crate::block::*;
 use crate::channel::{Channel, Verifies};
-use crate::encoder::{LayerPrivate, Layers};
+use crate::embed::MAX_NORM_FACTOR;
+use crate::encoder::{LayerPrivate, Layers, MAX_LAYERS};
+use crate::encoder_input::statement::MAX_VOCABULARY;
 use crate::encoder_input::{Input, Table, TableOpenings, Tokens};
 use crate::encoder_output::Output;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
+use crate::feed_forward::MAX_INNER;
 use crate::group::Fr;
 use crate::poseidon::permutations;
 use crate::session::Session;
@@ -21,6 +24,37 @@ pub mod statement;
 
 pub use pins::{Pins, Sizes};
 pub use statement::{Columns, EncoderEmbedStatement, Multiplicities, Shape};
+
+/// The constants that determine the positions of values in a proof, and the limits of its parameters.
+pub fn rules() -> [u64; 24] {
+    [
+        WEIGHT_BITS,
+        ACTIVATION_BITS,
+        ROOT_BITS,
+        LIMB_BITS,
+        ROOT_LIMBS,
+        SLACK_LIMBS,
+        ROOT_STRIDE,
+        TAG_GELU as usize,
+        TAG_ACTIVATION as usize,
+        TAG_EXP as usize,
+        TAG_STEP as usize,
+        attention::DISTANCES,
+        attention::EXP_BITS,
+        attention::SUM_BITS,
+        attention::HEAD_STRIDE,
+        MAX_PLACES,
+        MAX_WIDTH,
+        MAX_SCALE as usize,
+        MAX_ROW_VARIABLES,
+        attention::MAX_HEADS,
+        MAX_INNER,
+        MAX_LAYERS,
+        MAX_VOCABULARY,
+        MAX_NORM_FACTOR as usize,
+    ]
+    .map(|rule| rule as u64)
+}
 
 /// A prover's values before the first challenge.
 pub struct Private<'s> {
@@ -87,7 +121,13 @@ pub fn encoder_embed_protocol<'a, C: Channel>(
         tokens: &tokens,
     };
     let mut of_layers = columns.layers.into_iter();
-    let layers = Layers::named(&statement.layers, places, ends.clone(), &mut of_layers);
+    let layers = Layers::named(
+        &mut session,
+        &statement.layers,
+        places,
+        ends.clone(),
+        &mut of_layers,
+    );
     let output = Output {
         shape: shape.output,
         y: &ends.y,

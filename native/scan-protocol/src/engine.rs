@@ -49,15 +49,6 @@ pub trait Engine: Sized + 'static {
         pairs.map(|(v, e)| from_small(*v) * e).sum()
     }
 
-    /// The inner product of each row of a matrix with a vector.
-    fn rows(matrix: &[i16], vector: &[Fr]) -> Vec<Fr> {
-        let product = |row: &[i16]| {
-            let pairs = row.iter().zip(vector);
-            pairs.map(|(v, w)| from_small(i64::from(*v)) * w).sum()
-        };
-        matrix.chunks(vector.len()).map(product).collect()
-    }
-
     /// The relation's H of at most 16 elements.
     fn hash(inputs: &[Fr]) -> Fr {
         ragaudit_relation::poseidon::hash(inputs).expect("at most 16 elements")

@@ -5,13 +5,12 @@ use ark_ff::Field;
 
 use crate::block::*;
 use crate::channel::{Channel, Verifies};
-use crate::engine::Engine;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::lookup::{Count, Entry, QueryClaim};
-use crate::mle::{eq_table, evaluate_list};
+use crate::mle::{eq_table, evaluate_list, Weight};
 use crate::numbers::{log2_ceil, power_of_two};
 use crate::prover::Weighting;
 use crate::session::{ColumnId, Opening, Session};
@@ -20,7 +19,7 @@ use crate::sumcheck::products;
 pub mod statement;
 
 pub use statement::{
-    Columns, FeedForwardStatement, Multiplicities, Parameters, Shape, Weights, MAX_INNER,
+    Columns, FeedForwardStatement, Multiplicities, Shape, Vectors, Weights, MAX_INNER,
 };
 
 /// A prover's values before the first challenge.
@@ -96,6 +95,7 @@ pub fn feed_forward_protocol<'a, C: Channel>(
     let variables = log2_ceil(places) + shape.width_blocks().variables;
     let matrices = [statement.inputs, statement.outputs];
     let at = Places::add(&mut session, variables, matrices, openings);
+    let matrices = [&weights.first, &weights.second].map(|m| m.add(&mut session));
     let mut bounds = Columns::bounds(shape, places).in_order();
     bounds.extend(Multiplicities::bounds(shape, places).in_order());
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
@@ -116,7 +116,7 @@ pub fn feed_forward_protocol<'a, C: Channel>(
     let norm = secret.as_ref().map(|s| &s.norm);
     block(
         &mut session,
-        weights,
+        (weights, &matrices),
         places,
         (&at, &columns),
         &derived,
@@ -128,7 +128,7 @@ pub fn feed_forward_protocol<'a, C: Channel>(
 /// The block's claims after the lookups, with the claims about its derived entries.
 pub fn block<C: Channel>(
     session: &mut Session<C>,
-    weights: &Weights,
+    (weights, matrices): (&Weights, &[Vec<ColumnId>; 2]),
     places: usize,
     (at, columns): (&Places, &Columns<ColumnId>),
     derived: &[QueryClaim],
@@ -166,49 +166,85 @@ pub fn block<C: Channel>(
         powers: &powers,
     }
     .reduce(session, secret)?;
-    let (row, centred) = (&deviation.place[..], deviation.centred);
-    let of_bias = fixed(shape.g as usize) * dot(&weights.second_bias, &centred);
-    let of_residual = deviation.value - of_bias.into();
+    let (row, centred) = (&deviation.place[..], &deviation.centred);
+    let of_bias = fixed(shape.g as usize) * dot(&weights.second_bias, centred);
+    let of_residual = deviation.value.clone() - of_bias.into();
 
     // Both matrices and the residual, at one input.
     let nu = session.challenge("matrices");
     let claim = Expr::combination([(&of_dense, Fr::ONE), (&of_residual, nu)]);
-    let first = <C::Engine as Engine>::rows(&weights.first, &outputs);
     let shifted = nu * fixed(shape.residual_shift());
     let residual: Vec<Fr> = centred.iter().map(|h| shifted * h).collect();
-    let mut second = <C::Engine as Engine>::rows(&weights.second, &centred);
-    second.iter_mut().for_each(|f| *f *= nu);
+    let last = CentredRows {
+        matrix: &weights.second,
+        ids: &matrices[1],
+        deviation: &deviation,
+    };
+    // F1, and both sums of the second matrix: the tables that the prover alone computes.
+    let hidden = session.known().map(|known| {
+        let first = weights.first.products(&known, &matrices[0], &outputs);
+        (first, last.tables(&known))
+    });
     let variables = log2_ceil(shape.width.max(shape.inner));
-    let tables = session.channel.secrets().map(|secrets| {
+    let secrets = session.channel.secrets().zip(hidden.as_ref());
+    let tables = secrets.map(|(secrets, (first, sums))| {
         let (before, after) = (eq_table(dense_place), eq_table(row));
         let row_at = |ids: &[ColumnId], blocks, eq: &[Fr]| {
             row_at(secrets, &session.columns, ids, blocks, eq)
         };
-        let of = |factors: &Vec<Fr>, row| (Weighting::Table(factors.clone()), row);
+        let second = last.combine(sums).iter().map(|f| nu * f).collect();
         vec![
-            of(&first, row_at(&at.x, width, &before)),
-            of(&residual, row_at(&at.x, width, &after)),
-            of(&second, row_at(&columns.g, inner, &after)),
+            (
+                Weighting::Table(first.clone()),
+                row_at(&at.x, width, &before),
+            ),
+            (
+                Weighting::Table(residual.clone()),
+                row_at(&at.x, width, &after),
+            ),
+            (Weighting::Table(second), row_at(&columns.g, inner, &after)),
         ]
     });
     let reduced = products(session, "matrices", variables, claim, tables)?;
-    let vars = session.send("matrices", 3, reduced.finals.as_deref())?;
-    let mut rest = reduced.claim;
-    for (factors, var) in [&first, &residual, &second].into_iter().zip(&vars) {
-        rest.add_term(*var, -evaluate_list(factors, &reduced.point));
-    }
-    session.constrain("matrices", rest);
     let point = &reduced.point[..];
+    let values = reduced
+        .finals
+        .zip(hidden)
+        .map(|(mut values, (first, sums))| {
+            let first = evaluate_list(&first, point);
+            let second = evaluate_list(&last.combine(&sums), point);
+            let sums = sums.map(|sum| evaluate_list(&sum, point));
+            values.extend([
+                first,
+                sums[0],
+                sums[1],
+                first * values[0],
+                second * values[2],
+            ]);
+            values
+        });
+    let vars = session.send("matrices", 8, values.as_deref())?;
+    let [x, after, g, first, weighed, all, of_first, of_second] = std::array::from_fn(|k| vars[k]);
+    session.constrain_product("first matrix", first.into(), x.into(), of_first.into());
+    let second = last.claim(session, point, [weighed, all]);
+    session.constrain_product("second matrix", second, g.into(), of_second.into());
+    let mut rest = reduced.claim - Expr::from(of_first);
+    rest.add_term(of_second, -nu);
+    rest.add_term(after, -evaluate_list(&residual, point));
+    session.constrain("matrices", rest);
+    let here = Weight::evaluation(&[dense_low, &point[..width.variables]].concat());
+    let of_first = (weights.first).factors(&matrices[0], point, |block| powers[block]);
+    session.claim(here, of_first, first.into());
     for ((ids, blocks, place), var) in [
         (&at.x, width, dense_place),
         (&at.x, width, row),
         (&columns.g, inner, row),
     ]
     .into_iter()
-    .zip(&vars)
+    .zip(vars)
     {
         let (weight, columns) = entry_at(ids, blocks, point, place);
-        session.claim(weight, columns, (*var).into());
+        session.claim(weight, columns, var.into());
     }
     Ok(())
 }

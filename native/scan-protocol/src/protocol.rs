@@ -6,8 +6,8 @@
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch_size, bernoulli, coalition, document_table, drawn, embed, group, index, lookup,
-    pooled_listing, poseidon, query,
+    batch_size, bernoulli, coalition, document_table, drawn, embed, encoder_embed, group, index,
+    lookup, pooled_listing, poseidon, query,
 };
 
 /// The version in the path of the vectors with this protocol's trace and proofs.
@@ -20,6 +20,10 @@ pub const TRACE: &str = "2e004863aaf02b57d7f82afc4d075feb02aeb979fd841f635b7e452
 /// SHA-256 of `vectors/v1/scan/pooled-listing.json`: the labels and lengths of the runs of pooled listing, and a proof. A test
 /// reproduces that file.
 pub const POOLED_TRACE: &str = "793e0cbf3169bd714190a0703f42b75e4e9f47d823a99e22d2f90457cccf0662";
+
+/// SHA-256 of `vectors/v1/scan/encoder-embed.json`: the labels and lengths of the run of the integer encoder, and a proof. A test
+/// reproduces that file.
+pub const ENCODER_TRACE: &str = "b581b7e132007324c54fbda120409a9cd167322bf5b74c42bdc19454ed1c49fc";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
 pub fn limits() -> [(&'static str, u64); 13] {
@@ -82,11 +86,19 @@ pub fn name() -> [u8; 32] {
 /// The digest that names the protocol of pooled listing: of the name of the other protocols, whose parts it uses, and of
 /// everything of its own.
 pub fn pooled_name() -> [u8; 32] {
-    pooled_name_of(&name(), &pooled_listing::rules(), POOLED_TRACE)
+    further_name_of(POOLED, &name(), &pooled_listing::rules(), POOLED_TRACE)
 }
 
-fn pooled_name_of(name: &[u8; 32], rules: &[u64], trace: &str) -> [u8; 32] {
-    let mut hash = Sha256::new().chain_update(b"rag-audit/scan/pooled-protocol");
+/// The digest that names the protocol of A1 for the integer encoder, made as that of pooled listing.
+pub fn encoder_name() -> [u8; 32] {
+    further_name_of(ENCODER, &name(), &encoder_embed::rules(), ENCODER_TRACE)
+}
+
+const POOLED: &[u8] = b"rag-audit/scan/pooled-protocol";
+const ENCODER: &[u8] = b"rag-audit/scan/encoder-protocol";
+
+fn further_name_of(domain: &[u8], name: &[u8; 32], rules: &[u64], trace: &str) -> [u8; 32] {
+    let mut hash = Sha256::new().chain_update(domain);
     hash.update(name);
     hash.update((rules.len() as u64).to_be_bytes());
     rules.iter().for_each(|v| hash.update(v.to_be_bytes()));
@@ -111,15 +123,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pooled_name_depends_on_name_rules_and_trace() {
-        let rules = pooled_listing::rules();
-        let base = pooled_name();
-        assert_ne!(base, pooled_name_of(&[0; 32], &rules, POOLED_TRACE));
-        assert_ne!(base, pooled_name_of(&name(), &rules, &POOLED_TRACE[1..]));
-        for value in 0..rules.len() {
-            let mut other = rules;
-            other[value] += 1;
-            assert_ne!(base, pooled_name_of(&name(), &other, POOLED_TRACE));
+    fn further_names_depend_on_name_rules_and_trace() {
+        let pooled = pooled_listing::rules().to_vec();
+        let encoder = encoder_embed::rules().to_vec();
+        for (base, domain, rules, trace) in [
+            (pooled_name(), POOLED, pooled, POOLED_TRACE),
+            (encoder_name(), ENCODER, encoder, ENCODER_TRACE),
+        ] {
+            let of =
+                |name: &[u8; 32], rules: &[u64], trace| further_name_of(domain, name, rules, trace);
+            assert_eq!(base, of(&name(), &rules, trace));
+            assert_ne!(base, of(&[0; 32], &rules, trace));
+            assert_ne!(base, of(&name(), &rules, &trace[1..]));
+            for value in 0..rules.len() {
+                let mut other = rules.clone();
+                other[value] += 1;
+                assert_ne!(base, of(&name(), &other, trace));
+            }
         }
     }
 

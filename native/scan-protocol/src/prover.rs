@@ -48,6 +48,9 @@ pub trait ProverWitness: Sync {
     /// sum of values_x weights_x.
     fn dot(&self, values: &[i64], weights: &[Fr]) -> Fr;
 
+    /// The same for each run of as many values as weights.
+    fn rows(&self, values: &[i64], weights: &[Fr]) -> Vec<Fr>;
+
     /// sum of a_x b_x.
     fn inner(&self, a: &[Fr], b: &[Fr]) -> Fr;
 

@@ -5,12 +5,12 @@ use ragaudit_scan_protocol::attention::statement::check_marks;
 use ragaudit_scan_protocol::attention::{
     attention_protocol, Columns, Derived, Multiplicities, Private,
 };
-pub use ragaudit_scan_protocol::attention::{AttentionStatement, Parameters, Shape, Weights};
-use ragaudit_scan_protocol::block::NormPrivate;
+pub use ragaudit_scan_protocol::attention::{AttentionStatement, Shape, Vectors, Weights};
+use ragaudit_scan_protocol::block::{check_opened, NormPrivate, ACTIVATION_LIMIT};
 use zeroize::Zeroizing;
 
 pub use crate::block::Committed;
-use crate::block::{commit, seed, Rows};
+use crate::block::{commit, open_matrix, seed, Dense, Rows};
 use crate::channel::Proves;
 use crate::claims::{Bound, Opening};
 use crate::error::{Error, Result};
@@ -26,11 +26,58 @@ use inputs::*;
 
 const ROWS: &[u8; 32] = b"rag-audit/scan/attention/placing";
 
-fn rows_of(shape: &Shape, places: usize) -> Rows {
+/// The integers of a block's matrices with their biases, and its other vectors, in the order of the integer weights.
+#[derive(Clone, Copy)]
+pub struct Parameters<'a> {
+    /// Of queries, keys, values and the output: a row for each input, a column for each output.
+    pub matrices: [&'a [i16]; 4],
+    pub vectors: Vectors<'a>,
+}
+
+/// Weights with their integers and with commitments to their matrices, which are those of `stored` if a caller has them. A proof
+/// is invalid if the integers are others.
+///
+/// # Errors
+/// As for [`Weights::new`]; a dense layer whose sums may reach 2^31.
+pub fn open_weights(
+    shape: Shape,
+    row_variables: usize,
+    parameters: Parameters,
+    stored: Option<&Weights>,
+) -> Result<Weights> {
+    shape.check()?;
+    let residual = ACTIVATION_LIMIT << shape.residual_shift();
+    let names = [
+        "query matrix",
+        "key matrix",
+        "value matrix",
+        "output matrix",
+    ];
+    let mut matrices = Vec::new();
+    for (k, name) in names.into_iter().enumerate() {
+        let (bits, residual) = match k {
+            3 => (shape.o, residual),
+            _ => (shape.x, 0),
+        };
+        let dense = Dense {
+            matrix: parameters.matrices[k],
+            bias: parameters.vectors.biases[k],
+            bits,
+            residual,
+        };
+        let stored = stored.map(|weights| &weights.matrices[k]);
+        let sizes = [shape.width; 2];
+        matrices.push(open_matrix(name, dense, sizes, row_variables, stored)?);
+    }
+    let matrices = matrices.try_into().ok().expect("four matrices");
+    Weights::new(shape, row_variables, matrices, parameters.vectors)
+}
+
+fn rows_of(weights: &Weights, places: usize) -> Rows {
     Rows {
-        width: shape.width,
+        width: weights.shape.width,
         places,
-        row_variables: shape.row_variables(places),
+        row_variables: weights.row_variables,
     }
 }
 
@@ -39,8 +86,8 @@ fn rows_of(shape: &Shape, places: usize) -> Rows {
 ///
 /// # Errors
 /// Another number of values; a value that is no activation.
-pub fn commit_places(shape: &Shape, places: usize, values: &[i16]) -> Result<Committed> {
-    Committed::activations(ROWS, rows_of(shape, places), values)
+pub fn commit_places(weights: &Weights, places: usize, values: &[i16]) -> Result<Committed> {
+    Committed::activations(ROWS, rows_of(weights, places), values)
 }
 
 /// The number of used places, with the commitment to their marks and its opening.
@@ -65,16 +112,12 @@ impl Used {
 ///
 /// # Errors
 /// A number of used places that is 0 or larger than that of all places.
-pub fn commit_used(shape: &Shape, places: usize, used: usize) -> Result<Used> {
+pub fn commit_used(weights: &Weights, places: usize, used: usize) -> Result<Used> {
     check_marks(places, used)?;
-    commit_marks(shape, &marks_of(used, places))
+    commit_marks_in(weights.row_variables, &marks_of(used, places))
 }
 
-fn commit_marks(shape: &Shape, marks: &[i64]) -> Result<Used> {
-    commit_marks_in(shape.row_variables(marks.len()), marks)
-}
-
-/// The same in rows of this length's logarithm.
+/// Commits to marks in rows of this length's logarithm.
 pub(crate) fn commit_marks_in(row_variables: usize, marks: &[i64]) -> Result<Used> {
     let label = b"rag-audit/scan/attention/marking";
     let (rows, openings) = commit(
@@ -113,6 +156,7 @@ pub(crate) fn prove_as<P: Proves>(
     inputs.expect(statement.inputs, count)?;
     outputs.expect(statement.outputs, count)?;
     let marks = used.expect(statement.marks, statement.places)?;
+    check_opened(&statement.weights.matrices.each_ref())?;
     let witness = Witness::new(statement.weights, marks, &inputs.values)?;
     if witness.norm.y != *outputs.values {
         let what = "the outputs are not the block's results".to_owned();

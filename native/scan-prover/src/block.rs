@@ -1,12 +1,14 @@
 //! Provers' parts that the blocks of the integer encoder share: commitments to places, divisions, multiplicities and the LayerNorm.
 use std::sync::Arc;
 
+use ark_ec::CurveGroup;
+use ark_ff::AdditiveGroup;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::claims::{Bound, Opening};
 use crate::error::{Error, Result};
-use crate::group::{encode_scalar, Fr, G1Affine};
+use crate::group::{encode_scalar, small_msm, vector_generators, Fr, G1Affine, G1Projective};
 use crate::prover::columns::{self, count, Secret};
 use crate::secrets::Nonces;
 pub use ragaudit_scan_protocol::block::MAX_PLACES;
@@ -134,6 +136,87 @@ pub(crate) fn split(matrix: &[i64], blocks: Blocks, length: usize) -> Vec<Vec<i6
             .collect()
     };
     (0..blocks.blocks).map(of_block).collect()
+}
+
+/// A matrix with the commitments to its columns, which are those of `stored` if a caller has them.
+///
+/// # Errors
+/// Another number of integers; a sum of products, with its bias and its residual, that may reach 2^31 in magnitude.
+pub(crate) fn open_matrix(
+    name: &str,
+    of: Dense,
+    [inputs, outputs]: [usize; 2],
+    row_variables: usize,
+    stored: Option<&Matrix>,
+) -> Result<Matrix> {
+    within("row variables", 1, MAX_ROW_VARIABLES, row_variables)?;
+    counted(
+        [of.matrix, of.bias],
+        [inputs * outputs, outputs],
+        [name, "bias"],
+    )?;
+    bounded(name, &of)?;
+    let blocks = [inputs, outputs].map(Blocks::of);
+    let mut openings = Vec::new();
+    for rows in of.matrix.chunks_exact(outputs * blocks[0].entries()) {
+        for values in split(&wide(rows), blocks[1], outputs) {
+            let count = values.len().div_ceil(1 << row_variables);
+            let blindings = vec![Fr::ZERO; count];
+            openings.push(Arc::new(Opening { values, blindings }));
+        }
+    }
+    Ok(Matrix {
+        inputs,
+        outputs,
+        rows: match stored {
+            Some(stored) => stored.rows.clone(),
+            None => commit_public(&openings, row_variables),
+        },
+        opened: Some(OpenMatrix {
+            entries: of.matrix.to_vec(),
+            openings,
+        }),
+    })
+}
+
+/// A dense layer: its inputs have so many fraction bits, and a residual is added to each sum.
+pub(crate) struct Dense<'d> {
+    pub(crate) matrix: &'d [i16],
+    pub(crate) bias: &'d [i16],
+    pub(crate) bits: u32,
+    pub(crate) residual: i64,
+}
+
+/// The magnitude of every sum of a dense layer is below 2^31 for all activations.
+fn bounded(name: &str, of: &Dense) -> Result<()> {
+    let of_bias = |b: &i16| (i64::from(*b).abs() << of.bits) + of.residual;
+    let mut largest: Vec<i64> = of.bias.iter().map(of_bias).collect();
+    for row in of.matrix.chunks_exact(of.bias.len()) {
+        for (sum, w) in largest.iter_mut().zip(row) {
+            *sum += i64::from(*w).abs() * ACTIVATION_LIMIT;
+        }
+    }
+    match largest.into_iter().max() {
+        Some(sum) if sum >= ACCUMULATOR_LIMIT => {
+            let expected = format!("sums below {ACCUMULATOR_LIMIT}");
+            Err(Error::invalid(name, expected, sum))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Commitments to columns of public integers.
+pub(crate) fn commit_public(openings: &[Arc<Opening>], row_variables: usize) -> Vec<Vec<G1Affine>> {
+    let length = 1 << row_variables;
+    let generators = vector_generators(length);
+    let commit = |opening: &Arc<Opening>| {
+        let rows = opening.values.chunks(length);
+        let sums: Vec<G1Projective> = rows
+            .map(|row| small_msm(&generators[..row.len()], row))
+            .collect();
+        G1Projective::normalize_batch(&sums)
+    };
+    openings.par_iter().map(commit).collect()
 }
 
 /// x W, row by row.

@@ -1,4 +1,5 @@
 //! Proofs of the encoder's layers by their provers: `docs/scan/encoder.md`. No window uses them yet.
+use ragaudit_scan_protocol::block::check_opened;
 use ragaudit_scan_protocol::encoder::{encoder_protocol, Columns, Private};
 pub use ragaudit_scan_protocol::encoder::{EncoderStatement, Layer, Shape, MAX_LAYERS};
 
@@ -19,12 +20,22 @@ pub(crate) use inputs::*;
 
 const ROWS: &[u8; 32] = b"rag-audit/scan/encoder/placing..";
 
-fn rows_of(shape: &Shape, places: usize) -> Rows {
+fn rows_of(layer: &Layer, places: usize) -> Rows {
     Rows {
-        width: shape.attention.width,
+        width: layer.attention.shape.width,
         places,
-        row_variables: shape.row_variables(places),
+        row_variables: layer.row_variables(),
     }
+}
+
+/// Refuses layers whose matrices a prover does not have.
+pub(crate) fn check_opened_layers(layers: &[&Layer]) -> Result<()> {
+    for layer in layers {
+        let (a, f) = (&layer.attention, &layer.feed_forward);
+        check_opened(&a.matrices.each_ref())?;
+        check_opened(&[&f.first, &f.second])?;
+    }
+    Ok(())
 }
 
 /// Commits to `places` rows of activations, of the layers' width each. The blindings depend on the operating system's
@@ -32,16 +43,16 @@ fn rows_of(shape: &Shape, places: usize) -> Rows {
 ///
 /// # Errors
 /// Another number of values; a value that is no activation.
-pub fn commit_places(shape: &Shape, places: usize, values: &[i16]) -> Result<Committed> {
-    Committed::activations(ROWS, rows_of(shape, places), values)
+pub fn commit_places(layer: &Layer, places: usize, values: &[i16]) -> Result<Committed> {
+    Committed::activations(ROWS, rows_of(layer, places), values)
 }
 
 /// Commits to the marks of `places` places, of which the first `used` are used.
 ///
 /// # Errors
 /// A number of used places that is 0 or larger than that of all places.
-pub fn commit_used(shape: &Shape, places: usize, used: usize) -> Result<Used> {
-    attention::commit_used(&shape.attention, places, used)
+pub fn commit_used(layer: &Layer, places: usize, used: usize) -> Result<Used> {
+    attention::commit_used(&layer.attention, places, used)
 }
 
 /// Proves that the rows of `outputs` are the results of all layers on the rows of `inputs` with the used places of `used`.
@@ -68,6 +79,7 @@ pub(crate) fn prove_as<P: Proves>(
     inputs.expect(statement.inputs, count)?;
     outputs.expect(statement.outputs, count)?;
     let marks = used.expect(statement.marks, statement.places)?;
+    check_opened_layers(&statement.layers)?;
     let witness = Witness::new(&statement.layers, marks, &inputs.values)?;
     if witness.outputs() != &outputs.values[..] {
         let what = "the outputs are not the layers' results".to_owned();
@@ -88,7 +100,7 @@ fn prove_entries<P: Proves>(
     let shape = statement.check()?;
     let openings = inputs.openings.iter().chain(&outputs.openings);
     let seed = seed(&inputs.values, openings.chain([&used.opening]));
-    let rows = shape.row_variables(statement.places);
+    let rows = statement.row_variables();
     let session: Session<P> = Session::prover(statement.transcript(&shape), rows, &seed)?;
     let roots = witness.roots();
     let layers = witness.private(&roots, entries.derived);

@@ -9,7 +9,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::block::{seed, split, Counts};
 use crate::channel::Proves;
-use crate::encoder::Witness as LayersWitness;
+use crate::encoder::{check_opened_layers, Witness as LayersWitness};
 use crate::encoder_input::inputs::Witness as InputWitness;
 pub use crate::encoder_input::{Table, Text};
 use crate::encoder_output::Witness as OutputWitness;
@@ -36,6 +36,7 @@ impl Witness {
         text: &Text,
     ) -> Result<Self> {
         let shape = statement.check()?;
+        check_opened_layers(&statement.layers)?;
         let compute = || {
             let input = InputWitness::new(table, statement.places, text)?;
             let layers = LayersWitness::new(&statement.layers, &input.marks, &input.norm.y)?;

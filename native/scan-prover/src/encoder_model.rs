@@ -1,7 +1,7 @@
 //! A model of the integer encoder as its provers have it.
 use ragaudit_scan_protocol::block::within;
 use ragaudit_scan_protocol::encoder::check_layers;
-use ragaudit_scan_protocol::encoder_embed::pins::{digest, encode, layer};
+use ragaudit_scan_protocol::encoder_embed::pins::{digest, encode};
 pub use ragaudit_scan_protocol::encoder_embed::{Pins, Sizes};
 
 use crate::encoder::Layer;
@@ -10,6 +10,7 @@ use crate::encoder_input::Parameters;
 use crate::engine::Fast;
 use crate::error::{Error, Result};
 use crate::group::Fr;
+use crate::{attention, feed_forward};
 
 /// The integers of a model.
 #[derive(Clone, Copy)]
@@ -22,6 +23,67 @@ pub struct Integers<'a> {
     pub gelu: &'a [i16],
     /// The token that all texts begin with.
     pub first: u32,
+}
+
+/// How many integers each parameter of a layer has, in the order of the integer weights.
+fn parameters_of(sizes: &Sizes) -> [usize; 16] {
+    let (d, i) = (sizes.attention.width, sizes.inner);
+    let square = d * d;
+    [
+        square,
+        d,
+        square,
+        d,
+        square,
+        d,
+        square,
+        d,
+        d,
+        d,
+        d * i,
+        i,
+        i * d,
+        d,
+        d,
+        d,
+    ]
+}
+
+/// Both blocks of a layer from its parameters, and from the tables of exp and GELU.
+fn open_layer(
+    sizes: &Sizes,
+    parts: [&[i16]; 16],
+    [exp, gelu]: [&[i16]; 2],
+    stored: Option<&Layer>,
+) -> Result<Layer> {
+    let [q, of_q, k, of_k, v, of_v, a, of_a, gain, bias, rest @ ..] = parts;
+    let of_attention = attention::Parameters {
+        matrices: [q, k, v, a],
+        vectors: attention::Vectors {
+            biases: [of_q, of_k, of_v, of_a],
+            gain,
+            bias,
+            exp,
+        },
+    };
+    let [first, first_bias, second, second_bias, gain, bias] = rest;
+    let of_feed_forward = feed_forward::Parameters {
+        first,
+        second,
+        vectors: feed_forward::Vectors {
+            first_bias,
+            second_bias,
+            gain,
+            bias,
+            gelu,
+        },
+    };
+    let rows = sizes.row_variables;
+    let (a, f) = stored.map(|l| (&l.attention, &l.feed_forward)).unzip();
+    Layer::new(
+        attention::open_weights(sizes.attention, rows, of_attention, a)?,
+        feed_forward::open_weights(sizes.of_feed_forward(), rows, of_feed_forward, f)?,
+    )
 }
 
 /// A model with its integers and with the pins that a verifier has.
@@ -40,7 +102,7 @@ impl Model {
     pub fn new(sizes: Sizes, integers: Integers, stored: Option<&[u8]>) -> Result<Self> {
         let shape = sizes.of_input();
         shape.check()?;
-        let of_layer = sizes.of_layer();
+        let of_layer = parameters_of(&sizes);
         let width = shape.width;
         let count = (shape.vocabulary + integers.places + 2) * width
             + sizes.layers * of_layer.iter().sum::<usize>();
@@ -58,19 +120,39 @@ impl Model {
             bias: take(width),
             first: integers.first,
         };
-        let (exp, gelu) = (integers.exp, integers.gelu);
+        let other = || {
+            let (expected, actual) = ("the pins of the model", "those of another model");
+            Error::invalid("pins", expected, actual)
+        };
+        let (embeddings, committed) = match stored {
+            Some(pins) => {
+                let pins = Pins::decode::<Fast>(pins)?;
+                if pins.sizes() != sizes {
+                    return Err(other());
+                }
+                (Some(pins.embeddings), pins.layers)
+            }
+            None => (None, Vec::new()),
+        };
         let layers = (0..sizes.layers)
-            .map(|_| layer(&sizes, of_layer.map(&mut take), exp, gelu))
+            .map(|n| {
+                let parts = of_layer.map(&mut take);
+                open_layer(
+                    &sizes,
+                    parts,
+                    [integers.exp, integers.gelu],
+                    committed.get(n),
+                )
+            })
             .collect::<Result<Vec<Layer>>>()?;
         check_layers(&layers.iter().collect::<Vec<_>>())?;
-        let table = match stored {
-            Some(pins) => Table::opened(Pins::decode::<Fast>(pins)?.embeddings, parameters)?,
+        let table = match embeddings {
+            Some(embeddings) => Table::opened(embeddings, parameters)?,
             None => Table::new(shape, parameters)?,
         };
         let pins = encode(&sizes, &table.public, &layers.iter().collect::<Vec<_>>());
         if stored.is_some_and(|stored| stored != pins) {
-            let (expected, actual) = ("the pins of the model", "those of another model");
-            return Err(Error::invalid("pins", expected, actual));
+            return Err(other());
         }
         Ok(Self {
             sizes,

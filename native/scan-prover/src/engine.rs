@@ -30,14 +30,6 @@ impl Engine for Fast {
         Weights::new(point).dot(values)
     }
 
-    fn rows(matrix: &[i16], vector: &[Fr]) -> Vec<Fr> {
-        let product = |row: &[i16]| {
-            let row: Vec<i64> = row.iter().map(|v| i64::from(*v)).collect();
-            crate::small::dot(&row, vector)
-        };
-        matrix.par_chunks(vector.len()).map(product).collect()
-    }
-
     fn hash(inputs: &[Fr]) -> Fr {
         ragaudit_field_simd::poseidon::hash(inputs).expect("at most 16 elements")
     }
@@ -88,14 +80,6 @@ mod tests {
             let point = &scalars[..variables];
             assert_eq!(Fast::extend(&values, point), Plain::extend(&values, point));
         }
-        let matrix: Vec<i16> = (0..600)
-            .map(|x| (x * 977 % 65_536 - 32_768) as i16)
-            .collect();
-        let (fast, plain) = (
-            Fast::rows(&matrix, &scalars[..60]),
-            Plain::rows(&matrix, &scalars[..60]),
-        );
-        assert_eq!((fast.len(), fast), (10, plain));
         assert_eq!(Fast::hash(&scalars[..16]), Plain::hash(&scalars[..16]));
         assert_eq!(Fast::hash(&[Fr::ZERO]), Plain::hash(&[Fr::ZERO]));
         let add = |mut all: Vec<usize>, i| {

@@ -1,15 +1,15 @@
 //! Proofs of one feed-forward block by their provers: `docs/scan/feed-forward.md`. No window uses them yet.
-use ragaudit_scan_protocol::block::{NormPrivate, Tops};
+use ragaudit_scan_protocol::block::{check_opened, NormPrivate, Tops, ACTIVATION_LIMIT};
 use ragaudit_scan_protocol::feed_forward::{
     feed_forward_protocol, Columns, Multiplicities, Private,
 };
 pub use ragaudit_scan_protocol::feed_forward::{
-    FeedForwardStatement, Parameters, Shape, Weights, MAX_INNER,
+    FeedForwardStatement, Shape, Vectors, Weights, MAX_INNER,
 };
 use zeroize::Zeroizing;
 
 pub use crate::block::Committed;
-use crate::block::{seed, Rows};
+use crate::block::{open_matrix, seed, Dense, Rows};
 use crate::channel::Proves;
 use crate::error::{Error, Result};
 use crate::prover::Prover;
@@ -23,11 +23,53 @@ use inputs::*;
 
 const ROWS: &[u8; 32] = b"rag-audit/scan/feed-forward/rows";
 
-fn rows_of(shape: &Shape, places: usize) -> Rows {
+/// The integers of a block's matrices, and its vectors, in the order of the integer weights.
+#[derive(Clone, Copy)]
+pub struct Parameters<'a> {
+    /// A row for each input, a column for each output.
+    pub first: &'a [i16],
+    pub second: &'a [i16],
+    pub vectors: Vectors<'a>,
+}
+
+/// Weights with their integers and with commitments to their matrices, which are those of `stored` if a caller has them. A proof
+/// is invalid if the integers are others.
+///
+/// # Errors
+/// As for [`Weights::new`]; a dense layer whose sums may reach 2^31.
+pub fn open_weights(
+    shape: Shape,
+    row_variables: usize,
+    parameters: Parameters,
+    stored: Option<&Weights>,
+) -> Result<Weights> {
+    shape.check()?;
+    let vectors = parameters.vectors;
+    let first = Dense {
+        matrix: parameters.first,
+        bias: vectors.first_bias,
+        bits: shape.x,
+        residual: 0,
+    };
+    let second = Dense {
+        matrix: parameters.second,
+        bias: vectors.second_bias,
+        bits: shape.g,
+        residual: ACTIVATION_LIMIT << shape.residual_shift(),
+    };
+    let (d, i) = (shape.width, shape.inner);
+    let (name, of_first) = ("first matrix", stored.map(|s| &s.first));
+    let first = open_matrix(name, first, [d, i], row_variables, of_first)?;
+    let (name, of_second) = ("second matrix", stored.map(|s| &s.second));
+    let second = open_matrix(name, second, [i, d], row_variables, of_second)?;
+    Weights::new(shape, row_variables, [first, second], vectors)
+}
+
+fn rows_of(weights: &Weights, places: usize) -> Rows {
     Rows {
-        width: shape.width,
+        width: weights.shape.width,
         places,
-        row_variables: shape.row_variables(places),
+        row_variables: weights.row_variables,
     }
 }
 
@@ -36,8 +78,8 @@ fn rows_of(shape: &Shape, places: usize) -> Rows {
 ///
 /// # Errors
 /// Another number of values; a value that is no activation.
-pub fn commit_places(shape: &Shape, places: usize, values: &[i16]) -> Result<Committed> {
-    Committed::activations(ROWS, rows_of(shape, places), values)
+pub fn commit_places(weights: &Weights, places: usize, values: &[i16]) -> Result<Committed> {
+    Committed::activations(ROWS, rows_of(weights, places), values)
 }
 
 /// Proves that each row of `outputs` is the block's result on the same row of `inputs`.
@@ -61,6 +103,7 @@ pub(crate) fn prove_as<P: Proves>(
     let count = statement.places * statement.weights.shape.width;
     inputs.expect(statement.inputs, count)?;
     outputs.expect(statement.outputs, count)?;
+    check_opened(&[&statement.weights.first, &statement.weights.second])?;
     let witness = Witness::new(statement.weights, &inputs.values)?;
     if witness.norm.y != *outputs.values {
         let what = "the outputs are not the block's results".to_owned();

@@ -4,6 +4,7 @@ use std::ops::Mul;
 
 use ragaudit_field_simd::commitment::{pack_nibbles, NIBBLES_PER_ELEMENT};
 use ragaudit_field_simd::poseidon::hash_list;
+use ragaudit_scan_protocol::block::Matrix;
 
 use crate::embed::statement::{ROOT_SHIFT, TAG_QUERY, TOKENS_PER_ELEMENT, TOKEN_BITS};
 use crate::group::Fr;
@@ -100,4 +101,26 @@ pub(crate) fn list_hash(salt: Fr, positions: &[i64]) -> Fr {
 pub(crate) fn packed_hash(salt: Fr, count: usize, elements: &[Fr]) -> Fr {
     let list = [&[salt, Fr::from(count as u64)], elements].concat();
     hash_list(TAG_TOPK, &list)
+}
+
+/// The rows of commitments in tests of the encoder's runs: 2^6 entries.
+pub(crate) const ROW_VARIABLES: usize = 6;
+
+/// Another entry of a matrix, another matrix with the same sums of rows, and one with an entry in another block.
+pub(crate) const OTHER_MATRICES: [fn(&mut [i16]); 3] = [
+    |matrix| matrix[0] += 9,
+    |matrix| (matrix[0], matrix[1]) = (matrix[0] + 9, matrix[1] - 9),
+    |matrix| matrix.swap(0, 5),
+];
+
+/// A matrix of these numbers of inputs and outputs with any points, in rows of 2^row_variables.
+pub(crate) fn any_matrix(sizes: [usize; 2], row_variables: usize) -> Matrix {
+    let [columns, rows] = Matrix::size(sizes, row_variables);
+    let point = crate::group::vector_generators(1)[0];
+    Matrix {
+        inputs: sizes[0],
+        outputs: sizes[1],
+        rows: vec![vec![point; rows]; columns],
+        opened: None,
+    }
 }

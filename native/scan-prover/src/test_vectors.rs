@@ -19,13 +19,15 @@ use crate::group::{
 };
 use crate::index::IndexCommitment;
 use crate::malicious::{run, Log, MaliciousProver, Told, Without, REPEATED};
-use crate::protocol::{POOLED_TRACE, TRACE, VERSION};
+use crate::protocol::{ENCODER_TRACE, POOLED_TRACE, TRACE, VERSION};
 use crate::secrets::Nonces;
 use crate::session::Column;
 use crate::{
-    answer, attention, bernoulli, coalition, document_table, drawn, embed, encoder, feed_forward,
-    noise, pooled_listing, pooled_listing_records, query, row_names,
+    answer, bernoulli, coalition, document_table, drawn, embed, noise, pooled_listing,
+    pooled_listing_records, query, row_names,
 };
+
+mod encoders;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, b| {
@@ -517,77 +519,13 @@ fn pooled_listings_are_the_published_ones() {
     );
 }
 
-/// Blocks of the integer encoder, which the protocol's name does not cover.
-const FEED_FORWARD: [Run; 3] = [
-    ("feed forward", "2 places of 4, 8 inner", || {
-        feed_forward::tests::vectors::simulate_any([4, 8, 6, 6, 6], 2)
-    }),
-    (
-        "feed forward",
-        "64 places of 12, 48 inner, scales 5, 6, 5",
-        || feed_forward::tests::vectors::simulate_any([12, 48, 5, 6, 5], 64),
-    ),
-    ("feed forward", "32 places of 384, 1,536 inner", || {
-        feed_forward::tests::vectors::simulate_any([384, 1536, 6, 6, 6], 32)
-    }),
-];
-
-#[test]
-fn feed_forward_blocks_are_the_published_ones() {
-    let head = [("what", explained()), ("runs", traces(&FEED_FORWARD))];
-    let block = feed_forward::tests::vectors::fields();
-    published("feed-forward", &[&head[..], &block].concat());
-}
-
-const ATTENTION: [Run; 3] = [
-    ("attention", "4 places of 4, 2 heads", || {
-        attention::tests::vectors::simulate_any([4, 2, 6, 7, 8, 8], 4)
-    }),
-    (
-        "attention",
-        "16 places of 12, 6 heads, scales 5, 6, 6, 6",
-        || attention::tests::vectors::simulate_any([12, 6, 5, 6, 6, 6], 16),
-    ),
-    ("attention", "32 places of 384, 12 heads", || {
-        attention::tests::vectors::simulate_any([384, 12, 6, 7, 8, 8], 32)
-    }),
-];
-
-#[test]
-fn attention_blocks_are_the_published_ones() {
-    let head = [("what", explained()), ("runs", traces(&ATTENTION))];
-    let block = attention::tests::vectors::fields();
-    published("attention", &[&head[..], &block].concat());
-}
-
-const ENCODER: [Run; 3] = [
-    (
-        "encoder",
-        "2 layers, 4 places of 4, 2 heads, 8 inner",
-        || encoder::tests::vectors::simulate_any([4, 2, 8], [6, 7, 8, 8, 6, 6], [2, 4]),
-    ),
-    (
-        "encoder",
-        "2 layers, 16 places of 12, 6 heads, 48 inner, scales 5, 6, 6, 7, 6, 5",
-        || encoder::tests::vectors::simulate_any([12, 6, 48], [5, 6, 6, 7, 6, 5], [2, 16]),
-    ),
-    (
-        "encoder",
-        "6 layers, 32 places of 384, 12 heads, 1,536 inner",
-        || encoder::tests::vectors::simulate_any([384, 12, 1536], [6, 7, 8, 8, 6, 6], [6, 32]),
-    ),
-];
-
-#[test]
-fn encoders_are_the_published_ones() {
-    let head = [("what", explained()), ("runs", traces(&ENCODER))];
-    let layers = encoder::tests::vectors::fields();
-    published("encoder", &[&head[..], &layers].concat());
-}
-
 #[test]
 fn the_protocol_s_names_are_made_of_the_published_traces() {
-    for (name, digest) in [("trace", TRACE), ("pooled-listing", POOLED_TRACE)] {
+    for (name, digest) in [
+        ("trace", TRACE),
+        ("pooled-listing", POOLED_TRACE),
+        ("encoder-embed", ENCODER_TRACE),
+    ] {
         let file = format!("../../vectors/v{VERSION}/scan/{name}.json");
         let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
         assert_eq!(
@@ -715,6 +653,14 @@ pub(crate) fn negative_of(
         claim,
         parts,
         proof,
+    }
+}
+
+impl Negative {
+    /// The same with another field element of the statement.
+    pub(crate) fn with(mut self, name: &'static str, value: &Fr) -> Self {
+        self.parts.push((name, element(value)));
+        self
     }
 }
 

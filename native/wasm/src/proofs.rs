@@ -85,6 +85,10 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
             out.bytes(&protocol::name());
             Ok(())
         }
+        "scan_encoder_protocol" => {
+            out.bytes(&protocol::encoder_name());
+            Ok(())
+        }
         "scan_pooled_protocol" => {
             out.bytes(&protocol::pooled_name());
             Ok(())

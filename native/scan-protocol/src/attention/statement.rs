@@ -1,6 +1,4 @@
 //! The statement of a proof of one attention block, its weights, and the bounds of all of its values: `docs/scan/attention.md`.
-use sha2::{Digest, Sha256};
-
 pub use crate::block::*;
 use crate::claims::Bound;
 use crate::error::{Error, Result};
@@ -80,7 +78,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         within("width", 2, MAX_WIDTH, self.width)?;
         within("heads", 1, MAX_HEADS.min(self.width), self.heads)?;
         let head = self.width / self.heads;
@@ -204,25 +202,12 @@ impl Shape {
     pub fn head_variables(&self, places: usize) -> usize {
         log2_ceil(places * HEAD_STRIDE) + self.head_blocks().variables
     }
-
-    /// The base-2 logarithm of the length of a commitment's row.
-    pub fn row_variables(&self, places: usize) -> usize {
-        let scores = self.score_variables(places);
-        let longest = scores.max(self.place_variables(places));
-        MAX_ROW_VARIABLES.min(longest.max(self.head_variables(places)))
-    }
-
-    /// The number of rows of each of x's columns, which y's columns have too.
-    pub fn rows(&self, places: usize) -> usize {
-        self.width_blocks().rows(places, self.row_variables(places))
-    }
 }
 
-/// The parameters of a block, in the order of the integer weights.
+/// The vectors of a block, which a verifier has as integers.
 #[derive(Clone, Copy)]
-pub struct Parameters<'a> {
-    /// Matrix and bias of queries, keys, values and the output: a row for each input, a column for each output.
-    pub matrices: [&'a [i16]; 4],
+pub struct Vectors<'a> {
+    /// Of queries, keys, values and the output.
     pub biases: [&'a [i16]; 4],
     pub gain: &'a [i16],
     pub bias: &'a [i16],
@@ -230,20 +215,20 @@ pub struct Parameters<'a> {
     pub exp: &'a [i16],
 }
 
-impl<'a> Parameters<'a> {
-    fn each(&self) -> [&'a [i16]; 11] {
-        let ([q, k, v, a], [of_q, of_k, of_v, of_a]) = (self.matrices, self.biases);
-        [
-            q, of_q, k, of_k, v, of_v, a, of_a, self.gain, self.bias, self.exp,
-        ]
+impl<'a> Vectors<'a> {
+    fn each(&self) -> [&'a [i16]; 7] {
+        let [q, k, v, a] = self.biases;
+        [q, k, v, a, self.gain, self.bias, self.exp]
     }
 }
 
-/// The weights of a block. Their sums are within the bounds for all activations.
+/// The weights of a block: commitments to its matrices, and vectors.
 pub struct Weights {
     pub shape: Shape,
+    /// Columns are committed in rows of 2^row_variables.
+    pub row_variables: usize,
     /// Of queries, keys, values and the output.
-    pub matrices: [Vec<i16>; 4],
+    pub matrices: [Matrix; 4],
     pub biases: [Vec<i64>; 4],
     pub norm: LayerNorm,
     pub exp: Vec<i64>,
@@ -252,74 +237,80 @@ pub struct Weights {
 
 impl Weights {
     /// # Errors
-    /// A size or scale outside its limits; another number of integers; a dense layer whose sums may reach 2^31; a
-    /// table of exp whose first entry is not the largest.
-    pub fn new(shape: Shape, parameters: Parameters) -> Result<Self> {
+    /// A size or scale outside its limits; another number of integers or of commitments; a table of exp whose first entry is not
+    /// the largest.
+    pub fn new(
+        shape: Shape,
+        row_variables: usize,
+        matrices: [Matrix; 4],
+        vectors: Vectors,
+    ) -> Result<Self> {
         shape.check()?;
+        within("row variables", 1, MAX_ROW_VARIABLES, row_variables)?;
         let d = shape.width;
-        let (square, each) = (d * d, parameters.each());
         let names = [
             "query matrix",
-            "query bias",
             "key matrix",
-            "key bias",
             "value matrix",
-            "value bias",
             "output matrix",
+        ];
+        for (matrix, name) in matrices.iter().zip(names) {
+            matrix.check(name, [d, d], row_variables)?;
+        }
+        let names = [
+            "query bias",
+            "key bias",
+            "value bias",
             "output bias",
             "gain",
             "bias",
             "exp",
         ];
-        let counts = [square, d, square, d, square, d, square, d, d, d, DISTANCES];
-        counted(each, counts, names)?;
-        let exp = parameters.exp;
+        counted(vectors.each(), [d, d, d, d, d, d, DISTANCES], names)?;
+        let exp = vectors.exp;
         if exp[0] != 1 << EXP_BITS || exp.iter().any(|e| !(0..=exp[0]).contains(e)) {
             let expected = format!("0 to {}, the largest first", 1 << EXP_BITS);
             return Err(Error::invalid("exp", expected, "other entries"));
         }
-        let residual = ACTIVATION_LIMIT << shape.residual_shift();
-        for (k, matrix) in parameters.matrices.into_iter().enumerate() {
-            let (bits, residual) = match k {
-                3 => (shape.o, residual),
-                _ => (shape.x, 0),
-            };
-            bounded(names[2 * k], matrix, parameters.biases[k], bits, residual)?;
-        }
+        let sizes = [
+            d as u32,
+            shape.heads as u32,
+            shape.x,
+            shape.q,
+            shape.v,
+            shape.o,
+            row_variables as u32,
+        ];
+        let domain = b"rag-audit/attention/v2";
+        let digest = digest_of_weights(domain, &sizes, &matrices.each_ref(), &vectors.each());
         Ok(Self {
             shape,
-            matrices: parameters.matrices.map(<[i16]>::to_vec),
-            biases: parameters.biases.map(wide),
-            norm: LayerNorm::new(parameters.gain, parameters.bias, shape.x),
-            exp: wide(parameters.exp),
-            digest: digest(shape, &each),
+            row_variables,
+            biases: vectors.biases.map(wide),
+            norm: LayerNorm::new(vectors.gain, vectors.bias, shape.x),
+            exp: wide(vectors.exp),
+            matrices,
+            digest,
         })
+    }
+
+    /// The rows of the columns of all matrices.
+    pub fn points(&self) -> Vec<Vec<G1Affine>> {
+        self.matrices
+            .iter()
+            .flat_map(|matrix| matrix.rows.clone())
+            .collect()
     }
 
     /// The digest that pins the weights.
     pub fn digest(&self) -> [u8; 32] {
         self.digest
     }
-}
 
-fn digest(shape: Shape, parameters: &[&[i16]]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(b"rag-audit/attention/v1");
-    for size in [
-        shape.width as u32,
-        shape.heads as u32,
-        shape.x,
-        shape.q,
-        shape.v,
-        shape.o,
-    ] {
-        hash.update(size.to_le_bytes());
+    /// The number of rows of each of x's columns, which y's columns have too.
+    pub fn rows(&self, places: usize) -> usize {
+        self.shape.width_blocks().rows(places, self.row_variables)
     }
-    for values in parameters {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        hash.update(bytes);
-    }
-    hash.finalize().into()
 }
 
 /// Refuses numbers of places and of used places without a statement.
@@ -347,14 +338,21 @@ pub struct AttentionStatement<'a> {
 impl AttentionStatement<'_> {
     pub fn check(&self) -> Result<()> {
         check_places(self.places)?;
-        let shape = &self.weights.shape;
-        let (blocks, rows) = (shape.width_blocks().blocks, shape.rows(self.places));
+        let weights = self.weights;
+        within(
+            "places in a row",
+            1,
+            1 << weights.row_variables,
+            self.places,
+        )?;
+        let blocks = weights.shape.width_blocks().blocks;
+        let rows = weights.rows(self.places);
         check_rows("inputs", self.inputs, blocks, rows)?;
         check_rows("outputs", self.outputs, blocks, rows)
     }
 
     pub fn row_variables(&self) -> usize {
-        self.weights.shape.row_variables(self.places)
+        self.weights.row_variables
     }
 
     pub fn transcript<O: Oracle>(&self) -> Transcript<O> {

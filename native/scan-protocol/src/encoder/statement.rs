@@ -42,17 +42,6 @@ impl Shape {
     pub fn activations_looked_up(&self, places: usize, layers: usize) -> usize {
         (6 * layers + 1) * places * self.attention.width
     }
-
-    /// The base-2 logarithm of the length of a commitment's row.
-    pub fn row_variables(&self, places: usize) -> usize {
-        let of_attention = self.attention.row_variables(places);
-        of_attention.max(self.feed_forward.row_variables(places))
-    }
-
-    /// The number of rows of each of x's columns, which y's columns have too.
-    pub fn rows(&self, places: usize) -> usize {
-        self.width_blocks().rows(places, self.row_variables(places))
-    }
 }
 
 /// The weights of one layer.
@@ -63,11 +52,14 @@ pub struct Layer {
 
 impl Layer {
     /// # Errors
-    /// Blocks with other widths, or with other scales of x.
+    /// Blocks with other widths, other scales of x or other lengths of rows.
     pub fn new(attention: attention::Weights, feed_forward: feed_forward::Weights) -> Result<Self> {
-        let of = |width: usize, x: u32| format!("width {width}, scale x {x}");
-        let (first, second) = (&attention.shape, &feed_forward.shape);
-        let [first, second] = [of(first.width, first.x), of(second.width, second.x)];
+        let of = |width: usize, x: u32, rows: usize| {
+            format!("width {width}, scale x {x}, rows of 2^{rows}")
+        };
+        let (a, f) = (&attention.shape, &feed_forward.shape);
+        let first = of(a.width, a.x, attention.row_variables);
+        let second = of(f.width, f.x, feed_forward.row_variables);
         match first == second {
             true => Ok(Self {
                 attention,
@@ -82,6 +74,10 @@ impl Layer {
             attention: self.attention.shape,
             feed_forward: self.feed_forward.shape,
         }
+    }
+
+    pub fn row_variables(&self) -> usize {
+        self.attention.row_variables
     }
 
     /// Whether both layers use the same tables.
@@ -100,8 +96,9 @@ pub fn check_layers(layers: &[&Layer]) -> Result<Shape> {
     let first = &layers[0];
     let shape = first.shape();
     for (n, layer) in layers.iter().enumerate() {
-        if layer.shape() != shape || !layer.shares_tables(first) {
-            let (expected, actual) = ("shape and tables of layer 0", "others");
+        let rows = (layer.row_variables(), first.row_variables());
+        if layer.shape() != shape || !layer.shares_tables(first) || rows.0 != rows.1 {
+            let (expected, actual) = ("shape, rows and tables of layer 0", "others");
             return Err(Error::invalid(format!("layers[{n}]"), expected, actual));
         }
     }
@@ -158,10 +155,16 @@ impl EncoderStatement<'_> {
     pub fn check(&self) -> Result<Shape> {
         let shape = check_layers(&self.layers)?;
         check_places(self.places)?;
-        let (blocks, rows) = (shape.width_blocks().blocks, shape.rows(self.places));
+        within("places in a row", 1, 1 << self.row_variables(), self.places)?;
+        let blocks = shape.width_blocks().blocks;
+        let rows = self.layers[0].attention.rows(self.places);
         check_rows("inputs", self.inputs, blocks, rows)?;
         check_rows("outputs", self.outputs, blocks, rows)?;
         Ok(shape)
+    }
+
+    pub fn row_variables(&self) -> usize {
+        self.layers[0].row_variables()
     }
 
     pub fn transcript<O: Oracle>(&self, shape: &Shape) -> Transcript<O> {

@@ -103,59 +103,6 @@ impl Sizes {
             g: self.g,
         }
     }
-
-    /// The parameters of a layer in the order of the integer weights.
-    pub fn of_layer(&self) -> [usize; 16] {
-        let (d, i) = (self.attention.width, self.inner);
-        let square = d * d;
-        [
-            square,
-            d,
-            square,
-            d,
-            square,
-            d,
-            square,
-            d,
-            d,
-            d,
-            d * i,
-            i,
-            i * d,
-            d,
-            d,
-            d,
-        ]
-    }
-}
-
-/// Both blocks of a layer from its parameters in the order of the integer weights.
-///
-/// # Errors
-/// As for the blocks' weights.
-pub fn layer(sizes: &Sizes, parts: [&[i16]; 16], exp: &[i16], gelu: &[i16]) -> Result<Layer> {
-    let [q, of_q, k, of_k, v, of_v, a, of_a, gain, bias, first, of_first, second, of_second, gain2, bias2] =
-        parts;
-    let attention = attention::Parameters {
-        matrices: [q, k, v, a],
-        biases: [of_q, of_k, of_v, of_a],
-        gain,
-        bias,
-        exp,
-    };
-    let feed_forward = feed_forward::Parameters {
-        first,
-        first_bias: of_first,
-        second,
-        second_bias: of_second,
-        gain: gain2,
-        bias: bias2,
-        gelu,
-    };
-    Layer::new(
-        attention::Weights::new(sizes.attention, attention)?,
-        feed_forward::Weights::new(sizes.of_feed_forward(), feed_forward)?,
-    )
 }
 
 /// A model as a verifier has it.
@@ -196,10 +143,58 @@ impl<'b> Reader<'b> {
         Ok(pairs.iter().map(|b| i16::from_le_bytes(*b)).collect())
     }
 
+    fn matrix<E: Engine>(&mut self, sizes: [usize; 2], row_variables: usize) -> Result<Matrix> {
+        let [columns, rows] = Matrix::size(sizes, row_variables);
+        let [inputs, outputs] = sizes;
+        Ok(Matrix {
+            inputs,
+            outputs,
+            rows: self.columns::<E>(columns, rows)?,
+            opened: None,
+        })
+    }
+
+    fn layer<E: Engine>(&mut self, sizes: &Sizes, exp: &[i16], gelu: &[i16]) -> Result<Layer> {
+        let (d, i, rows) = (sizes.attention.width, sizes.inner, sizes.row_variables);
+        let mut matrices = Vec::new();
+        for sizes in [[d, d], [d, d], [d, d], [d, d], [d, i], [i, d]] {
+            matrices.push(self.matrix::<E>(sizes, rows)?);
+        }
+        let [q, k, v, a, first, second]: [Matrix; 6] =
+            matrices.try_into().ok().expect("six matrices");
+        let mut vectors = Vec::new();
+        for count in [d, d, d, d, i, d, d, d, d, d] {
+            vectors.push(self.int16(count)?);
+        }
+        let part = |k: usize| &vectors[k][..];
+        let of_attention = attention::Vectors {
+            biases: std::array::from_fn(part),
+            gain: part(6),
+            bias: part(7),
+            exp,
+        };
+        let of_feed_forward = feed_forward::Vectors {
+            first_bias: part(4),
+            second_bias: part(5),
+            gain: part(8),
+            bias: part(9),
+            gelu,
+        };
+        let shape = sizes.of_feed_forward();
+        Layer::new(
+            attention::Weights::new(sizes.attention, rows, [q, k, v, a], of_attention)?,
+            feed_forward::Weights::new(shape, rows, [first, second], of_feed_forward)?,
+        )
+    }
+
     fn int32(&mut self, count: usize) -> Result<Vec<i32>> {
         let (words, _) = self.take(4 * count)?.as_chunks();
         Ok(words.iter().map(|b| i32::from_le_bytes(*b)).collect())
     }
+}
+
+fn int16(out: &mut Vec<u8>, values: &[i64]) {
+    out.extend(values.iter().flat_map(|v| (*v as i16).to_le_bytes()));
 }
 
 /// The only encoding of a model: the domain, the sizes, and all parts in the order of the page. The layers have one shape and
@@ -210,32 +205,20 @@ pub fn encode(sizes: &Sizes, embeddings: &Embeddings, layers: &[&Layer]) -> Vec<
     out.extend(sizes.flat_map(u32::to_le_bytes));
     out.extend(encode_points(&embeddings.words.concat()));
     out.extend(encode_points(&embeddings.positions.concat()));
-    let mut int16 = |values: &[i64]| {
-        out.extend(values.iter().flat_map(|v| (*v as i16).to_le_bytes()));
-    };
-    int16(&embeddings.norm.gain);
-    int16(&embeddings.norm.bias);
+    int16(&mut out, &embeddings.norm.gain);
+    int16(&mut out, &embeddings.norm.bias);
     let unused = embeddings.unused.iter();
     out.extend(unused.flat_map(|v| (*v as i32).to_le_bytes()));
-    let mut int16 = |values: &[i64]| {
-        out.extend(values.iter().flat_map(|v| (*v as i16).to_le_bytes()));
-    };
-    int16(&layers[0].attention.exp);
-    int16(&layers[0].feed_forward.gelu);
+    int16(&mut out, &layers[0].attention.exp);
+    int16(&mut out, &layers[0].feed_forward.gelu);
     for layer in layers {
         let (a, f) = (&layer.attention, &layer.feed_forward);
-        for (matrix, bias) in a.matrices.iter().zip(&a.biases) {
-            int16(&wide(matrix));
-            int16(bias);
-        }
-        int16(&a.norm.gain);
-        int16(&a.norm.bias);
-        int16(&wide(&f.first));
-        int16(&f.first_bias);
-        int16(&wide(&f.second));
-        int16(&f.second_bias);
-        int16(&f.norm.gain);
-        int16(&f.norm.bias);
+        let matrices = [a.points(), f.points()].concat();
+        out.extend(encode_points(&matrices.concat()));
+        let (biases, norms) = (a.biases.iter(), [&a.norm, &f.norm]);
+        let vectors = biases.chain([&f.first_bias, &f.second_bias]);
+        let vectors = vectors.chain(norms.into_iter().flat_map(|n| [&n.gain, &n.bias]));
+        vectors.for_each(|values| int16(&mut out, values));
     }
     out
 }
@@ -272,13 +255,7 @@ impl Pins {
         let (exp, gelu) = (from.int16(DISTANCES)?, from.int16(1 << ACTIVATION_BITS)?);
         let mut layers = Vec::new();
         for _ in 0..sizes.layers {
-            let parts: Vec<Vec<i16>> = sizes
-                .of_layer()
-                .into_iter()
-                .map(|count| from.int16(count))
-                .collect::<Result<_>>()?;
-            let parts = std::array::from_fn(|k| &parts[k][..]);
-            layers.push(layer(&sizes, parts, &exp, &gelu)?);
+            layers.push(from.layer::<E>(&sizes, &exp, &gelu)?);
         }
         check_layers(&layers.iter().collect::<Vec<_>>())?;
         match from.rest.len() {
@@ -292,6 +269,20 @@ impl Pins {
                 let actual = format!("{} bytes", bytes.len());
                 Err(Error::invalid("pins", expected, actual))
             }
+        }
+    }
+
+    pub fn sizes(&self) -> Sizes {
+        let (of_input, of_layer) = (self.embeddings.shape, self.layers[0].shape());
+        Sizes {
+            layers: self.layers.len(),
+            vocabulary: of_input.vocabulary,
+            attention: of_layer.attention,
+            inner: of_layer.feed_forward.inner,
+            z: of_layer.feed_forward.z,
+            g: of_layer.feed_forward.g,
+            places: of_input.places,
+            row_variables: of_input.row_variables,
         }
     }
 

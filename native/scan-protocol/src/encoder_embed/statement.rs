@@ -52,9 +52,12 @@ impl EncoderEmbedStatement<'_> {
         let input = self.embeddings.shape;
         check_places(self.places)?;
         within("places", 1, input.places, self.places)?;
-        let of = |width: usize, x: u32| format!("width {width}, scale x {x}");
-        let expected = of(layers.attention.width, layers.attention.x);
-        let actual = of(input.width, input.x);
+        let of = |width: usize, x: u32, rows: usize| {
+            format!("width {width}, scale x {x}, rows of 2^{rows}")
+        };
+        let (attention, rows) = (&layers.attention, self.layers[0].row_variables());
+        let expected = of(attention.width, attention.x, rows);
+        let actual = of(input.width, input.x, input.row_variables);
         if actual != expected {
             return Err(Error::invalid("embeddings", expected, actual));
         }

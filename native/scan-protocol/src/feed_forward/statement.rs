@@ -1,12 +1,9 @@
 //! The statement of a proof of one feed-forward block, its weights, and the bounds of all of its values:
 //! `docs/scan/feed-forward.md`.
-use sha2::{Digest, Sha256};
-
 pub use crate::block::*;
 use crate::claims::Bound;
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
-use crate::numbers::log2_ceil;
 use crate::transcript::{Oracle, Transcript};
 
 pub const MAX_INNER: usize = 1 << 12;
@@ -25,7 +22,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         within("width", 2, MAX_WIDTH, self.width)?;
         within("inner", 1, MAX_INNER, self.inner)?;
         for (field, bits) in [
@@ -81,29 +78,12 @@ impl Shape {
         let [dense, norm] = self.remainders().map(|bits| limb_widths(bits).len());
         places * (self.inner * dense + self.width * norm + ROOT_STRIDE)
     }
-
-    /// The base-2 logarithm of the length of a commitment's row.
-    pub fn row_variables(&self, places: usize) -> usize {
-        let longest = self
-            .width_blocks()
-            .variables
-            .max(self.inner_blocks().variables);
-        MAX_ROW_VARIABLES.min(log2_ceil(places) + longest)
-    }
-
-    /// The number of rows of each of x's columns, which y's columns have too.
-    pub fn rows(&self, places: usize) -> usize {
-        self.width_blocks().rows(places, self.row_variables(places))
-    }
 }
 
-/// The parameters of a block, in the order of the integer weights.
+/// The vectors of a block, which a verifier has as integers.
 #[derive(Clone, Copy)]
-pub struct Parameters<'a> {
-    /// A row for each input, a column for each output.
-    pub first: &'a [i16],
+pub struct Vectors<'a> {
     pub first_bias: &'a [i16],
-    pub second: &'a [i16],
     pub second_bias: &'a [i16],
     pub gain: &'a [i16],
     pub bias: &'a [i16],
@@ -111,12 +91,10 @@ pub struct Parameters<'a> {
     pub gelu: &'a [i16],
 }
 
-impl<'a> Parameters<'a> {
-    fn each(&self) -> [&'a [i16]; 7] {
+impl<'a> Vectors<'a> {
+    fn each(&self) -> [&'a [i16]; 5] {
         [
-            self.first,
             self.first_bias,
-            self.second,
             self.second_bias,
             self.gain,
             self.bias,
@@ -125,12 +103,14 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// The weights of a block. Their sums are within the bounds for all activations.
+/// The weights of a block: commitments to its matrices, and vectors.
 pub struct Weights {
     pub shape: Shape,
-    pub first: Vec<i16>,
+    /// Columns are committed in rows of 2^row_variables.
+    pub row_variables: usize,
+    pub first: Matrix,
     pub first_bias: Vec<i64>,
-    pub second: Vec<i16>,
+    pub second: Matrix,
     pub second_bias: Vec<i64>,
     pub norm: LayerNorm,
     pub gelu: Vec<i64>,
@@ -139,77 +119,66 @@ pub struct Weights {
 
 impl Weights {
     /// # Errors
-    /// A size or scale outside its limits; another number of integers; a dense layer whose sums may reach 2^31; a
-    /// result of GELU that is no activation.
-    pub fn new(shape: Shape, parameters: Parameters) -> Result<Self> {
+    /// A size or scale outside its limits; another number of integers or of commitments; a result of GELU that is no activation.
+    pub fn new(
+        shape: Shape,
+        row_variables: usize,
+        [first, second]: [Matrix; 2],
+        vectors: Vectors,
+    ) -> Result<Self> {
         shape.check()?;
+        within("row variables", 1, MAX_ROW_VARIABLES, row_variables)?;
         let (d, i) = (shape.width, shape.inner);
-        let counts = [d * i, i, i * d, d, d, d, 2 * ACTIVATION_LIMIT as usize];
-        let names = [
-            "first matrix",
-            "first bias",
-            "second matrix",
-            "second bias",
-            "gain",
-            "bias",
-            "gelu",
-        ];
-        counted(parameters.each(), counts, names)?;
+        first.check("first matrix", [d, i], row_variables)?;
+        second.check("second matrix", [i, d], row_variables)?;
+        let counts = [i, d, d, d, 2 * ACTIVATION_LIMIT as usize];
+        let names = ["first bias", "second bias", "gain", "bias", "gelu"];
+        counted(vectors.each(), counts, names)?;
         let activation =
             |v: &&i16| !(-ACTIVATION_LIMIT..ACTIVATION_LIMIT).contains(&i64::from(**v));
-        if let Some(bad) = parameters.gelu.iter().find(activation) {
+        if let Some(bad) = vectors.gelu.iter().find(activation) {
             return Err(Error::invalid("gelu", "-2048 to 2047", bad));
         }
-        let residual = ACTIVATION_LIMIT << shape.residual_shift();
-        bounded(
-            "first matrix",
-            parameters.first,
-            parameters.first_bias,
+        let sizes = [
+            d as u32,
+            i as u32,
             shape.x,
-            0,
-        )?;
-        bounded(
-            "second matrix",
-            parameters.second,
-            parameters.second_bias,
+            shape.z,
             shape.g,
-            residual,
-        )?;
+            row_variables as u32,
+        ];
+        let domain = b"rag-audit/feed-forward/v2";
+        let digest = digest_of_weights(domain, &sizes, &[&first, &second], &vectors.each());
         Ok(Self {
             shape,
-            first: parameters.first.to_vec(),
-            first_bias: wide(parameters.first_bias),
-            second: parameters.second.to_vec(),
-            second_bias: wide(parameters.second_bias),
-            norm: LayerNorm::new(parameters.gain, parameters.bias, shape.x),
-            gelu: wide(parameters.gelu),
-            digest: digest(shape, &parameters),
+            row_variables,
+            first,
+            first_bias: wide(vectors.first_bias),
+            second,
+            second_bias: wide(vectors.second_bias),
+            norm: LayerNorm::new(vectors.gain, vectors.bias, shape.x),
+            gelu: wide(vectors.gelu),
+            digest,
         })
+    }
+
+    /// The rows of the columns of all matrices.
+    pub fn points(&self) -> Vec<Vec<G1Affine>> {
+        [&self.first, &self.second]
+            .into_iter()
+            .flat_map(|matrix| matrix.rows.clone())
+            .collect()
     }
 
     /// The digest that pins the weights.
     pub fn digest(&self) -> [u8; 32] {
         self.digest
     }
-}
 
-fn digest(shape: Shape, parameters: &Parameters) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    hash.update(b"rag-audit/feed-forward/v1");
-    for size in [
-        shape.width as u32,
-        shape.inner as u32,
-        shape.x,
-        shape.z,
-        shape.g,
-    ] {
-        hash.update(size.to_le_bytes());
+    /// The number of rows of each of x's columns, which y's columns have too.
+    pub fn rows(&self, places: usize) -> usize {
+        self.shape.width_blocks().rows(places, self.row_variables)
     }
-    for values in parameters.each() {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        hash.update(bytes);
-    }
-    hash.finalize().into()
 }
 
 /// The statement of a proof of one block. The verifier rebuilds every value and reads none from a file.
@@ -229,15 +198,15 @@ pub struct FeedForwardStatement<'a> {
 impl FeedForwardStatement<'_> {
     pub fn check(&self) -> Result<()> {
         check_places(self.places)?;
-        let shape = &self.weights.shape;
-        let (blocks, rows) = (shape.width_blocks().blocks, shape.rows(self.places));
+        let blocks = self.weights.shape.width_blocks().blocks;
+        let rows = self.weights.rows(self.places);
         check_rows("inputs", self.inputs, blocks, rows)?;
         check_rows("outputs", self.outputs, blocks, rows)?;
         Ok(())
     }
 
     pub fn row_variables(&self) -> usize {
-        self.weights.shape.row_variables(self.places)
+        self.weights.row_variables
     }
 
     pub fn transcript<O: Oracle>(&self) -> Transcript<O> {

@@ -90,7 +90,7 @@ impl Witness {
 
     pub(super) fn sums_of_projection(&self, weights: &Weights, kind: usize) -> Vec<i64> {
         let (matrix, bias) = (&weights.matrices[kind], &weights.biases[kind]);
-        dense(&self.x, matrix, bias, weights.shape.x)
+        dense(&self.x, matrix.entries(), bias, weights.shape.x)
     }
 
     /// S M + half of each score.
@@ -202,7 +202,7 @@ impl Witness {
     pub(crate) fn sums_of_residual(&self, weights: &Weights) -> Vec<i64> {
         let shape = &weights.shape;
         let (matrix, bias) = (&weights.matrices[3], &weights.biases[3]);
-        let mut r = dense(&self.projections[3], matrix, bias, shape.o);
+        let mut r = dense(&self.projections[3], matrix.entries(), bias, shape.o);
         let pairs = r.iter_mut().zip(&self.x);
         pairs.for_each(|(r, x)| *r += x << shape.residual_shift());
         r

@@ -2,14 +2,14 @@ use super::inputs::*;
 use super::*;
 use ragaudit_scan_protocol::attention::statement::{DISTANCES, MAX_HEADS};
 use ragaudit_scan_protocol::block::{
-    limb_widths, wide, ACTIVATION_LIMIT, LIMB_BITS, MAX_PLACES, MAX_WIDTH,
+    limb_widths, wide, ACTIVATION_LIMIT, LIMB_BITS, MAX_PLACES, MAX_ROW_VARIABLES, MAX_WIDTH,
 };
 use ragaudit_transformer::{Encoder, Scales};
 
 use crate::block::{rests, slacks, target, variance, NormWitness};
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::fixtures::{activations, cut, int16};
+use crate::fixtures::{activations, any_matrix, cut, int16, OTHER_MATRICES, ROW_VARIABLES};
 use crate::group::Fr;
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{
@@ -41,6 +41,7 @@ impl Protocol for AttentionStatement<'_> {
 #[derive(Clone)]
 pub(crate) struct Integers {
     pub(crate) shape: Shape,
+    pub(crate) row_variables: usize,
     pub(crate) matrices: [Vec<i16>; 4],
     pub(crate) biases: [Vec<i16>; 4],
     pub(crate) norm: [Vec<i16>; 2],
@@ -57,6 +58,7 @@ impl Integers {
         let exp = |u: usize| (4096.0 * (-(u as f64) / 32.0).exp()).round() as i16;
         Self {
             shape,
+            row_variables: ROW_VARIABLES,
             matrices: std::array::from_fn(|k| draw(k as u64, d * d, scale)),
             biases: std::array::from_fn(|k| draw(4 + k as u64, d, 3000)),
             norm: [gain, draw(9, d, 2000)],
@@ -67,12 +69,24 @@ impl Integers {
     pub(crate) fn weights(&self) -> Result<Weights> {
         let parameters = Parameters {
             matrices: self.matrices.each_ref().map(|m| &m[..]),
+            vectors: self.vectors(),
+        };
+        open_weights(self.shape, self.row_variables, parameters, None)
+    }
+
+    fn vectors(&self) -> Vectors<'_> {
+        Vectors {
             biases: self.biases.each_ref().map(|b| &b[..]),
             gain: &self.norm[0],
             bias: &self.norm[1],
             exp: &self.exp,
-        };
-        Weights::new(self.shape, parameters)
+        }
+    }
+
+    /// Weights with these vectors and any points, in rows of 2^row_variables.
+    pub(crate) fn of_points(&self, row_variables: usize) -> Weights {
+        let matrices = [0; 4].map(|_| any_matrix([self.shape.width; 2], row_variables));
+        Weights::new(self.shape, row_variables, matrices, self.vectors()).unwrap()
     }
 
     /// Matrices and biases in turn, then gain and bias.
@@ -125,11 +139,11 @@ fn shape(width: usize, heads: usize) -> Shape {
 fn case_of(integers: Integers, places: usize, used: usize, rows: &[i16]) -> Case {
     let weights = integers.weights().unwrap();
     let outputs = forward(&weights, used, rows).unwrap();
-    let commit = |values: &[i16]| commit_places(&weights.shape, places, values).unwrap();
+    let commit = |values: &[i16]| commit_places(&weights, places, values).unwrap();
     Case {
         x: wide(rows),
         marks: marks_of(used, places),
-        used: commit_used(&weights.shape, places, used).unwrap(),
+        used: commit_used(&weights, places, used).unwrap(),
         inputs: commit(rows),
         outputs: commit(&outputs),
         integers,
@@ -148,8 +162,8 @@ fn small() -> Case {
 }
 
 /// Commits to values that may be no activations.
-fn commit_values(shape: &Shape, places: usize, values: &[i64]) -> Committed {
-    Committed::values(ROWS, rows_of(shape, places), values).unwrap()
+fn commit_values(weights: &Weights, places: usize, values: &[i64]) -> Committed {
+    Committed::values(ROWS, rows_of(weights, places), values).unwrap()
 }
 
 impl Case {
@@ -174,7 +188,7 @@ impl Case {
     }
 
     fn commit(&self, values: &[i64]) -> Committed {
-        commit_values(&self.weights.shape, self.places, values)
+        commit_values(&self.weights, self.places, values)
     }
 
     /// Whether a prover without checks gets through with this witness, and with commitments to its x, y and marks.
@@ -189,7 +203,7 @@ impl Case {
 
     fn commitments(&self, witness: &Witness) -> Commitments {
         Commitments {
-            used: commit_marks(&self.weights.shape, &witness.marks).unwrap(),
+            used: commit_marks_in(self.weights.row_variables, &witness.marks).unwrap(),
             inputs: self.commit(&witness.x),
             outputs: self.commit(&witness.norm.y),
         }
@@ -364,7 +378,7 @@ fn a_proof_is_for_its_statement_only() {
         };
         others.push(scaled.weights().unwrap());
     }
-    let two = commit_used(&case.weights.shape, 4, 2).unwrap();
+    let two = commit_used(&case.weights, 4, 2).unwrap();
     let mut changes: Vec<Change<AttentionStatement>> = vec![
         Box::new(|s| s.context += Fr::ONE),
         Box::new(|s| s.marks = two.point),
@@ -466,12 +480,12 @@ fn parameters_out_of_range_are_refused() {
     };
     assert!(large(6, 2, 1) && !large(6, 3, 1));
     assert!(large(32, 2, i16::MIN) && !large(16, 2, i16::MIN));
-    let commit = |values: &[i16]| commit_places(&case.weights.shape, 4, values);
+    let commit = |values: &[i16]| commit_places(&case.weights, 4, values);
     assert!(commit(&[2047; 16]).is_ok());
     assert!(matches!(commit(&[2048; 16]), Err(Error::Invalid { .. })));
     assert!(matches!(commit(&[0; 15]), Err(Error::Invalid { .. })));
     for (places, used) in [(4, 0), (4, 5), (3, 1), (128, 1)] {
-        let used = commit_used(&case.weights.shape, places, used);
+        let used = commit_used(&case.weights, places, used);
         assert!(matches!(used, Err(Error::Invalid { .. })));
     }
     let proof = |used: &Used, outputs: &Committed| {
@@ -480,7 +494,7 @@ fn parameters_out_of_range_are_refused() {
     let unsatisfied = |proof| matches!(proof, Err(Error::Unsatisfied(_)));
     assert!(proof(&case.used, &case.outputs).is_ok());
     assert!(unsatisfied(proof(&case.used, &case.inputs)));
-    let two = commit_used(&case.weights.shape, 4, 2).unwrap();
+    let two = commit_used(&case.weights, 4, 2).unwrap();
     assert!(unsatisfied(proof(&two, &case.outputs)));
     let statement = AttentionStatement {
         marks: two.point,

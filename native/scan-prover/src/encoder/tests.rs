@@ -1,6 +1,6 @@
 use super::*;
 use ragaudit_scan_protocol::attention::statement::MAX_HEADS;
-use ragaudit_scan_protocol::block::{wide, MAX_PLACES, MAX_WIDTH};
+use ragaudit_scan_protocol::block::{wide, MAX_PLACES, MAX_ROW_VARIABLES, MAX_WIDTH};
 use ragaudit_transformer::{Encoder, Scales};
 
 use crate::attention::inputs::marks_of;
@@ -24,7 +24,8 @@ impl Protocol for EncoderStatement<'_> {
     }
 
     fn rows(&self) -> Result<usize> {
-        Ok(self.check()?.row_variables(self.places))
+        self.check()?;
+        Ok(self.row_variables())
     }
 
     fn run<'a, C: Channel>(&'a self, session: Session<'a, C>) -> Result<C::Closed> {
@@ -62,15 +63,17 @@ impl Integers {
         all
     }
 
-    /// Weights of the largest size within the bounds.
-    pub(crate) fn largest(shape: Shape) -> Self {
-        let mut integers = Self::random(shape, 5);
-        let matrices = integers.attention.matrices.iter_mut();
-        matrices.for_each(|matrix| matrix.fill(1));
-        for part in [0, 2] {
-            integers.feed_forward.each[part].fill(1);
-        }
-        integers
+    /// A layer of any points, in rows of 2^row_variables.
+    pub(crate) fn of_points(&self, row_variables: usize) -> Layer {
+        let of_attention = self.attention.of_points(row_variables);
+        Layer::new(of_attention, self.feed_forward.of_points(row_variables)).unwrap()
+    }
+
+    /// With other rows of the matrices' columns.
+    pub(crate) fn in_rows(mut self, row_variables: usize) -> Self {
+        self.attention.row_variables = row_variables;
+        self.feed_forward.row_variables = row_variables;
+        self
     }
 }
 
@@ -112,12 +115,11 @@ pub(crate) fn layers_of(integers: &[Integers]) -> Vec<Layer> {
 fn case_of(integers: Vec<Integers>, places: usize, used: usize, rows: &[i16]) -> Case {
     let layers = layers_of(&integers);
     let outputs = forward(&layers.iter().collect::<Vec<_>>(), used, rows).unwrap();
-    let shape = layers[0].shape();
-    let commit = |values: &[i16]| commit_places(&shape, places, values).unwrap();
+    let commit = |values: &[i16]| commit_places(&layers[0], places, values).unwrap();
     Case {
         x: wide(rows),
         marks: marks_of(used, places),
-        used: commit_used(&shape, places, used).unwrap(),
+        used: commit_used(&layers[0], places, used).unwrap(),
         inputs: commit(rows),
         outputs: commit(&outputs),
         integers,
@@ -168,7 +170,7 @@ impl Case {
     }
 
     fn commit(&self, values: &[i64]) -> Committed {
-        Committed::values(ROWS, rows_of(&self.shape(), self.places), values).unwrap()
+        Committed::values(ROWS, rows_of(&self.layers[0], self.places), values).unwrap()
     }
 
     /// Whether a prover without checks gets through with this witness, and with commitments to its first x and last y.
@@ -284,7 +286,7 @@ fn a_proof_is_for_its_statement_only() {
         inputs: _,
         outputs: _,
     } = &statement;
-    let two = commit_used(&case.shape(), 4, 2).unwrap();
+    let two = commit_used(&case.layers[0], 4, 2).unwrap();
     let mut others = Vec::new();
     for n in 0..2 {
         let mut attention = case.integers[n].clone();
@@ -419,7 +421,7 @@ fn parameters_out_of_range_are_refused() {
         };
         assert!(matches!(mixed.layer(), Err(Error::Invalid { .. })));
     }
-    let commit = |values: &[i16]| commit_places(&case.shape(), 4, values);
+    let commit = |values: &[i16]| commit_places(&case.layers[0], 4, values);
     assert!(commit(&[2047; 16]).is_ok());
     assert!(matches!(commit(&[2048; 16]), Err(Error::Invalid { .. })));
     assert!(matches!(commit(&[0; 15]), Err(Error::Invalid { .. })));
@@ -429,7 +431,7 @@ fn parameters_out_of_range_are_refused() {
     let unsatisfied = |proof| matches!(proof, Err(Error::Unsatisfied(_)));
     assert!(proof(&case.used, &case.outputs).is_ok());
     assert!(unsatisfied(proof(&case.used, &case.inputs)));
-    let two = commit_used(&case.shape(), 4, 2).unwrap();
+    let two = commit_used(&case.layers[0], 4, 2).unwrap();
     assert!(unsatisfied(proof(&two, &case.outputs)));
     // One layer's results are not those of two layers.
     let one = forward(

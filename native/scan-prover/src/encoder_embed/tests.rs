@@ -13,10 +13,12 @@ use crate::encoder::tests::{layers_of, shape as layers_shape, Integers};
 use crate::encoder_input::{Embeddings, Parameters, Shape as InputShape, Vectors};
 use crate::error::Error;
 use crate::feed_forward;
-use crate::fixtures::{int16, quantised, tokens_hash, unbounded_hash};
+use crate::fixtures::{int16, quantised, tokens_hash, unbounded_hash, ROW_VARIABLES};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{caught_by, MaliciousProver};
 use crate::transcript::{Oracle, Transcript};
+
+pub(crate) mod vectors;
 
 const NORM_FACTOR: u64 = 11_712;
 const LOOKUP: &str = "constraint: lookup layer";
@@ -59,7 +61,7 @@ impl Model {
                 width,
                 places,
                 x: 6,
-                row_variables: 6,
+                row_variables: ROW_VARIABLES,
             },
             embeddings: [
                 int16(900, vocabulary * width, 500),
@@ -562,7 +564,7 @@ fn parameters_out_of_range_are_refused() {
 /// The most layers of the largest size.
 pub(crate) fn largest() {
     let shape = layers_shape(MAX_WIDTH, MAX_HEADS, feed_forward::MAX_INNER);
-    let layer = Integers::largest(shape).layer().unwrap();
+    let layer = Integers::random(shape, 5).of_points(MAX_ROW_VARIABLES);
     let input = InputShape {
         vocabulary: MAX_VOCABULARY,
         width: MAX_WIDTH,

@@ -1,17 +1,16 @@
 //! A model's embeddings as a prover has them, and a text: `docs/scan/encoder-input.md`.
 use std::sync::Arc;
 
-use ark_ec::CurveGroup;
 use ark_ff::AdditiveGroup;
 use ragaudit_scan_protocol::block::{counted, wide, within};
 use ragaudit_scan_protocol::encoder_input::{Embeddings, Shape, TableOpenings, Vectors};
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::block::split;
+use crate::block::{commit_public, split};
 use crate::claims::Opening;
 use crate::error::{Error, Result};
-use crate::group::{small_msm, vector_generators, Fr, G1Affine, G1Projective};
+use crate::group::{Fr, G1Affine};
 
 /// The integers of a model's embeddings, row by row.
 #[derive(Clone, Copy)]
@@ -118,20 +117,6 @@ fn table_openings(shape: &Shape, parameters: &Parameters) -> Result<TableOpening
         words: (0..width).into_par_iter().map(column).collect(),
         positions: positions.map(open).collect(),
     })
-}
-
-/// Commitments to columns of public integers.
-fn commit_public(openings: &[Arc<Opening>], row_variables: usize) -> Vec<Vec<G1Affine>> {
-    let length = 1 << row_variables;
-    let generators = vector_generators(length);
-    let commit = |opening: &Arc<Opening>| {
-        let rows = opening.values.chunks(length);
-        let sums: Vec<G1Projective> = rows
-            .map(|row| small_msm(&generators[..row.len()], row))
-            .collect();
-        G1Projective::normalize_batch(&sums)
-    };
-    openings.par_iter().map(commit).collect()
 }
 
 /// The tokens of a text, and the salt of their hash hq.

@@ -15,6 +15,8 @@ use crate::malicious::{
 use crate::numbers::power_of_two;
 use crate::transcript::{Oracle, Transcript};
 
+pub(crate) mod vectors;
+
 const LOOKUP: &str = "constraint: lookup layer";
 const ROOTS: &str = "constraint: roots";
 const ROWS_OF_TOKENS: &str = "product: lower digits";

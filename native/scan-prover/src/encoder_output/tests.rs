@@ -11,6 +11,8 @@ use ark_ff::Field;
 use ragaudit_scan_protocol::block::{MAX_PLACES, MAX_WIDTH};
 use ragaudit_scan_protocol::vector::{MAX_NORM_FACTOR, ROOT_SHIFT};
 
+pub(crate) mod vectors;
+
 const NORM_FACTOR: u64 = 11_712;
 const USED_ROWS: &str = "product: used rows";
 const LOOKUP: &str = "constraint: lookup layer";

@@ -47,7 +47,12 @@ impl Witness {
     /// r, row by row.
     pub(crate) fn sums_of_residual(&self, weights: &Weights) -> Vec<i64> {
         let shape = &weights.shape;
-        let mut r = dense(&self.g, &weights.second, &weights.second_bias, shape.g);
+        let mut r = dense(
+            &self.g,
+            weights.second.entries(),
+            &weights.second_bias,
+            shape.g,
+        );
         let pairs = r.iter_mut().zip(&self.x);
         pairs.for_each(|(r, x)| *r += x << shape.residual_shift());
         r
@@ -109,5 +114,10 @@ impl Witness {
 }
 
 pub(crate) fn sums_of_dense(weights: &Weights, x: &[i64]) -> Vec<i64> {
-    dense(x, &weights.first, &weights.first_bias, weights.shape.x)
+    dense(
+        x,
+        weights.first.entries(),
+        &weights.first_bias,
+        weights.shape.x,
+    )
 }

@@ -1,14 +1,14 @@
 use super::inputs::*;
 use super::*;
 use ragaudit_scan_protocol::block::{
-    limb_widths, wide, ACTIVATION_LIMIT, LIMB_BITS, MAX_PLACES, MAX_WIDTH,
+    limb_widths, wide, ACTIVATION_LIMIT, LIMB_BITS, MAX_PLACES, MAX_ROW_VARIABLES, MAX_WIDTH,
 };
 use ragaudit_transformer::{Encoder, Scales};
 
 use crate::block::{rests, slacks, target, variance};
 use crate::channel::Channel;
 use crate::error::Error;
-use crate::fixtures::{activations, cut, int16};
+use crate::fixtures::{activations, any_matrix, cut, int16, OTHER_MATRICES, ROW_VARIABLES};
 use crate::group::{Fr, G1Affine};
 use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Protocol};
 use crate::malicious::{
@@ -39,6 +39,7 @@ impl Protocol for FeedForwardStatement<'_> {
 #[derive(Clone)]
 pub(crate) struct Integers {
     pub(crate) shape: Shape,
+    pub(crate) row_variables: usize,
     pub(crate) each: [Vec<i16>; 6],
     pub(crate) gelu: Vec<i16>,
 }
@@ -53,6 +54,7 @@ impl Integers {
         let gelu = |z: i16| if z < 0 { -(z.rem_euclid(40) / 8) } else { z };
         Self {
             shape,
+            row_variables: ROW_VARIABLES,
             each: [
                 draw(0, d * i, scale(d)),
                 draw(1, i, 3000),
@@ -66,17 +68,30 @@ impl Integers {
     }
 
     pub(crate) fn weights(&self) -> Result<Weights> {
-        let [first, first_bias, second, second_bias, gain, bias] = &self.each;
         let parameters = Parameters {
-            first,
+            first: &self.each[0],
+            second: &self.each[2],
+            vectors: self.vectors(),
+        };
+        open_weights(self.shape, self.row_variables, parameters, None)
+    }
+
+    fn vectors(&self) -> Vectors<'_> {
+        let [_, first_bias, _, second_bias, gain, bias] = &self.each;
+        Vectors {
             first_bias,
-            second,
             second_bias,
             gain,
             bias,
             gelu: &self.gelu,
-        };
-        Weights::new(self.shape, parameters)
+        }
+    }
+
+    /// Weights with these vectors and any points, in rows of 2^row_variables.
+    pub(crate) fn of_points(&self, row_variables: usize) -> Weights {
+        let (d, i) = (self.shape.width, self.shape.inner);
+        let matrices = [[d, i], [i, d]].map(|sizes| any_matrix(sizes, row_variables));
+        Weights::new(self.shape, row_variables, matrices, self.vectors()).unwrap()
     }
 }
 
@@ -102,7 +117,7 @@ fn shape(width: usize, inner: usize) -> Shape {
 fn case_of(integers: Integers, places: usize, rows: &[i16]) -> Case {
     let weights = integers.weights().unwrap();
     let outputs = forward(&weights, rows).unwrap();
-    let commit = |values: &[i16]| commit_places(&weights.shape, places, values).unwrap();
+    let commit = |values: &[i16]| commit_places(&weights, places, values).unwrap();
     Case {
         x: wide(rows),
         inputs: commit(rows),
@@ -123,8 +138,8 @@ fn small() -> Case {
 }
 
 /// Commits to values that may be no activations.
-fn commit_values(shape: &Shape, places: usize, values: &[i64]) -> Committed {
-    Committed::values(ROWS, rows_of(shape, places), values).unwrap()
+fn commit_values(weights: &Weights, places: usize, values: &[i64]) -> Committed {
+    Committed::values(ROWS, rows_of(weights, places), values).unwrap()
 }
 
 impl Case {
@@ -147,7 +162,7 @@ impl Case {
     }
 
     fn commit(&self, values: &[i64]) -> Committed {
-        commit_values(&self.weights.shape, self.places, values)
+        commit_values(&self.weights, self.places, values)
     }
 
     /// Whether a prover without checks gets through with this witness, and with commitments to its x and y.
@@ -666,6 +681,32 @@ fn weights_and_scales_are_the_statements() {
     }
 }
 
+/// A prover opens other matrices than the committed ones, and computes all values from them.
+#[test]
+fn matrices_are_the_committed_ones() {
+    let honest = || case(shape(6, 12), 2);
+    for (part, change) in [0, 2]
+        .into_iter()
+        .flat_map(|k| OTHER_MATRICES.map(|c| (k, c)))
+    {
+        let mut integers = honest().integers;
+        change(&mut integers.each[part]);
+        let Weights { first, second, .. } = integers.weights().unwrap();
+        let mut case = honest();
+        match part {
+            0 => case.weights.first.opened = first.opened,
+            _ => case.weights.second.opened = second.opened,
+        }
+        let witness = case.witness();
+        caught_by("column claim: matrices", || case.forged(&witness));
+    }
+    let matrix = any_matrix([2, 2], ROW_VARIABLES);
+    assert!(matches!(
+        check_opened(&[&matrix]),
+        Err(Error::Invalid { .. })
+    ));
+}
+
 /// Outputs that are the inputs, the other place's outputs, and nothing.
 #[test]
 fn outputs_are_the_blocks() {
@@ -719,7 +760,7 @@ fn activations_are_in_range() {
     witness.z = dense(&weights, &witness.x);
     witness.g = witness.z.iter().map(gelu).collect();
     witness.divide_dense(&weights);
-    let commit = || commit_values(&weights.shape, 2, &witness.x);
+    let commit = || commit_values(&weights, 2, &witness.x);
     let other = Case {
         inputs: commit(),
         outputs: commit(),
@@ -792,7 +833,7 @@ fn parameters_out_of_range_are_refused() {
         matches!(integers.weights(), Err(Error::Invalid { .. }))
     };
     assert!(large(32) && !large(16));
-    let commit = |values: &[i16]| commit_places(&case.weights.shape, 2, values);
+    let commit = |values: &[i16]| commit_places(&case.weights, 2, values);
     assert!(commit(&[2047; 8]).is_ok());
     assert!(matches!(commit(&[2048; 8]), Err(Error::Invalid { .. })));
     assert!(matches!(commit(&[0; 7]), Err(Error::Invalid { .. })));

@@ -86,6 +86,11 @@ impl ProverWitness for Secrets {
         small::dot(values, weights)
     }
 
+    fn rows(&self, values: &[i64], weights: &[Fr]) -> Vec<Fr> {
+        let rows = values.par_chunks(weights.len());
+        rows.map(|row| small::dot(row, weights)).collect()
+    }
+
     fn inner(&self, a: &[Fr], b: &[Fr]) -> Fr {
         linear_forms::dot(a, b)
     }

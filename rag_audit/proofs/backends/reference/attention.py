@@ -63,8 +63,12 @@ MAXIMUM, QUOTIENT, REST, SLACK = range(3), range(3, 5), range(5, 7), range(7, 9)
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a block with its scales; `exp` has a result for each distance 0..8191."""
+    """The weights of a block with its scales; `exp` has a result for each distance 0..8191.
 
+    :param row_bits: rows of all columns of a run have 2^`row_bits` values
+    """
+
+    row_bits: int
     heads: int
     scale_x: int
     scale_q: int
@@ -86,10 +90,11 @@ class Weights:
         )
         limits.require(
             components=self.components.bit_count() == 1 and self.components <= MAX_HEAD,
-            queries=self.queries.fits(d, d, self.scale_x),
-            keys=self.keys.fits(d, d, self.scale_x),
-            values=self.values.fits(d, d, self.scale_x),
-            output=self.output.fits(d, d, self.scale_o, self.residual),
+            row_bits=1 <= self.row_bits <= MAX_ROW_BITS,
+            queries=self.queries.fits(d, d, self.row_bits),
+            keys=self.keys.fits(d, d, self.row_bits),
+            values=self.values.fits(d, d, self.row_bits),
+            output=self.output.fits(d, d, self.row_bits),
             norm=self.norm.fits(d),
             exp=len(self.exp) == DISTANCES and self.exp[0] == ONE and all(0 <= e <= ONE for e in self.exp),
         )
@@ -122,7 +127,8 @@ class Weights:
 
     @cached_property
     def digest(self) -> bytes:
-        sizes = (self.width, self.heads, self.scale_x, self.scale_q, self.scale_v, self.scale_o)
+        scales = (self.scale_x, self.scale_q, self.scale_v, self.scale_o)
+        sizes = (self.width, self.heads, *scales, self.row_bits)
         layers = (self.queries, self.keys, self.values, self.output)
         return weights_digest("attention", sizes, layers, self.norm, self.exp)
 
@@ -148,15 +154,9 @@ class Attention:
     outputs: Sequence[Sequence[Point]]
 
     def __post_init__(self) -> None:
-        limits.require(places=allowed(self.places))
-        size = self.weights.width, self.places, row_bits(self.weights, self.places)
+        limits.require(places=allowed(self.places, self.weights.row_bits))
+        size = self.weights.width, self.places, self.weights.row_bits
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
-
-
-def row_bits(weights: Weights, places: int) -> int:
-    """Rows of all columns of a run have 2^`row_bits` values."""
-    t, m, n = (log2(places), *(Blocks(count).variables for count in (weights.width, weights.heads)))
-    return min(MAX_ROW_BITS, max(2 * t + n, t + m, t + 4 + n))
 
 
 def read_marks(session: Session, column: Column, places: int) -> list[Expr]:
@@ -286,19 +286,28 @@ class Parts:
         residual = end.value - (dot(end.weights, weights.output.bias) << weights.scale_o)
         joint = total(zip(nu, (*projected, residual, of_value), strict=True))
         o, claim = session.reduce("matrices", [HALF] * c, halved(c, joint), 2)
-        x_dense, x_norm, of_heads, of_values = session.send("matrices", 4)
-        products = [extension(layer.times(g), o) for layer in layers]
+        sent = session.send("matrices", 9)
+        x_dense, x_norm, of_heads, of_values, first, weighed, all_, of_first, of_last = sent
+        session.product("projections", first, x_dense, of_first)
+        last = end.rows(session, weights.output.matrix, o, (weighed, all_))
+        session.product("output matrix", last, of_heads, of_last)
         residual_at = extension(end.weights, o) << weights.residual
         by_head = eq_table(b_point, weights.heads)
         of_component = [w * e % MODULUS for w, e in zip(weights.of_head(by_head), g, strict=True)]
         session.constraint(
             "matrices",
             claim
-            - dot(nu[:3], products) * x_dense
+            - of_first
+            - nu[3] * of_last
             - nu[3] * residual_at % MODULUS * x_norm
-            - nu[3] * extension(weights.output.times(end.weights), o) % MODULUS * of_heads
             - nu[4] * extension(of_component, o) % MODULUS * of_values,
         )
+        of_matrices = [
+            part
+            for layer, factor in zip(layers, nu, strict=False)
+            for part in layer.matrix.parts(o[m:], by_width, factor)
+        ]
+        session.claim(evaluation([*point[:m], *o[:m]]), of_matrices, first)
         for columns, place, value in (
             (self.x, p_t, x_dense),
             (self.x, end.place, x_norm),
@@ -410,7 +419,7 @@ def read(claim: Attention, reader: Reader) -> Session:
     """The whole run, with all its claims."""
     _statement(reader, claim)
     weights, places = claim.weights, claim.places
-    session = Session(reader, row_bits(weights, places))
+    session = Session(reader, weights.row_bits)
     of_marks = session.column([claim.marks], places)
     entries = places << Blocks(weights.width).variables
     x, y = ([session.column(rows, entries) for rows in columns] for columns in (claim.inputs, claim.outputs))

@@ -7,23 +7,25 @@ import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rag_audit.proofs.backends.reference.extensions import (
     HALF,
     Functional,
+    below,
     dot,
     eq_table,
     evaluation,
     log2,
 )
-from rag_audit.proofs.backends.reference.group import Point
+from rag_audit.proofs.backends.reference.group import Point, encode
 from rag_audit.proofs.backends.reference.lookup import Said, Segment
 from rag_audit.proofs.backends.reference.session import Column, Expr, Pairs, Session, total
 from rag_audit.proofs.backends.reference.transcript import Transcript
 from rag_audit.relation.field import MODULUS
 
 LIMB_BITS, LIMBS_TAG, ACTIVATIONS_TAG, BITS_TAG = 12, 12, 14, 1
-MAX_PLACES, MAX_WIDTH, MAX_SCALE, LARGEST_SUM = 64, 1024, 11, 1 << 31
+MAX_PLACES, MAX_WIDTH, MAX_SCALE = 64, 1024, 11
 MAX_ROW_BITS, ROOT_ENTRIES = 12, 32
 ACTIVATIONS = list(range(-(1 << 11), 1 << 11))
 ROOT, FIRST_SLACK, SECOND_SLACK = range(4), range(4, 12), range(12, 20)
@@ -50,32 +52,51 @@ class Blocks:
 
 
 @dataclass(frozen=True)
-class Dense:
-    """A dense layer: `matrix` has a row of `len(bias)` integers for each of its inputs."""
+class Matrix:
+    """A committed matrix, with a row for each input and a column for each output.
 
-    matrix: Sequence[Sequence[int]]
+    :param points: the rows of the column of each block of inputs and of outputs, all blocks of outputs for one block of
+        inputs in turn; entry i 2^m + j is that of the block's input i and output j, of 2^m outputs
+    """
+
+    inputs: int
+    outputs: int
+    points: Sequence[Sequence[Point]]
+
+    def fits(self, inputs: int, outputs: int, row_bits: int) -> bool:
+        """Whether the matrix has these sizes, and the commitments of a matrix of these sizes."""
+        rows = (self._entries - 1 >> row_bits) + 1
+        count = Blocks(self.inputs).count * Blocks(self.outputs).count
+        sizes = (self.inputs, self.outputs, len(self.points)) == (inputs, outputs, count)
+        return sizes and all(len(column) == rows for column in self.points)
+
+    @property
+    def _entries(self) -> int:
+        return 1 << Blocks(self.inputs).variables + Blocks(self.outputs).variables
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The columns in a run."""
+        return [Column(rows, log2(self._entries)) for rows in self.points]
+
+    def parts(self, of_input: Sequence[int], of_output: Sequence[int], factor: int = 1) -> Pairs:
+        """The columns with a factor for each block: eq of the upper coordinates `of_input`, and an element of
+        `of_output`."""
+        of_inputs = eq_table(of_input, Blocks(self.inputs).count)
+        factors = (factor * a * b % MODULUS for a in of_inputs for b in of_output)
+        return list(zip(self.columns, factors, strict=True))
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A dense layer with a committed matrix."""
+
+    matrix: Matrix
     bias: Sequence[int]
 
-    def times(self, vector: Sequence[int]) -> list[int]:
-        """W v: an element for each input."""
-        return [sum(map(int.__mul__, row, vector)) % MODULUS for row in self.matrix]
-
-    def fits(self, inputs: int, outputs: int, scale: int, residual: int | None = None) -> bool:
-        """Whether the layer has these sizes and 16-bit integers, and all its sums are below 2^31 in magnitude for
-        inputs in -2048..2047.
-
-        :param scale: fraction bits of the inputs
-        :param residual: the power of two of a residual that is added to the sums, if there is one
-        """
-        sizes = len(self.matrix) == inputs and all(len(row) == outputs for row in self.matrix)
-        if not (sizes and len(self.bias) == outputs and all(map(int16, (*self.matrix, self.bias)))):
-            return False
-        columns = zip(*self.matrix, strict=True)
-        reached = (sum(map(abs, column)) << 11 for column in columns)
-        more = 0 if residual is None else 1 << 11 + residual
-        return all(
-            m + (abs(b) << scale) + more < LARGEST_SUM for m, b in zip(reached, self.bias, strict=True)
-        )
+    def fits(self, inputs: int, outputs: int, row_bits: int) -> bool:
+        """Whether the layer has these sizes, and a bias of 16-bit integers."""
+        return self.matrix.fits(inputs, outputs, row_bits) and len(self.bias) == outputs and int16(self.bias)
 
 
 def int16(values: Iterable[int]) -> bool:
@@ -215,25 +236,46 @@ class Norm:
 
 
 def weights_digest(
-    kind: str, sizes: Iterable[int], layers: Iterable[Dense], norm: Norm, table: Sequence[int]
+    kind: str, sizes: Iterable[int], layers: Sequence[Dense], norm: Norm, table: Sequence[int]
 ) -> bytes:
-    """SHA-256 over the kind of a block, its sizes, and the 16-bit integers of its weights and its table."""
-    hashed = hashlib.sha256(f"rag-audit/{kind}/v1".encode())
+    """SHA-256 over the kind of a block, its sizes, the points of its matrices, and the 16-bit integers of its vectors
+    and its table."""
+    hashed = hashlib.sha256(f"rag-audit/{kind}/v2".encode())
     for size in sizes:
         hashed.update(size.to_bytes(4, "little"))
-    dense = (part for layer in layers for part in (*layer.matrix, layer.bias))
-    for values in (*dense, norm.gain, norm.bias, table):
+    for layer in layers:
+        for column in layer.matrix.points:
+            hashed.update(b"".join(map(encode, column)))
+    for values in (*(layer.bias for layer in layers), norm.gain, norm.bias, table):
         hashed.update(struct.pack(f"<{len(values)}h", *values))
     return hashed.digest()
 
 
 @dataclass(frozen=True)
 class Deviations:
-    """The end of a LayerNorm: a' is the sum of h_j r_j at the place `place`."""
+    """The end of a LayerNorm: a' is the sum of h_j r_j at the place `place`, with h_j = d eq(v, j) less the sum of all
+    eq(v, k).
+
+    :param weights: h
+    :param component: v
+    """
 
     value: Expr
     weights: Sequence[int]
     place: Sequence[int]
+    component: Sequence[int]
+
+    def rows(self, session: Session, matrix: Matrix, o: Sequence[int], sums: tuple[Expr, Expr]) -> Expr:
+        """The extension at the input o of W h, for the sums of W_ij eq(v, j) and of W_ij over the outputs j, which are
+        claims about the matrix's columns."""
+        inputs, outputs = Blocks(matrix.inputs), Blocks(matrix.outputs)
+        row, rest = o[: inputs.variables], o[inputs.variables :]
+        low, high = self.component[: outputs.variables], self.component[outputs.variables :]
+        of_blocks = eq_table(high, outputs.count)
+        session.claim(evaluation([*low, *row]), matrix.parts(rest, of_blocks), sums[0])
+        ones = Functional(tuple(row), (1,) * (1 << outputs.variables), 1 << inputs.variables)
+        session.claim(ones, matrix.parts(rest, [1] * outputs.count), sums[1])
+        return len(self.weights) * sums[0] - below(self.component, len(self.weights)) * sums[1]
 
 
 def layer_norm(
@@ -274,7 +316,8 @@ def layer_norm(
     at_component = eq_table(both[:c], width)
     session.product("deviation", deviation, deviation + mu * dot(at_component, w2), claim)
     sum_ = sum(at_component)
-    return Deviations(deviation, [(width * e - sum_) % MODULUS for e in at_component], both[c:])
+    weights = [(width * e - sum_) % MODULUS for e in at_component]
+    return Deviations(deviation, weights, both[c:], both[:c])
 
 
 def number(point: Sequence[int], stride: int, entries: range) -> Functional:
@@ -285,9 +328,9 @@ def number(point: Sequence[int], stride: int, entries: range) -> Functional:
     return Functional(tuple(point), tuple(coefficients), 1 << len(point))
 
 
-def allowed(places: int) -> bool:
-    """Whether runs have this number of places."""
-    return places in range(1, MAX_PLACES + 1) and places.bit_count() == 1
+def allowed(places: int, row_bits: int = MAX_ROW_BITS) -> bool:
+    """Whether runs have this number of places, in rows of 2^row_bits values."""
+    return places in range(1, min(MAX_PLACES, 1 << row_bits) + 1) and places.bit_count() == 1
 
 
 def placed(matrix: Sequence[Sequence[Point]], width: int, places: int, row_bits: int) -> bool:

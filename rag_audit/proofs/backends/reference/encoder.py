@@ -44,7 +44,7 @@ class Layer:
         """All that the layers of an encoder have in common: sizes, scales and tables."""
         a, f = self.attention, self.feed_forward
         scales = (a.scale_x, a.scale_q, a.scale_v, a.scale_o, f.scale_z, f.scale_g)
-        return a.width, a.heads, f.inner, *scales, list(a.exp), list(f.gelu)
+        return a.row_bits, a.width, a.heads, f.inner, *scales, list(a.exp), list(f.gelu)
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Encoder:
 
     def __post_init__(self) -> None:
         require_layers(self.layers)
-        limits.require(places=allowed(self.places))
-        first = self.layers[0]
-        size = first.attention.width, self.places, row_bits(first, self.places)
+        first = self.layers[0].attention
+        limits.require(places=allowed(self.places, first.row_bits))
+        size = first.width, self.places, first.row_bits
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
 
 
@@ -79,13 +79,9 @@ def require_layers(layers: Sequence[Layer]) -> None:
         limits.require(
             width=a.width == f.width,
             scale_x=a.scale_x == f.scale_x,
+            row_bits=a.row_bits == f.row_bits,
             layer=layer.sizes() == layers[0].sizes(),
         )
-
-
-def row_bits(layer: Layer, places: int) -> int:
-    """Rows of all columns have 2^`row_bits` values."""
-    return max(attention.row_bits(layer.attention, places), feed_forward.row_bits(layer.feed_forward, places))
 
 
 @dataclass(frozen=True)
@@ -166,7 +162,7 @@ def read(claim: Encoder, reader: Reader) -> Session:
     say_layers(said, layers, places)
     said.points("marks of places", [claim.marks])
     say_matrices(said, claim.inputs, claim.outputs)
-    session = Session(reader, row_bits(layers[0], places))
+    session = Session(reader, layers[0].attention.row_bits)
     of_marks = session.column([claim.marks], places)
     (entries, *_) = Blocks(layers[0].attention.width).entries(places)
     x, y = ([session.column(rows, entries) for rows in columns] for columns in (claim.inputs, claim.outputs))

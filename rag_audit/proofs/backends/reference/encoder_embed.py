@@ -41,7 +41,8 @@ class EncoderEmbedded:
     def __post_init__(self) -> None:
         encoder.require_layers(self.layers)
         table, of_layers = self.embeddings, self.layers[0].attention
-        same = (table.width, table.norm.scale) == (of_layers.width, of_layers.scale_x)
+        of_table = table.width, table.norm.scale, table.row_bits
+        same = of_table == (of_layers.width, of_layers.scale_x, of_layers.row_bits)
         limits.require(
             embeddings=same,
             places=encoder_input.allowed_of(table, self.places),

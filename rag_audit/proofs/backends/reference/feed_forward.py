@@ -47,8 +47,12 @@ RUN, GELU_TAG, MAX_INNER = "feed forward", 13, 4096
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights of a block with its scales; `gelu` has a result for each of -2048..2047."""
+    """The weights of a block with its scales; `gelu` has a result for each of -2048..2047.
 
+    :param row_bits: rows of all columns of a run have 2^`row_bits` values
+    """
+
+    row_bits: int
     scale_x: int
     scale_z: int
     scale_g: int
@@ -66,8 +70,9 @@ class Weights:
             scale_g=0 <= self.scale_g <= MAX_SCALE,
         )
         limits.require(
-            first=self.first.fits(self.width, self.inner, self.scale_x),
-            second=self.second.fits(self.inner, self.width, self.scale_g, self.residual),
+            row_bits=1 <= self.row_bits <= MAX_ROW_BITS,
+            first=self.first.fits(self.width, self.inner, self.row_bits),
+            second=self.second.fits(self.inner, self.width, self.row_bits),
             norm=self.norm.fits(self.width),
             gelu=len(self.gelu) == len(ACTIVATIONS) and all(g in range(-2048, 2048) for g in self.gelu),
         )
@@ -97,7 +102,7 @@ class Weights:
 
     @cached_property
     def digest(self) -> bytes:
-        sizes = (self.width, self.inner, self.scale_x, self.scale_z, self.scale_g)
+        sizes = (self.width, self.inner, self.scale_x, self.scale_z, self.scale_g, self.row_bits)
         return weights_digest("feed-forward", sizes, (self.first, self.second), self.norm, self.gelu)
 
 
@@ -112,15 +117,9 @@ class FeedForward:
     outputs: Sequence[Sequence[Point]]
 
     def __post_init__(self) -> None:
-        limits.require(places=allowed(self.places))
-        size = self.weights.width, self.places, row_bits(self.weights, self.places)
+        limits.require(places=allowed(self.places, self.weights.row_bits))
+        size = self.weights.width, self.places, self.weights.row_bits
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
-
-
-def row_bits(weights: Weights, places: int) -> int:
-    """Rows of all columns of a run have 2^`row_bits` values."""
-    each = (Blocks(n).variables for n in (weights.width, weights.inner))
-    return min(MAX_ROW_BITS, log2(places) + max(each))
 
 
 @dataclass(frozen=True)
@@ -186,15 +185,15 @@ class Parts:
         variables = log2(max(d, weights.inner))
         nu = session.challenge("matrices")
         o, claim = session.reduce("matrices", [HALF] * variables, halved(variables, e1 + nu * e3), 2)
-        x_dense, x_norm, of_g = session.send("matrices", 3)
+        sent = session.send("matrices", 8)
+        x_dense, x_norm, of_g, f1, weighed, all_, of_first, of_second = sent
+        session.product("first matrix", f1, x_dense, of_first)
+        f2 = end.rows(session, second.matrix, o, (weighed, all_))
+        session.product("second matrix", f2, of_g, of_second)
         residual = extension(end.weights, o) << weights.residual
-        session.constraint(
-            "matrices",
-            claim
-            - extension(first.times(w1), o) * x_dense
-            - nu * residual % MODULUS * x_norm
-            - nu * extension(second.times(end.weights), o) % MODULUS * of_g,
-        )
+        session.constraint("matrices", claim - of_first - nu * of_second - nu * residual % MODULUS * x_norm)
+        at = evaluation([*of_inner[:n], *o[:m]])
+        session.claim(at, first.matrix.parts(o[m:], by_inner), f1)
         session.claim(evaluation([*o[:m], *p_t]), parts(self.x, o[m:]), x_dense)
         session.claim(evaluation([*o[:m], *end.place]), parts(self.x, o[m:]), x_norm)
         session.claim(evaluation([*o[:n], *end.place]), parts(self.g, o[n:]), of_g)
@@ -218,7 +217,7 @@ def read(claim: FeedForward, reader: Reader) -> Session:
     """The whole run, with all its claims."""
     _statement(reader, claim)
     weights, places = claim.weights, claim.places
-    session = Session(reader, row_bits(weights, places))
+    session = Session(reader, weights.row_bits)
     entries = places << Blocks(weights.width).variables
     x, y = ([session.column(rows, entries) for rows in columns] for columns in (claim.inputs, claim.outputs))
     limb_bits = of_limbs(weights.remainders)

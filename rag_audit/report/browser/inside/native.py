@@ -224,6 +224,11 @@ def scan_protocol() -> bytes:
     return call("scan_protocol").bytes()
 
 
+def scan_encoder_protocol() -> bytes:
+    """The digest that names the protocol of proofs of the integer encoder."""
+    return call("scan_encoder_protocol").bytes()
+
+
 def scan_pooled_protocol() -> bytes:
     """The digest of the protocol of pooled listing."""
     return call("scan_pooled_protocol").bytes()

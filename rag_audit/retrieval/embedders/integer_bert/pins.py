@@ -1,14 +1,15 @@
-"""The pins of an integer encoder's embeddings: what a verifier of the encoder's input has instead of the model's rows
-(docs/scan/encoder-input.md).
+"""The pins of an integer encoder: what a verifier of proofs of claim A1 has instead of the model's integers
+(docs/scan/encoder-embed.md).
 
-No window uses these pins yet. `minilm-input.pins` has those of all-MiniLM-L6-v2. `python vectors/pins.py --check`
-computes all of them again from the model's folder.
+`minilm.pins` has those of all-MiniLM-L6-v2. `python vectors/pins.py --check` computes all of them again from the
+model's folder.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files as resources
@@ -17,16 +18,22 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit._internal.errors import SetupError
-from rag_audit.retrieval.embedders.integer_bert.semantics import IntegerModel
+from rag_audit.retrieval.embedders.integer_bert.semantics import IntegerModel, exp_table, gelu_table
 
 POINT_BYTES = 32
 ROW_VARIABLES = 12
 """A column's commitment has a point for each 2^12 entries."""
 PLACES = 64
 """Place rows that are pinned: the largest number of places of a proof."""
-PINS = "minilm-input.pins"
-PINS_SHA256 = "efbf1e04e1860325229ba2c1aceee2770ea60cee3031a96b6368f268e4ab2b42"
-"""The digest of the embeddings of all-MiniLM-L6-v2."""
+PINS = "minilm.pins"
+PINS_SHA256 = "58d9f7c821fdc3c5e3b9e85279d42a4dcf6c0905eccaecf635c22e3cd6375b46"
+"""SHA-256 of the pins of all-MiniLM-L6-v2."""
+INPUT_SHA256 = "efbf1e04e1860325229ba2c1aceee2770ea60cee3031a96b6368f268e4ab2b42"
+"""The digest of its embeddings."""
+DOMAIN = b"rag-audit/encoder-pins/v1\0\0\0"
+MATRICES = ("q", "k", "v", "a", "z", "f")
+VECTORS = (*(f"{name}.bias" for name in MATRICES), "gain1", "bias1", "gain2", "bias2")
+"""The parameters of a layer in the order of the pins."""
 
 
 @dataclass(frozen=True)
@@ -52,19 +59,28 @@ class InputPins:
     bias: bytes
     unused: bytes
 
-    @classmethod
-    def parse(cls, data: bytes, vocabulary: int, width: int, scale: int) -> InputPins:
-        """The pins in a file: the fields from `words` on, one after another.
+    @staticmethod
+    def length(vocabulary: int, width: int) -> int:
+        """The number of bytes of the fields from `words` on."""
+        return sum(InputPins._sizes(vocabulary, width))
 
-        :raises SetupError: the file has another length
-        """
-        sizes = (
+    @staticmethod
+    def _sizes(vocabulary: int, width: int) -> tuple[int, ...]:
+        return (
             POINT_BYTES * width * _rows(vocabulary),
             POINT_BYTES * (width // _entries(width)) * _rows(PLACES * _entries(width)),
             2 * width,
             2 * width,
             4 * width,
         )
+
+    @classmethod
+    def parse(cls, data: bytes, vocabulary: int, width: int, scale: int) -> InputPins:
+        """The fields from `words` on, one after another.
+
+        :raises SetupError: other lengths
+        """
+        sizes = cls._sizes(vocabulary, width)
         if len(data) != sum(sizes):
             raise SetupError("the pins of the embeddings have another length", field="pins",
                              expected=f"{sum(sizes)} bytes", actual=f"{len(data)} bytes")  # fmt: skip
@@ -94,17 +110,59 @@ def _entries(width: int) -> int:
 
 
 @cache
-def published_pins() -> InputPins:
+def published_pins() -> bytes:
     """The pins of all-MiniLM-L6-v2.
 
     :raises SetupError: the package's file is altered
     """
     data = resources(__package__).joinpath(PINS).read_bytes()
-    pins = InputPins.parse(data, 30_522, 384, 6)
-    if pins.digest() != PINS_SHA256:
-        raise SetupError("the pins of the embeddings are altered", field=PINS,
-                         expected=PINS_SHA256, actual=pins.digest())  # fmt: skip
-    return pins
+    actual = sha256(data).hexdigest()
+    if actual != PINS_SHA256:
+        raise SetupError("the pins of the encoder are altered", field=PINS,
+                         expected=PINS_SHA256, actual=actual)  # fmt: skip
+    return data
+
+
+def input_pins(data: bytes) -> InputPins:
+    """The part of a model's pins that its embeddings determine."""
+    sizes = struct.unpack_from("<13I", data, len(DOMAIN))
+    vocabulary, width, scale = sizes[4], sizes[1], sizes[6]
+    start = len(DOMAIN) + 4 * len(sizes)
+    part = data[start : start + InputPins.length(vocabulary, width)]
+    return InputPins.parse(part, vocabulary, width, scale)
+
+
+def header(model: IntegerModel) -> bytes:
+    """The first bytes of a model's pins: the domain and all sizes."""
+    shape, scales = model.shape, astuple(model.scales)
+    sizes = (shape.layers, shape.width, shape.heads, shape.inner, shape.vocabulary, PLACES, *scales)
+    return DOMAIN + struct.pack("<13I", *sizes, ROW_VARIABLES)
+
+
+def tables(model: IntegerModel) -> bytes:
+    """The tables of exp and of GELU, int16."""
+    return exp_table() + gelu_table(model.scales.z, model.scales.g)
+
+
+def layer_vectors(model: IntegerModel, layer: int) -> bytes:
+    """Biases, gains and LayerNorm's biases of a layer, int16.
+
+    :param layer: from 1 on
+    """
+    return b"".join(_parameters(model)[f"{layer}.{name}"].tobytes() for name in VECTORS)
+
+
+def matrix_columns(model: IntegerModel, layer: int) -> Iterator[npt.NDArray[np.int16]]:
+    """The matrices of a layer as columns, shape (entries, columns) each: a column for each block of inputs and of
+    outputs, with the outputs of an input one after another.
+
+    :param layer: from 1 on
+    """
+    for name in MATRICES:
+        matrix = _parameters(model)[f"{layer}.{name}"]
+        rows, columns = (_entries(count) for count in matrix.shape)
+        blocks = matrix.reshape(-1, rows, matrix.shape[1] // columns, columns).transpose(1, 3, 0, 2)
+        yield blocks.reshape(rows * columns, -1)
 
 
 def input_vectors(model: IntegerModel, first: int) -> tuple[bytes, bytes, bytes]:
@@ -118,14 +176,12 @@ def input_vectors(model: IntegerModel, first: int) -> tuple[bytes, bytes, bytes]
 
 
 def _parameters(model: IntegerModel) -> dict[str, npt.NDArray[np.int16]]:
-    """The parameters up to the LayerNorm of the embeddings, by name."""
+    """All parameters by name."""
     out, start = {}, 0
     integers = np.frombuffer(model.weights, "<i2")
     for name, rows, columns in model.shape.parameters():
         out[name] = integers[start : start + rows * columns].reshape(rows, columns)
         start += rows * columns
-        if name == "bias":
-            break
     return out
 
 

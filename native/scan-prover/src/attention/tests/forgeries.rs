@@ -75,7 +75,7 @@ fn marks_are_those_of_the_commitment() {
     let case = small();
     let witness = Witness::new(&case.weights, &[1; 4], &case.x).unwrap();
     let to = Commitments {
-        used: commit_used(&case.weights.shape, 4, 3).unwrap(),
+        used: commit_used(&case.weights, 4, 3).unwrap(),
         ..case.commitments(&witness)
     };
     let derived = || witness.derived(&case.weights.shape);
@@ -86,6 +86,23 @@ fn marks_are_those_of_the_commitment() {
         case.passes(&witness, &to, &derived)
     });
     FALSE.set(Vec::new());
+}
+
+/// A prover opens other matrices than the committed ones, and computes all values from them.
+#[test]
+fn matrices_are_the_committed_ones() {
+    let honest = || case(shape(12, 3), 2, 2);
+    for kind in 0..4 {
+        for change in OTHER_MATRICES {
+            let mut integers = honest().integers;
+            change(&mut integers.matrices[kind]);
+            let mut case = honest();
+            let mut other = integers.weights().unwrap();
+            case.weights.matrices[kind].opened = other.matrices[kind].opened.take();
+            let witness = case.witness();
+            caught_by("column claim: matrices", || case.forged(&witness));
+        }
+    }
 }
 
 /// Every remainder and every quotient: queries, keys, values and results of heads are one step away, and all later values
@@ -569,8 +586,8 @@ fn activations_are_in_range() {
         (0..3).for_each(|kind| witness.project(&weights, kind));
         let beyond = |v: &i64| !(-ACTIVATION_LIMIT..ACTIVATION_LIMIT).contains(v);
         assert!(witness.projections[kind].iter().any(beyond));
-        let commit = || commit_values(&weights.shape, 4, &witness.x);
-        let used = commit_used(&weights.shape, 4, 3).unwrap();
+        let commit = || commit_values(&weights, 4, &witness.x);
+        let used = commit_used(&weights, 4, 3).unwrap();
         let other = Case {
             inputs: commit(),
             outputs: commit(),

@@ -11,6 +11,8 @@ use crate::test_vectors::{
 /// Odd numbers of blocks of both kinds, several rows for each table, and six widths of limbs.
 const PLACES: usize = 16;
 const USED: usize = 11;
+/// Columns are committed in rows of 2^9 entries.
+const ROWS_OF: usize = 9;
 const SHAPE: Shape = Shape {
     width: 12,
     heads: 6,
@@ -22,7 +24,10 @@ const SHAPE: Shape = Shape {
 
 fn published() -> Case {
     let rows = activations(78, PLACES * SHAPE.width);
-    let integers = Integers::random(SHAPE, 6);
+    let integers = Integers {
+        row_variables: ROWS_OF,
+        ..Integers::random(SHAPE, 6)
+    };
     let weights = integers.weights().unwrap();
     let outputs = forward(&weights, USED, &rows).unwrap();
     let marks = marks_of(USED, PLACES);
@@ -39,11 +44,16 @@ fn published() -> Case {
 }
 
 fn fixed_places(values: &[i64]) -> Committed {
-    committed(rows_of(&SHAPE, PLACES), values)
+    let rows = Rows {
+        width: SHAPE.width,
+        places: PLACES,
+        row_variables: ROWS_OF,
+    };
+    committed(rows, values)
 }
 
 fn fixed_marks(marks: &[i64]) -> Used {
-    fixed_marks_in_rows(marks, SHAPE.row_variables(PLACES))
+    fixed_marks_in_rows(marks, ROWS_OF)
 }
 
 /// Commits to marks under fixed blindings.
@@ -66,11 +76,9 @@ pub(crate) fn simulate_any([width, heads, x, q, v, o]: [usize; 6], places: usize
         v,
         o,
     };
-    let mut integers = Integers::random(shape, 5);
-    integers.matrices.iter_mut().for_each(|m| m.fill(1));
-    let weights = integers.weights().unwrap();
+    let weights = Integers::random(shape, 5).of_points(MAX_ROW_VARIABLES);
     let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(places)]; shape.width_blocks().blocks];
+    let rows = vec![vec![point; weights.rows(places)]; shape.width_blocks().blocks];
     simulate(&AttentionStatement {
         context: Fr::ONE,
         weights: &weights,
@@ -328,7 +336,9 @@ pub(crate) fn fields() -> [Field; 2] {
         ("scale_q", SHAPE.q.to_string()),
         ("scale_v", SHAPE.v.to_string()),
         ("scale_o", SHAPE.o.to_string()),
+        ("row_variables", ROWS_OF.to_string()),
         ("weights", int16_text(&weights)),
+        ("matrices", points_text(&case.weights.points())),
         ("exp_above_0", list(above_0(&i.exp))),
         ("weights_digest", hex_text(&case.weights.digest())),
         ("context", element(&statement.context)),

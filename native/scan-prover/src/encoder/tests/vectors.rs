@@ -13,6 +13,8 @@ use crate::test_vectors::{
 
 const PLACES: usize = 16;
 const USED: usize = 11;
+/// Columns are committed in rows of 2^9 entries.
+const ROWS_OF: usize = 9;
 
 fn published_shape() -> Shape {
     sized([12, 6, 48], [5, 6, 6, 7, 6, 5])
@@ -42,14 +44,14 @@ fn sized([width, heads, inner]: [usize; 3], [x, q, v, o, z, g]: [u32; 6]) -> Sha
 fn published() -> Case {
     let shape = published_shape();
     let rows = activations(78, PLACES * shape.attention.width);
-    let integers = (0..2u64).map(|n| Integers::random(shape, 6 + 100 * n));
+    let integers = (0..2u64).map(|n| Integers::random(shape, 6 + 100 * n).in_rows(ROWS_OF));
     let integers: Vec<Integers> = integers.collect();
     let layers = layers_of(&integers);
     let outputs = forward(&layers.iter().collect::<Vec<_>>(), USED, &rows).unwrap();
     let marks = marks_of(USED, PLACES);
     Case {
         x: wide(&rows),
-        used: fixed_marks_in_rows(&marks, shape.row_variables(PLACES)),
+        used: fixed_marks_in_rows(&marks, ROWS_OF),
         inputs: fixed_places(&wide(&rows)),
         outputs: fixed_places(&wide(&outputs)),
         marks,
@@ -60,16 +62,21 @@ fn published() -> Case {
 }
 
 fn fixed_places(values: &[i64]) -> Committed {
-    committed(rows_of(&published_shape(), PLACES), values)
+    let rows = Rows {
+        width: published_shape().attention.width,
+        places: PLACES,
+        row_variables: ROWS_OF,
+    };
+    committed(rows, values)
 }
 
 /// A run without secrets. The numbers are width, heads and inner components; the scales of x, q, v, o, z and g; layers and
 /// places.
 pub(crate) fn simulate_any(sizes: [usize; 3], scales: [u32; 6], [count, places]: [usize; 2]) {
     let shape = sized(sizes, scales);
-    let layer = Integers::largest(shape).layer().unwrap();
+    let layer = Integers::random(shape, 5).of_points(MAX_ROW_VARIABLES);
     let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(places)]; shape.width_blocks().blocks];
+    let rows = vec![vec![point; layer.attention.rows(places)]; shape.width_blocks().blocks];
     simulate(&EncoderStatement {
         context: Fr::ONE,
         layers: vec![&layer; count],
@@ -222,29 +229,12 @@ pub(crate) fn fields() -> [Field; 2] {
     let statement = case.statement();
     let (proof, states) = fixed(|| case.prove());
     verify(&statement, &proof).unwrap();
-    let (a, f) = (published_shape().attention, published_shape().feed_forward);
-    let exp = &case.integers[0].attention.exp;
     let marks: &[Vec<G1Affine>] = &[vec![case.used.point]];
-    let weights = |layer: &Integers| int16_text(&layer.in_order());
-    let digests = |layer: &Layer| {
-        let both = [layer.attention.digest(), layer.feed_forward.digest()];
-        list(both, |digest| hex_text(&digest))
-    };
-    let fields = [
+    let sizes = [
         ("places", PLACES.to_string()),
-        ("width", a.width.to_string()),
-        ("heads", a.heads.to_string()),
-        ("inner", f.inner.to_string()),
-        ("scale_x", a.x.to_string()),
-        ("scale_q", a.q.to_string()),
-        ("scale_v", a.v.to_string()),
-        ("scale_o", a.o.to_string()),
-        ("scale_z", f.z.to_string()),
-        ("scale_g", f.g.to_string()),
-        ("weights", list(&case.integers, weights)),
-        ("weights_digests", list(&case.layers, digests)),
-        ("exp_above_0", numbers(above_0(exp))),
-        ("gelu", int16_text(&case.integers[0].feed_forward.gelu)),
+        ("width", published_shape().attention.width.to_string()),
+    ];
+    let fields = [
         ("context", element(&statement.context)),
         ("used", USED.to_string()),
         ("x", numbers(&case.x)),
@@ -254,6 +244,38 @@ pub(crate) fn fields() -> [Field; 2] {
         ("outputs", points_text(&case.outputs.rows)),
         ("proof", base64_text(&proof)),
     ];
-    let block = object(&[&fields[..], &states].concat(), " ");
+    let layers = layers_fields(&case.integers);
+    let block = object(&[&sizes[..], &layers, &fields, &states].concat(), " ");
     [("layers", block), ("negative", negatives(&faults(&case)))]
+}
+
+/// The layers as a verifier has them, without their width.
+pub(crate) fn layers_fields(layers: &[Integers]) -> [Field; 14] {
+    let first = &layers[0];
+    let (a, f) = (first.attention.shape, first.feed_forward.shape);
+    let weights = |layer: &Integers| int16_text(&layer.in_order());
+    let matrices = |layer: &Layer| {
+        let points = [layer.attention.points(), layer.feed_forward.points()];
+        points_text(&points.concat())
+    };
+    let digests = |layer: &Layer| {
+        let both = [layer.attention.digest(), layer.feed_forward.digest()];
+        list(both, |digest| hex_text(&digest))
+    };
+    [
+        ("heads", a.heads.to_string()),
+        ("inner", f.inner.to_string()),
+        ("scale_x", a.x.to_string()),
+        ("scale_q", a.q.to_string()),
+        ("scale_v", a.v.to_string()),
+        ("scale_o", a.o.to_string()),
+        ("scale_z", f.z.to_string()),
+        ("scale_g", f.g.to_string()),
+        ("row_variables", first.attention.row_variables.to_string()),
+        ("weights", list(layers, weights)),
+        ("matrices", list(&layers_of(layers), matrices)),
+        ("weights_digests", list(&layers_of(layers), digests)),
+        ("exp_above_0", numbers(above_0(&first.attention.exp))),
+        ("gelu", int16_text(&first.feed_forward.gelu)),
+    ]
 }

@@ -8,6 +8,7 @@ use ark_ff::Field as _;
 
 /// Odd numbers of blocks of both kinds, rows of 2^10 entries, and three widths of limbs.
 const PLACES: usize = 64;
+const ROWS_OF: usize = 10;
 const SHAPE: Shape = Shape {
     width: 12,
     inner: 48,
@@ -18,10 +19,13 @@ const SHAPE: Shape = Shape {
 
 fn published() -> Case {
     let rows = activations(78, PLACES * SHAPE.width);
-    let integers = Integers::random(SHAPE, 6);
+    let integers = Integers {
+        row_variables: ROWS_OF,
+        ..Integers::random(SHAPE, 6)
+    };
     let weights = integers.weights().unwrap();
     let outputs = forward(&weights, &rows).unwrap();
-    let commit = |values: &[i16]| fixed_places(&SHAPE, PLACES, &wide(values));
+    let commit = |values: &[i16]| fixed_places(&wide(values));
     Case {
         x: wide(&rows),
         inputs: commit(&rows),
@@ -32,8 +36,13 @@ fn published() -> Case {
     }
 }
 
-fn fixed_places(shape: &Shape, places: usize, values: &[i64]) -> Committed {
-    committed(rows_of(shape, places), values)
+fn fixed_places(values: &[i64]) -> Committed {
+    let rows = Rows {
+        width: SHAPE.width,
+        places: PLACES,
+        row_variables: ROWS_OF,
+    };
+    committed(rows, values)
 }
 
 /// A run without secrets. The numbers are width, inner components and the scales of x, z and g.
@@ -46,11 +55,9 @@ pub(crate) fn simulate_any([width, inner, x, z, g]: [usize; 5], places: usize) {
         z,
         g,
     };
-    let mut integers = Integers::random(shape, 5);
-    [0, 2].into_iter().for_each(|k| integers.each[k].fill(1));
-    let weights = integers.weights().unwrap();
+    let weights = Integers::random(shape, 5).of_points(MAX_ROW_VARIABLES);
     let point = crate::group::vector_generators(1)[0];
-    let rows = vec![vec![point; shape.rows(places)]; shape.width_blocks().blocks];
+    let rows = vec![vec![point; weights.rows(places)]; shape.width_blocks().blocks];
     simulate(&FeedForwardStatement {
         context: Fr::ONE,
         weights: &weights,
@@ -62,7 +69,7 @@ pub(crate) fn simulate_any([width, inner, x, z, g]: [usize; 5], places: usize) {
 
 /// A prover of this witness that makes all claims but one is refused by that claim alone.
 fn wrong(case: &Case, name: &'static str, claim: &'static str, witness: &Witness) -> Negative {
-    let [inputs, outputs] = [&witness.x, &witness.norm.y].map(|v| fixed_places(&SHAPE, PLACES, v));
+    let [inputs, outputs] = [&witness.x, &witness.norm.y].map(|v| fixed_places(v));
     let statement = FeedForwardStatement {
         inputs: &inputs.rows,
         outputs: &outputs.rows,
@@ -162,7 +169,9 @@ pub(crate) fn fields() -> [Field; 2] {
         ("scale_x", SHAPE.x.to_string()),
         ("scale_z", SHAPE.z.to_string()),
         ("scale_g", SHAPE.g.to_string()),
+        ("row_variables", ROWS_OF.to_string()),
         ("weights", int16_text(&weights)),
+        ("matrices", points_text(&case.weights.points())),
         ("gelu", int16_text(&i.gelu)),
         ("weights_digest", hex_text(&case.weights.digest())),
         ("context", element(&statement.context)),
