@@ -336,7 +336,7 @@ def test_witnesses_that_serve_and_are_asked_by_command(provider: Shell) -> None:
             done.stdout
         )
         counted = httpx.get(f"{url(first)}/metrics").text
-        assert 'rag_audit_witness_responses_total{route="/rag-audit/v1/closing",status="200"} 1.0' in counted
+        assert 'rag_audit_witness_responses_total{route="/rag-audit/v1/trailer",status="200"} 1.0' in counted
     finally:
         for witness in (first, second):
             witness.process.kill()
