@@ -17,9 +17,19 @@ from rag_audit.cli import main
 from rag_audit.errors import EncodingError, InvalidProof
 from rag_audit.proofs.backends.reference import engine as reference
 from rag_audit.proofs.backends.reference.engine import FALSE, Batch
-from rag_audit.proofs.backends.scan.key import EmbedKey, ScanKey, commit_index
+from rag_audit.proofs.backends.scan.engine import engine
+from rag_audit.proofs.backends.scan.key import (
+    EmbedKey,
+    EncoderArgument,
+    EncoderKey,
+    ScanKey,
+    commit_index,
+)
 from rag_audit.proofs.backends.scan.verify import MALFORMED, refused
 from rag_audit.proofs.chunks import in_chunks
+from rag_audit.retrieval.embedders.integer_bert.files import load_files
+from tests.embedders import small_bert
+from tests.native import test_encoder
 from tests.scan import test_embed
 from tests.scan.test_sampled import BOUND, DIMENSION, KEY, LISTED, SCORES, SEED, WINDOW, N, Tenant, slot
 from tests.simulate.cases import expected, run
@@ -93,6 +103,21 @@ def test_proofs_of_a1_have_the_native_core_s_outcomes() -> None:
     ]
     native, second = ({i: type(reason) for i, reason in bad.items()} for bad in result)
     assert second == native == {1: InvalidProof, 2: EncodingError, 3: InvalidProof}
+
+
+@pytest.mark.full
+def test_proofs_of_the_integer_encoder_have_the_native_core_s_outcomes(tmp_path: Path) -> None:
+    model = load_files(small_bert.write(tmp_path), small_bert.SCALES).model
+    native, public = test_encoder.core(model), test_encoder.statement(model, [2, 3])
+    key = EncoderKey(EncoderArgument(2, test_encoder.NORM_FACTOR), native.pins())
+    proofs = mangled(test_encoder.prove(native, public, [2, 3], 2))
+    records = [(public, proof) for proof in proofs] + [(public[:31] + b"\x01" + public[32:], proofs[0])]
+    for name in ("native", "reference"):
+        batch = engine(name).encoders(key)
+        outcomes = [i for i, _ in batch.add(records)], [i for i, _ in batch.search(records)]
+        assert outcomes == ([2], [1, 3]) and not batch.holds(), name
+        right = engine(name).encoders(key)
+        assert right.add(records[:1]) == [] and right.holds()
 
 
 @pytest.mark.full

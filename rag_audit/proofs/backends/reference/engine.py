@@ -9,16 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
-from rag_audit._internal.errors import EncodingError, RagAuditError, SetupError
+from rag_audit._internal.errors import EncodingError, RagAuditError
 from rag_audit.proofs.backends.reference import (
     coalition,
     document_table,
     drawn,
     embed,
+    encoder_embed,
     pooled_listing,
     query,
 )
 from rag_audit.proofs.backends.reference.drawn import BernoulliBits, Noise, Seed
+from rag_audit.proofs.backends.reference.encoder_pins import decode_pins
 from rag_audit.proofs.backends.reference.group import Point, decode, encode
 from rag_audit.proofs.backends.reference.index import Index
 from rag_audit.proofs.backends.reference.session import Session
@@ -177,12 +179,17 @@ def embeddings(key: EmbedKey) -> Batch[tuple[bytes, bytes]]:
 
 
 def encoders(key: EncoderKey) -> Batch[tuple[bytes, bytes]]:
-    """Proofs of A1 for an integer encoder: public values, proof.
+    """Proofs of A1 for an integer encoder: public values, proof."""
+    table, layers = decode_pins(key.pins)
+    places, norm_factor = key.parameters
 
-    :raises SetupError: always, since this verifier does not have the run yet
-    """
-    raise SetupError("the second verifier does not verify proofs of the integer encoder", field="--engine",
-                     expected="native", actual="reference")  # fmt: skip
+    def check(record: tuple[bytes, bytes]) -> bool:
+        statement, proof = record
+        context, hq, cq = _values(statement)
+        claim = encoder_embed.EncoderEmbedded(context, table, layers, places, norm_factor, hq, cq)
+        return encoder_embed.read(claim, _read(encoder_embed.RUN, proof)).holds()
+
+    return Batch(check)
 
 
 def sample_rows(capacity: int, context: bytes, slot: bytes, bound: int, proof: bytes) -> bytes:
