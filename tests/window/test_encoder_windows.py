@@ -331,3 +331,10 @@ def test_the_page_claims_no_pass_for_these_proofs(encoded: Finished, monkeypatch
     assert verdict.exit_code is UNDECIDED and "query_embedding=proved" not in verdict.line
     refused = next(c for c in verdict.checks if c.id == "proof.embed.key.law")
     assert "this page does not verify proofs of the integer encoder" in refused.actual
+
+
+@pytest.mark.full
+def test_the_second_verifier_accepts_the_window(encoded: Finished) -> None:
+    verdict = encoded.verify(require=require(encoded), engine="reference")
+    assert verdict.passed, verdict.deciding
+    assert "query_embedding=proved " in verdict.line

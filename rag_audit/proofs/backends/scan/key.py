@@ -20,6 +20,8 @@ VERSION = 1
 ARGUMENT, POOLED_ARGUMENT = _native.scan_protocol().hex(), _native.scan_pooled_protocol().hex()
 """The digest of the common rules of both parties: layout, limits, and the labels and lengths of every kind of run
 (docs/scan/transcript.md), and the digest of the rules for tenants with pooled listing."""
+ENCODER_ARGUMENT = _native.scan_encoder_protocol().hex()
+"""The digest of the rules for an integer encoder's proofs of A1."""
 
 
 def _protocol(*claims: str, argument: str = ARGUMENT, **parameters: int) -> str:
@@ -308,7 +310,7 @@ class EncoderArgument:
 
     def digest(self) -> str:
         """The protocol's digest that a policy names, 64 hexadecimal digits."""
-        return _protocol("A1", "encoder", **asdict(self))
+        return _protocol("A1", "encoder", argument=ENCODER_ARGUMENT, **asdict(self))
 
 
 @dataclass(frozen=True)

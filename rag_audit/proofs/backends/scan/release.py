@@ -12,19 +12,21 @@ from rag_audit.proofs.backends.scan.key import (
     POOLED_TABLE_PROTOCOL,
     PROTOCOL,
     EmbedArgument,
+    EncoderArgument,
 )
 from rag_audit.proofs.interface import Pins
 
 
 def protocols_digest() -> str:
     """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve`, without and with pooled
-    listing, `embed` (by the protocol for one token), `kept`, by position, by document and with pooled listing, and the
-    coalition proof. It changes with any of them.
+    listing, `embed` (by the protocol for one token, and by that of an integer encoder for 32 places), `kept`, by
+    position, by document and with pooled listing, and the coalition proof. It changes with any of them.
     """
     named: dict[str, Json] = {
         "coalition": COALITION_PROTOCOL,
         "documents": DOCUMENT_TABLE_PROTOCOL,
         "embed": EmbedArgument(1).digest(),
+        "encoder": EncoderArgument(32, 1).digest(),
         "kept": BERNOULLI_PROTOCOL,
         "pooled": POOLED_LISTING_PROTOCOL,
         "pooled-documents": POOLED_TABLE_PROTOCOL,
