@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rag_audit._internal.canonical import Json, read_json
+from rag_audit._internal.canonical import Json, parse_json, read_json
 from rag_audit._internal.durable import replace_file
 from rag_audit._internal.errors import (
     InvalidProof,
@@ -22,13 +22,21 @@ from rag_audit._internal.errors import (
     StoreError,
 )
 from rag_audit._internal.lock import locked
-from rag_audit.account.names import NamedPassage, NamesReport, StoredNames, check_names, check_proof, entry_of
+from rag_audit.account.names import (
+    NamedPassage,
+    NamesReport,
+    StoredNames,
+    check_names,
+    check_proof,
+    entry_of,
+    requested,
+)
 from rag_audit.log.keys import VerifierKey
 from rag_audit.log.signing import SigningKey
 from rag_audit.models.final_log import FinalLog
 from rag_audit.models.manifest import check_manifest, re_executable
 from rag_audit.models.models import Hex32, Identifier, Model, Positive
-from rag_audit.models.names import MAX_POSITIONS, NamesAnswer, NamesRequest
+from rag_audit.models.names import NamesAnswer, NamesRequest
 from rag_audit.models.publication import Publication
 from rag_audit.models.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.models.records import (
@@ -38,7 +46,7 @@ from rag_audit.models.records import (
     document_digest,
     request_message,
 )
-from rag_audit.models.requests import UNDECIDED, Answer, Refusal, SignedRequest
+from rag_audit.models.requests import MAX_ANSWER_BYTES, UNDECIDED, Answer, Refusal, SignedRequest
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder, get_embedder
@@ -192,6 +200,8 @@ def check_documents(answer: Answer, receipt: OpenedReceipt, *, withholds: bool) 
 
 
 MAX_FILE_BYTES = 16 << 20
+MAX_RECEIPT_BYTES = MAX_ANSWER_BYTES
+"""Maximum bytes of a stored receipt: the openings of an answer's names are parts of the answer."""
 MAX_NAMES_BYTES = 256 << 20
 RESTORED = (
     "this folder is an older copy of the account's folder, or another program asks with it: use the folder that has the"
@@ -225,8 +235,26 @@ class StoredReceipt(Model):
     query: str
     salt: Hex32
     receipt: str
-    names: StoredNames | None
-    """for a tenant with a document table, the openings of the names of the passages' documents; else null"""
+    names: Json = None
+    """for a tenant with a document table, the openings of the names of the passages' documents (`StoredNames`); else
+    null. Receipts of earlier releases have no such field. Only `openings` reads it, so that no damage to the openings
+    prevents the export of the receipt"""
+
+    @classmethod
+    def read(cls, path: Path) -> StoredReceipt:
+        """A receipt in an account's folder.
+
+        :raises RagAuditError: the file is no receipt, or cannot be read
+        """
+        return cls.parse(read_json(path, max_bytes=MAX_RECEIPT_BYTES), field=path.name)
+
+    @property
+    def openings(self) -> StoredNames | None:
+        """The openings of the names; None without openings, or if they are damaged."""
+        try:
+            return None if self.names is None else StoredNames.parse(self.names, field="names")
+        except SchemaError:
+            return None
 
 
 class _ProvedNames(Model):
@@ -378,9 +406,12 @@ class Account:
             query=request.query,
             salt=request.salt,
             receipt=answer.receipt,
-            names=names,
+            names=None if names is None else names.dump(),
         )
-        self._save_private(self._receipt_path(digest, request.i), kept.canonical())
+        stored = kept.canonical()
+        # An answer whose receipt cannot be read back would make every receipt in the folder unreadable.
+        parse_json(stored, source="the answer's receipt with openings", max_bytes=MAX_RECEIPT_BYTES)
+        self._save_private(self._receipt_path(digest, request.i), stored)
         if self._answers.get(digest) == request.i - 1:
             self._answers[digest] = request.i
         self._pending_path(digest).unlink(missing_ok=True)
@@ -445,8 +476,8 @@ class Account:
         digest = window.header_digest()
         own, earlier = list[StoredNames](), list[StoredNames]()
         for kept in self.all_receipts():
-            if kept.names is not None:
-                (own if kept.header == digest else earlier).append(kept.names)
+            if (names := kept.openings) is not None:
+                (own if kept.header == digest else earlier).append(names)
         if not any(stored.passages for stored in own):
             raise SetupError(
                 "the account has no passage of this window",
@@ -457,8 +488,14 @@ class Account:
         return check_names(own, earlier, column=column)
 
     def names_requests(self, window: Publication, at: Mapping[int, NamedPassage]) -> list[NamesRequest]:
-        """The signed requests for the proof of the names at these positions, of at most `MAX_POSITIONS` each."""
-        positions, header = sorted(at), window.parsed_header()
+        """The signed requests for the proof of the names at these positions, of at most `MAX_POSITIONS` each.
+
+        One proof shows that equal names share a row, and two proofs do not show it together. One request therefore has
+        all positions of a document.
+
+        :raises SetupError: a document has more positions than one request can have
+        """
+        parts, header = requested(at), window.parsed_header()
         return [
             NamesRequest.sign(
                 self.keys.of(window, self.account),
@@ -466,9 +503,9 @@ class Account:
                 header=window.header_digest(),
                 tenant=self.tenant,
                 account=self.account,
-                positions=positions[start : start + MAX_POSITIONS],
+                positions=positions,
             )
-            for start in range(0, len(positions), MAX_POSITIONS)
+            for positions in parts
         ]
 
     def stored_proof(self, window: Publication, at: Mapping[int, NamedPassage]) -> bool:
@@ -480,7 +517,7 @@ class Account:
         if not path.exists():
             return False
         stored = _ProvedNames.parse(read_json(path, max_bytes=MAX_NAMES_BYTES), field=path.name)
-        if sorted(p for answer in stored.answers for p in answer.positions) != sorted(at):
+        if [answer.positions for answer in stored.answers] != requested(at):
             return False
         for answer in stored.answers:
             check_proof(window, self.tenant, at, answer)
@@ -610,7 +647,7 @@ class Account:
         path = folder / f"{prefix}-{len(names)}.json"
         if path.name not in names:
             return len(self._receipts(digest))
-        last = StoredReceipt.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+        last = StoredReceipt.read(path)
         return last.i if (last.header, last.i) == (digest, len(names)) else len(self._receipts(digest))
 
     def all_receipts(self) -> list[StoredReceipt]:
@@ -619,11 +656,11 @@ class Account:
         :raises RagAuditError: a file is no receipt, or cannot be read
         """
         paths = sorted((self.directory / "receipts").glob("*-*.json"))
-        return [StoredReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
+        return [StoredReceipt.read(path) for path in paths]
 
     def _receipts(self, digest: str) -> list[StoredReceipt]:
         paths = (self.directory / "receipts").glob(f"{digest[:16]}-*.json")
-        kept = [StoredReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
+        kept = [StoredReceipt.read(path) for path in paths]
         return sorted((k for k in kept if k.header == digest), key=lambda k: k.i)
 
     def _save_private(self, path: Path, data: bytes) -> None:

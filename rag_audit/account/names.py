@@ -17,7 +17,7 @@ from typing import Self
 
 from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, brief
 from rag_audit.models.models import Count, Hex32, Identifier, Model
-from rag_audit.models.names import NameOpening, NamesAnswer
+from rag_audit.models.names import MAX_POSITIONS, Key, NamesAnswer, document_name
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import TenantEntry
 from rag_audit.models.requests import AnsweredDocument
@@ -44,7 +44,7 @@ class NamedPassage(Model):
     """
 
     position: Count
-    key: str
+    key: Key
     salt: Hex32
     content: Hex32
     fields: dict[str, str]
@@ -53,7 +53,7 @@ class NamedPassage(Model):
     @property
     def name(self) -> bytes:
         """The name that salt and key open, 32 bytes."""
-        return NameOpening(key=self.key, salt=self.salt).name
+        return document_name(bytes.fromhex(self.salt), self.key)
 
     @property
     def column(self) -> str | None:
@@ -290,6 +290,30 @@ def entry_of(window: Publication, tenant: str) -> tuple[TenantEntry, int]:
                          field=f"tenant {tenant}", hint="for such a tenant every figure is for one"
                          " position")  # fmt: skip
     return entry, shape.rows
+
+
+def requested(at: Mapping[int, NamedPassage]) -> list[list[int]]:
+    """The positions of each request for a proof: at most `MAX_POSITIONS`, all positions of a document in one request.
+
+    :raises SetupError: a document has more positions than one request can have
+    """
+    of_key: defaultdict[str, list[int]] = defaultdict(list)
+    for position in sorted(at):
+        of_key[at[position].key].append(position)
+    parts: list[list[int]] = [[]]
+    for key, positions in of_key.items():
+        if len(positions) > MAX_POSITIONS:
+            raise SetupError(
+                "the account has more passages of one document than one proof covers",
+                field=f"document {brief(key)}",
+                expected=f"passages at no more than {MAX_POSITIONS:,} positions",
+                actual=f"{len(positions):,}",
+                hint="compare the names without a proof: name the window with --window in place of --url",
+            )
+        if len(parts[-1]) + len(positions) > MAX_POSITIONS:
+            parts.append([])
+        parts[-1] += positions
+    return [sorted(part) for part in parts]
 
 
 def check_proof(

@@ -24,7 +24,9 @@ from rag_audit.proofs.statements.row_names import RowNamesPublic
 
 MAX_CACHED = 16
 """The number of proofs that a window stores in memory, the latest ones."""
-_Positions: TypeAlias = tuple[int, ...]
+_Key: TypeAlias = tuple[str, tuple[int, ...]]
+"""Account and positions. A proof that another account waited for would come at once, and its time would tell an account
+which passages others received."""
 
 
 class NameProofs:
@@ -34,8 +36,8 @@ class NameProofs:
         self._context = context
         self._answers = answers
         self._lock = threading.Lock()
-        self._locks: defaultdict[tuple[str, _Positions], threading.Lock] = defaultdict(threading.Lock)
-        self._proofs: OrderedDict[tuple[str, _Positions], dict[str, Json]] = OrderedDict()
+        self._locks: defaultdict[_Key, threading.Lock] = defaultdict(threading.Lock)
+        self._proofs: OrderedDict[_Key, dict[str, Json]] = OrderedDict()
         self._returned: dict[str, tuple[int, set[int]]] = {}
 
     def receive(self, request: NamesRequest) -> None:
@@ -53,7 +55,7 @@ class NameProofs:
         )
 
     def answer(self, request: NamesRequest) -> NamesAnswer:
-        """The names at an account's positions, with their proof. Equal lists of positions get the same proof.
+        """The names at an account's positions, with their proof. Equal requests of an account get the same proof.
 
         :raises RequestRefused: as `receive`; or the tenant has no document table (`no-table`), or no proof of names by
             its system (`no-proof`); or the account received no text of a position (`not-returned`)
@@ -73,7 +75,7 @@ class NameProofs:
             tenant=request.tenant,
             positions=request.positions,
             names=[name.hex() for name in names],
-            proof=self._proof(request.tenant, tuple(request.positions), names, system),
+            proof=self._proof(request, names, system),
         )
 
     def _system(self, tenant: str) -> RowNames:
@@ -115,10 +117,8 @@ class NameProofs:
             self._returned[account] = count, returned
         return returned
 
-    def _proof(
-        self, tenant: str, positions: _Positions, names: Sequence[bytes], system: RowNames
-    ) -> dict[str, Json]:
-        key = tenant, positions
+    def _proof(self, request: NamesRequest, names: Sequence[bytes], system: RowNames) -> dict[str, Json]:
+        tenant, key = request.tenant, (request.account, tuple(request.positions))
         with self._lock:
             lock = self._locks[key]
         with lock:  # equal requests wait for one proof
@@ -134,7 +134,7 @@ class NameProofs:
                 capacity=len(table.row_of_position),
                 rows=len(table.table.rows),
                 table=table.commit(self._context.system(tenant)),
-                positions=positions,
+                positions=tuple(request.positions),
                 names=names,
             )
             proof = system.prove(statement, table.private())

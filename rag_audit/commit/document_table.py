@@ -29,9 +29,9 @@ from random import Random, SystemRandom
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit._internal.errors import PolicyError, RagAuditError, brief
+from rag_audit._internal.errors import PolicyError, RagAuditError, SchemaError, brief
 from rag_audit.mechanisms.base import TableShape
-from rag_audit.models.names import document_name
+from rag_audit.models.names import MAX_KEY, document_name
 from rag_audit.retrieval.engine import Int8Array
 
 SALT_BYTES = 32
@@ -180,6 +180,7 @@ def place_documents(
         windows draw all bits does not depend on it
     :param rng: chooses among rows that may be replaced; the operating system's generator, except in tests
     :param given_up: the keys of documents that never return: their rows count as rows that never had a document
+    :raises SchemaError: a key is blank, or longer than `MAX_KEY`
     :raises DocumentSizeError: a document has more positions than `positions_per_document`
     :raises TableCapacityError: there are more documents than the table has room for
     :raises PolicyError: the previous table has another shape, or a document was given up
@@ -191,6 +192,12 @@ def place_documents(
                                " same key it could draw a second bit, which doubles the exponent of its"
                                " factor")  # fmt: skip
     for key, count in documents.items():
+        if len(key) > MAX_KEY or not key.strip():
+            raise SchemaError("the key of a document is blank or too long", field=brief(key),
+                                 expected=f"1 to {MAX_KEY:,} characters, one of them visible",
+                                 actual=f"{len(key):,} characters",
+                                 hint="answers open the key to accounts: name a column with short values"
+                                      " (--document-column)")  # fmt: skip
         if count > shape.positions_per_document:
             raise DocumentSizeError(
                 "a document needs more positions than the policy permits",

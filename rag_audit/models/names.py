@@ -16,6 +16,8 @@ from rag_audit.models.models import Count, Hex32, Hex64, Identifier, Model, One
 if TYPE_CHECKING:
     from rag_audit.log.signing import SigningKey
 
+MAX_KEY = 4096
+"""The maximum characters of a document's key: an answer opens one key for each passage, and an account stores it."""
 MAX_POSITIONS = 10_000
 """The maximum number of positions in one request, which bounds the work of one proof."""
 MAX_NAMES_REQUEST_BYTES = 1 << 18
@@ -34,6 +36,16 @@ def document_name(salt: bytes, key: str) -> bytes:
     return hashlib.sha256(_NAME + salt + key.encode("utf-8", "surrogatepass")).digest()
 
 
+def _visible(key: str) -> str:
+    if not key.strip():
+        raise ValueError("text with a visible character")
+    return key
+
+
+Key = Annotated[str, Field(min_length=1, max_length=MAX_KEY), AfterValidator(_visible)]
+"""The key of a document: the path of a file, or the value of a column."""
+
+
 class NameOpening(Model):
     """The opening of the name of a passage's document.
 
@@ -41,7 +53,7 @@ class NameOpening(Model):
     :param salt: the salt of the name
     """
 
-    key: str
+    key: Key
     salt: Hex32
 
     @property

@@ -18,20 +18,24 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit._internal.canonical import jcs
-from rag_audit.account.account import Account
+from rag_audit.account import account as account_module
+from rag_audit.account import names as account_names
+from rag_audit.account.account import Account, StoredReceipt
 from rag_audit.account.client import Client
-from rag_audit.account.names import NamedPassage, StoredNames, check_names, check_proof
+from rag_audit.account.names import NamedPassage, StoredNames, check_names, check_proof, requested
 from rag_audit.attest import names as attest_names
 from rag_audit.attest.names import NameProofs
 from rag_audit.cli import main
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.commitment import CommittedTenant
+from rag_audit.commit.document_table import place_documents
 from rag_audit.errors import (
     InvalidProof,
     PolicyError,
     RequestRefused,
     SchemaError,
     SetupError,
+    SizeError,
     WitnessError,
 )
 from rag_audit.mechanisms.base import Mechanism, TableShape
@@ -39,7 +43,7 @@ from rag_audit.mechanisms.noise import Noise
 from rag_audit.mechanisms.pooled_listing import PooledListing, PoolRules
 from rag_audit.mechanisms.sampling import Sampling
 from rag_audit.models.chain import ClosedWindow
-from rag_audit.models.names import NameOpening, NamesAnswer, NamesRequest, document_name
+from rag_audit.models.names import MAX_KEY, NameOpening, NamesAnswer, NamesRequest, document_name
 from rag_audit.models.passage import Passage
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import Answer
@@ -177,7 +181,7 @@ def test_names_are_proved_in_three_windows_in_a_row(asked: tuple[Chain, list[Ask
 def test_an_account_s_folder_has_openings_and_proof(asked: tuple[Chain, list[Asked]]) -> None:
     chain, windows = asked
     for window in windows:
-        stored = [kept.names for kept in chain.law.receipts(window.publication)]
+        stored = [kept.openings for kept in chain.law.receipts(window.publication)]
         assert len(stored) == 3 and all(names is not None for names in stored)
     run = CliRunner().invoke(
         main, ["account", "names", str(chain.law.directory), "--window", str(chain.windows[1] / "public")]
@@ -328,11 +332,46 @@ def test_keys_that_metadata_do_not_determine_are_counted() -> None:
     assert check_names([stored(*hidden, chance)], [])[0].column is None
 
 
+def test_one_request_has_all_positions_of_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two proofs do not show together that equal names share a row."""
+    monkeypatch.setattr(account_names, "MAX_POSITIONS", 4)
+    at = {n: passage(n, key) for n, key in enumerate("abcabdbe")}
+    parts = requested(at)
+    assert sorted(p for part in parts for p in part) == [*range(8)]
+    assert all(len(part) <= 4 and part == sorted(part) for part in parts) and len(parts) > 1
+    for key in "abcde":
+        own = {n for n, p in at.items() if p.key == key}
+        assert sum(not own.isdisjoint(part) for part in parts) == 1, key
+    with pytest.raises(SetupError, match="more passages of one document than one proof covers") as caught:
+        requested({n: passage(n, "a") for n in range(5)})
+    assert caught.value.field == "document 'a'" and caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("key", ["k" * (MAX_KEY + 1), " ", ""])
+def test_a_key_is_visible_and_short(key: str) -> None:
+    """In the window that the provider opens, in an answer and in the account's folder."""
+    with pytest.raises(SchemaError, match="blank or too long"):
+        place_documents(SHAPE, {key: 1})
+    for model, value in (
+        (NameOpening, {"key": key, "salt": "00" * 32}),
+        (NamedPassage, {**passage(1, "a").dump(), "key": key}),
+    ):
+        with pytest.raises(SchemaError, match="not well-formed"):
+            model.parse(value, field="answer")
+    assert NameOpening.parse({"key": "k" * MAX_KEY, "salt": "00" * 32}, field="answer").name
+
+
 # -- malicious providers ---------------------------------------------------------------------------------------------
 
 
 LIES = ("key", "salt", "another row", "two keys")
-VICTIMS = (*(f"law-{lie.replace(' ', '-')}" for lie in LIES), "law-unopened", "law-without-row")
+VICTIMS = (
+    *(f"law-{lie.replace(' ', '-')}" for lie in LIES),
+    "law-unopened",
+    "law-without-row",
+    "law-long",
+    "law-old",
+)
 
 
 @pytest.fixture(scope="module")
@@ -377,6 +416,49 @@ def test_an_answer_without_an_opening_is_refused(
     assert not account.receipts(served.publication)
     with chain.client(served) as client:  # the request waits, and gets the identical record's honest answer
         assert client.ask(account, QUESTIONS["law"][0]).documents[0].name is not None
+
+
+def test_an_answer_with_a_long_key_is_not_stored(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    chain, served = open_window
+    account = chain.service.accounts["law-long"]
+    long = NameOpening(key="k", salt="00" * 32).model_copy(update={"key": "k" * (17 << 20)})
+    with pytest.raises(SchemaError, match="not well-formed"):
+        told(chain, served, monkeypatch, account, lambda position, opening: long)
+    assert not account.receipts(served.publication)
+    with monkeypatch.context() as patched, chain.client(served) as client:
+        patched.setattr(account_module, "MAX_RECEIPT_BYTES", 100)
+        with pytest.raises(SizeError, match="too large"):  # no receipt that the account cannot read back
+            client.ask(account, QUESTIONS["law"][0])
+    assert not [*(account.directory / "receipts").iterdir()]
+    with chain.client(served) as client:
+        assert client.ask(account, QUESTIONS["law"][0]).documents
+    assert len(account.export_receipts(served.publication, tmp_path / "out")) == 1
+
+
+@pytest.mark.parametrize("damage", ["absent", "null", "no openings", "long key"])
+def test_receipts_without_usable_openings_are_read(
+    open_window: tuple[Chain, Served], tmp_path: Path, damage: str
+) -> None:
+    """Receipts of earlier releases have no openings, and damaged openings prevent no export."""
+    chain, served = open_window
+    with chain.client(served) as client:
+        client.ask(chain.service.accounts["law-old"], QUESTIONS["law"][0])
+    account = Account(copy_of(chain.service.accounts["law-old"].directory, tmp_path / "law"))
+    path = next((account.directory / "receipts").iterdir())
+    value = json.loads(path.read_text())
+    if damage == "absent":
+        del value["names"]
+    elif damage == "long key":
+        value["names"]["passages"][0]["key"] = "k" * (17 << 20)
+    else:
+        value["names"] = None if damage == "null" else "openings"
+    path.write_bytes(jcs(value))
+    assert StoredReceipt.read(path).openings is None
+    receipts = len(account.all_receipts())
+    assert len(account.export_receipts(served.publication, tmp_path / "out")) == receipts
+    assert account.used(served.publication)[0] == receipts
 
 
 def test_an_opening_without_a_table_is_refused(
@@ -468,8 +550,8 @@ def test_only_positions_of_own_answers_are_proved(open_window: tuple[Chain, Serv
     returned = {
         p
         for kept in chain.law.receipts(served.publication)
-        if kept.names
-        for p in (n.position for n in kept.names.passages)
+        if (names := kept.openings)
+        for p in (n.position for n in names.passages)
     }
     for asked_for in (
         [next(p for p in range(16) if p not in committed.documents_at)],  # empty
@@ -508,6 +590,19 @@ def test_other_requests_are_refused_by_name(
     reply = served.post("/v1/names", json.dumps(value).encode())
     assert (reply.status, reply.value["error"]) == (status, name)
     assert not served.faults
+
+
+def test_accounts_share_no_stored_proof(open_window: tuple[Chain, Served]) -> None:
+    """The time of a shared proof would tell an account that another account received the same passages."""
+    chain, served = open_window
+    with chain.client(served) as client:
+        for name in ("law-1", "law-old"):
+            position = client.ask(chain.service.accounts[name], QUESTIONS["law"][0]).documents[0].position
+    proofs = []
+    for name in ("law-1", "law-old", "law-1"):
+        reply = served.post("/v1/names", request_for(chain, served, [position], name).canonical())
+        proofs.append(reply.value["proof"]["proof"])
+    assert proofs[0] == proofs[2] != proofs[1]
 
 
 def test_a_forged_request_takes_no_place_and_gets_no_proof(
