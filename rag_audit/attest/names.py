@@ -9,7 +9,7 @@ whether two positions that it never received belong to one document.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, defaultdict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -21,9 +21,12 @@ from rag_audit.attest.query import check_signed
 from rag_audit.models.names import NamesAnswer, NamesRequest
 from rag_audit.proofs.row_names import RowNames, row_names_of
 from rag_audit.proofs.statements.row_names import RowNamesPublic
+from rag_audit.proofs.statements.tenant import ColumnCommitment
 
 MAX_CACHED = 16
 """The number of proofs that a window stores in memory, the latest ones."""
+SPARE_PROOFS = 8
+"""How many proofs an account gets in a window beyond its number of queries."""
 _Key: TypeAlias = tuple[str, tuple[int, ...]]
 """Account and positions. A proof that another account waited for would come at once, and its time would tell an account
 which passages others received."""
@@ -36,7 +39,9 @@ class NameProofs:
         self._context = context
         self._answers = answers
         self._lock = threading.Lock()
-        self._locks: defaultdict[_Key, threading.Lock] = defaultdict(threading.Lock)
+        self._proving = threading.Lock()
+        self._made: Counter[str] = Counter()
+        self._committed: dict[str, ColumnCommitment] = {}
         self._proofs: OrderedDict[_Key, dict[str, Json]] = OrderedDict()
         self._returned: dict[str, tuple[int, set[int]]] = {}
 
@@ -58,7 +63,8 @@ class NameProofs:
         """The names at an account's positions, with their proof. Equal requests of an account get the same proof.
 
         :raises RequestRefused: as `receive`; or the tenant has no document table (`no-table`), or no proof of names by
-            its system (`no-proof`); or the account received no text of a position (`not-returned`)
+            its system (`no-proof`); or the account received no text of a position (`not-returned`), or has every
+            proof that it can have in the window (`proof-limit`)
         :raises StoreError: a record's retained data cannot be decrypted, or a passage has no row
         :raises WitnessError: the table is not the committed one
         :raises MemoryLimitError: the machine has too little memory for the proof
@@ -119,27 +125,41 @@ class NameProofs:
 
     def _proof(self, request: NamesRequest, names: Sequence[bytes], system: RowNames) -> dict[str, Json]:
         tenant, key = request.tenant, (request.account, tuple(request.positions))
-        with self._lock:
-            lock = self._locks[key]
-        with lock:  # equal requests wait for one proof
+        with self._proving:  # an equal request waits for the proof, and gets it
             with self._lock:
                 known = self._proofs.get(key)
             if known is not None:
                 return known
+            self._require_proof_left(request.account)
             table = self._context.tenant(tenant).table
             assert table is not None
+            if tenant not in self._committed:
+                self._committed[tenant] = table.commit(self._context.system(tenant))
             statement = RowNamesPublic(
                 header=self._context.header_digest,
                 tenant=tenant,
                 capacity=len(table.row_of_position),
                 rows=len(table.table.rows),
-                table=table.commit(self._context.system(tenant)),
+                table=self._committed[tenant],
                 positions=tuple(request.positions),
                 names=names,
             )
             proof = system.prove(statement, table.private())
+            self._made[request.account] += 1
             with self._lock:
                 self._proofs[key] = proof
                 while len(self._proofs) > MAX_CACHED:
-                    self._locks.pop(self._proofs.popitem(last=False)[0], None)
+                    self._proofs.popitem(last=False)
             return proof
+
+    def _require_proof_left(self, account: str) -> None:
+        """Refuse an account whose proofs are made: each answer can have new positions, and no account needs more."""
+        maximum = self._context.policy.n + SPARE_PROOFS
+        if self._made[account] >= maximum:
+            raise RequestRefused(
+                "proof-limit",
+                "the account has received all proofs of names that it can have in this window",
+                field="request.positions",
+                expected=f"at most {maximum} lists of positions in a window",
+                actual=f"{self._made[account]} lists and another one",
+            )

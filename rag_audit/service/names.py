@@ -29,6 +29,7 @@ STATUSES = {
     "wrong-tenant": 403,
     "bad-signature": 403,
     "not-returned": 403,
+    "proof-limit": 403,
     "no-table": 404,
     "no-proof": 501,
 }
@@ -36,8 +37,9 @@ STATUSES = {
 
 
 class Names:
-    """The endpoint. One thread makes all proofs, so that answers to questions keep the other processors. Its error
-    responses are unsigned: an account loses nothing by a false refusal, because it can ask a second time.
+    """The endpoint. One thread waits for all proofs, so the service makes one proof at a time. Computing a proof uses
+    every processor, and answers to questions take longer meanwhile. Error responses are unsigned: an account loses
+    nothing by a false refusal, because it can ask a second time.
 
     :param on_fault: called with an exception that is no named error, after which the service continues
     """

@@ -11,6 +11,7 @@ NAMES = "/v1/names"
 HINTS = {
     "not-returned": "the account's folder has an answer that the provider does not have in its log: run `rag-audit"
     " account receipt check`",
+    "proof-limit": "name the window with --window in place of --url: the folder has the proof of earlier answers",
     "no-proof": "compare the names with one another and with earlier windows only: name the window with --window in"
     " place of --url",
     "NotFound": "the service is of another release, which proves no names: name the window with --window in place of"
