@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rag_audit._internal.canonical import Json, parse_json, read_json
@@ -15,6 +16,7 @@ from rag_audit._internal.errors import (
     InvalidProof,
     NotSent,
     OtherWindow,
+    RagAuditError,
     RequestRefused,
     SchemaError,
     SetupError,
@@ -29,6 +31,7 @@ from rag_audit.account.names import (
     check_names,
     check_proof,
     entry_of,
+    passages_at,
     requested,
 )
 from rag_audit.log.keys import VerifierKey
@@ -471,21 +474,38 @@ class Account:
         :raises SetupError: the tenant has no document table
         :raises InvalidProof: a comparison fails; the error names the document
         """
+        digest = window.header_digest()
+        earlier = [
+            names
+            for kept in self.all_receipts()
+            if kept.header != digest and (names := kept.openings) is not None
+        ]
+        own, answers = self._openings(window)
+        report, at = check_names(own, earlier, column=column)
+        return replace(report, answers=answers), at
+
+    def passages(self, window: Publication) -> dict[int, NamedPassage]:
+        """The passage at each position of which the account received a text in this window, before any comparison.
+
+        :raises SetupError: the tenant has no document table, or the account has no passage of the window
+        """
+        return passages_at(self._openings(window)[0])
+
+    def _openings(self, window: Publication) -> tuple[list[StoredNames], int]:
+        """The readable openings of a window's answers, and the number of its answers."""
         window.check()
         entry_of(window, self.tenant)
-        digest = window.header_digest()
-        own, earlier = list[StoredNames](), list[StoredNames]()
-        for kept in self.all_receipts():
-            if (names := kept.openings) is not None:
-                (own if kept.header == digest else earlier).append(names)
+        kept = self.receipts(window)
+        own = [names for answer in kept if (names := answer.openings) is not None]
         if not any(stored.passages for stored in own):
             raise SetupError(
                 "the account has no passage of this window",
                 field="window",
-                actual=window.parsed_header().window,
+                expected="an answer with passages and the openings of their names",
+                actual=f"{window.parsed_header().window}: {len(kept)} answers, {len(own)} of them with openings",
                 hint="ask a question first, or name another window with --window",
             )
-        return check_names(own, earlier, column=column)
+        return own, len(kept)
 
     def names_requests(self, window: Publication, at: Mapping[int, NamedPassage]) -> list[NamesRequest]:
         """The signed requests for the proof of the names at these positions, of at most `MAX_POSITIONS` each.
@@ -522,6 +542,13 @@ class Account:
         for answer in stored.answers:
             check_proof(window, self.tenant, at, answer)
         return True
+
+    def usable_proof(self, window: Publication, at: Mapping[int, NamedPassage]) -> bool | None:
+        """Like `stored_proof`; None if the stored proof is damaged, so that another one has to replace it."""
+        try:
+            return self.stored_proof(window, at)
+        except RagAuditError:
+            return None
 
     def accept_names(
         self,

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeAlias
 
 from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, brief
 from rag_audit.models.models import Count, Hex32, Identifier, Model
-from rag_audit.models.names import MAX_POSITIONS, Key, NamesAnswer, document_name
+from rag_audit.models.names import MAX_KEY, MAX_POSITIONS, Key, NamesAnswer, document_name
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import TenantEntry
 from rag_audit.models.requests import AnsweredDocument
@@ -27,8 +28,6 @@ from rag_audit.proofs.statements.tenant import ColumnCommitment
 
 SOURCE = "source"
 """The metadata field with the path of a file, which is the key of the file's document."""
-MAX_FIELD = 4096
-"""The maximum characters of a metadata value that is compared with a key."""
 _EVIDENCE = (
     "store the account's folder in a safe place, and ask the provider why the document changed: a document with a"
     " second row has a second Bernoulli bit, which multiplies its exclusion factor"
@@ -38,15 +37,16 @@ _EVIDENCE = (
 class NamedPassage(Model):
     """A passage of the account with the document that its provider named.
 
-    :param content: SHA-256 over text and metadata as they are committed to
-    :param fields: the metadata values that can be the key of a document, as text
+    :param text: SHA-256 over the text without its metadata, so that a text under another key is found
+    :param fields: the metadata values that can be the key of a document, as text. A value that is longer than any key
+        ends with an ellipsis after `MAX_KEY` characters, so it equals no key
     :param own: whether the key is the digest of the passage's text or content, as for a line without an id
     """
 
     position: Count
     key: Key
     salt: Hex32
-    content: Hex32
+    text: Hex32
     fields: dict[str, str]
     own: bool
 
@@ -110,17 +110,15 @@ def _named(document: AnsweredDocument, expected: bool) -> NamedPassage | None:
     data, key = document.passage.data, document.name.key
     digests = {_digest(document.text.encode()), _digest(data)}
     fields = {
-        name: text
+        name: text if len(text := str(value)) <= MAX_KEY else f"{text[:MAX_KEY]}…"
         for name, value in document.metadata.items()
-        if isinstance(value, str | int)
-        and not isinstance(value, bool)
-        and len(text := str(value)) <= MAX_FIELD
+        if isinstance(value, str | int) and not isinstance(value, bool)
     }
     return NamedPassage(
         position=document.position,
         key=key,
         salt=document.name.salt,
-        content=hashlib.sha256(data).hexdigest(),
+        text=hashlib.sha256(document.text.encode()).hexdigest(),
         fields=fields,
         own=key in digests,
     )
@@ -130,26 +128,42 @@ def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
+_Pairs: TypeAlias = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class NamesReport:
     """The result of the checks of one window's names.
 
-    :param passages: the number of positions of which the account received a text
+    :param passages: the number of positions of which the account received a text and an opening
     :param documents: the number of their documents
+    :param positions: the positions of each document, by key
     :param column: the metadata field that names the documents; None if no field does
     :param undetermined: the number of passages whose metadata do not determine the key
-    :param known: the number of documents with the name of an earlier window
-    :param renamed: pairs of keys, the earlier one first, under which two windows have a passage with equal content
+    :param earlier: the other windows whose names were compared, by id
+    :param known: the number of documents with the name of another window
+    :param renamed: pairs of keys, that of another window first, under which two windows have a passage with equal text
+    :param copies: pairs of keys under which this window has a passage with equal text
+    :param alike: pairs of keys that are equal without regard to case and Unicode form
+    :param answers: the number of the account's answers in the window, and `opened` of these with readable openings
+    :param replaced: whether the folder had a stored proof that could not be used
     :param proved: whether the provider's proof relates the names to the document table in the window header
     """
 
     window: str
     passages: int
     documents: int
+    positions: Mapping[str, Sequence[int]]
     column: str | None
     undetermined: int
+    earlier: tuple[str, ...]
     known: int
-    renamed: tuple[tuple[str, str], ...]
+    renamed: _Pairs
+    copies: _Pairs
+    alike: _Pairs
+    answers: int = 0
+    opened: int = 0
+    replaced: bool = False
     proved: bool = False
 
     def with_proof(self) -> NamesReport:
@@ -164,8 +178,8 @@ def check_names(
 
     :param own: the openings of the window's answers, at least one
     :param earlier: the openings of other windows
-    :param column: the metadata field that names documents; by default the source of files, otherwise the field that
-        names most passages
+    :param column: the metadata field that names documents; by default the source of files, otherwise a field that
+        equals the key of each passage, if there is one
     :returns: the result, and the passage at each position
     :raises InvalidProof: a comparison fails; the error names the document
     :raises SetupError: no passage has the field `column`
@@ -193,9 +207,41 @@ def check_names(
             )
     passages = [at[position] for position in sorted(at)]
     named_by, undetermined = _check_keys(passages, column)
-    known, renamed = _compare(own[0], passages, names, earlier)
-    report = NamesReport(own[0].window, len(at), len(names), named_by, undetermined, known, renamed)
+    windows, known, renamed = _compare(own[0], passages, names, earlier)
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for passage in passages:
+        positions[passage.key].append(passage.position)
+    report = NamesReport(
+        window=own[0].window,
+        passages=len(at),
+        documents=len(names),
+        positions=dict(positions),
+        column=named_by,
+        undetermined=undetermined,
+        earlier=windows,
+        known=known,
+        renamed=renamed,
+        copies=_pairs((p.text, p.key) for p in passages),
+        alike=_pairs((unicodedata.normalize("NFKC", key).casefold(), key) for key in names),
+        opened=len(own),
+    )
     return report, at
+
+
+def passages_at(own: Iterable[StoredNames]) -> dict[int, NamedPassage]:
+    """The first opening of each position."""
+    at: dict[int, NamedPassage] = {}
+    for passage in (passage for stored in own for passage in stored.passages):
+        at.setdefault(passage.position, passage)
+    return at
+
+
+def _pairs(values: Iterable[tuple[str, str]]) -> _Pairs:
+    """Keys with one value: the first of these keys with each other one."""
+    keys: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for value, key in values:
+        keys[value][key] = None
+    return tuple((first, other) for first, *others in keys.values() for other in others)
 
 
 def _check_keys(passages: Sequence[NamedPassage], column: str | None) -> tuple[str | None, int]:
@@ -206,7 +252,7 @@ def _check_keys(passages: Sequence[NamedPassage], column: str | None) -> tuple[s
             raise SetupError(
                 "the metadata of the passages do not have the field",
                 field="--document-column",
-                expected=f"one of {', '.join(present)}"
+                expected=f"one of {', '.join(map(brief, present))}"
                 if present
                 else "no column: the passages have no metadata",
                 actual=column,
@@ -225,11 +271,9 @@ def _check_keys(passages: Sequence[NamedPassage], column: str | None) -> tuple[s
         files = len(others) < len(passages)
         return (SOURCE if files else None), sum(not p.own for p in others)
     best = max(sorted(agreeing), key=lambda name: agreeing[name])
-    against = [p for p in others if not p.own and p.fields.get(best) != p.key]
-    if len(against) > agreeing[best]:
+    if any(not p.own and p.fields.get(best) != p.key for p in others):
+        # The document column can be missing from the metadata, and another field can equal some keys by chance.
         return None, sum(not p.own for p in others)
-    for passage in against:
-        _require(passage, best)
     return best, 0
 
 
@@ -239,7 +283,7 @@ def _require(passage: NamedPassage, column: str) -> None:
     raise InvalidProof(
         "the provider names another document than the metadata of the passage",
         field=f"document {brief(passage.key)}, position {passage.position}",
-        expected=f"the metadata field {column}: {'(none)' if value is None else brief(value)}",
+        expected=f"the metadata field {brief(column)}: {'(none)' if value is None else brief(value)}",
         actual=brief(passage.key),
         hint="documents may have another column: ask the provider for it, and name it with --document-column;"
         " otherwise store the account's folder as evidence",
@@ -251,18 +295,21 @@ def _compare(
     passages: Sequence[NamedPassage],
     names: Mapping[str, NamedPassage],
     earlier: Iterable[StoredNames],
-) -> tuple[int, tuple[tuple[str, str], ...]]:
-    """The number of documents that have the name of an earlier window, and documents that changed their key."""
+) -> tuple[tuple[str, ...], int, _Pairs]:
+    """The windows with names to compare, the number of documents that have the name of one of them, and documents that
+    changed their key."""
     if not own.persistent:
-        return 0, ()
+        return (), 0, ()
+    windows: dict[str, None] = {}
     known: set[str] = set()
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for passage in passages:
-        keys[passage.content].add(passage.key)
+        keys[passage.text].add(passage.key)
     renamed: set[tuple[str, str]] = set()
     for stored in earlier:
         if not stored.persistent or stored.origin != own.origin:
             continue
+        windows[stored.window] = None
         for passage in stored.passages:
             now = names.get(passage.key)
             if now is not None and now.name != passage.name:
@@ -272,10 +319,9 @@ def _compare(
                                    actual=f"{now.name.hex()} in window {own.window}", hint=_EVIDENCE)  # fmt: skip
             if now is not None:
                 known.add(passage.key)
-            for key in keys.get(passage.content, set()) - {passage.key}:
-                if passage.key not in keys[passage.content]:
-                    renamed.add((passage.key, key))
-    return len(known), tuple(sorted(renamed))
+            if passage.key not in (under := keys.get(passage.text, set())):
+                renamed.update((passage.key, key) for key in under)
+    return tuple(windows), len(known), tuple(sorted(renamed))
 
 
 def entry_of(window: Publication, tenant: str) -> tuple[TenantEntry, int]:

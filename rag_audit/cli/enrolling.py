@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_audit._internal.canonical import Json, read_json
-from rag_audit._internal.errors import RagAuditError, SchemaError, SetupError, brief
+from rag_audit._internal.errors import (
+    ExitCode,
+    RagAuditError,
+    RequestRefused,
+    SchemaError,
+    SetupError,
+    brief,
+)
+from rag_audit._internal.words import counted
 from rag_audit.account.account import RESTORED, Account
-from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
+from rag_audit.cli.common import PATH, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.options import flag_option, line, path_option
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
 from rag_audit.models.publication import Publication
@@ -214,11 +222,13 @@ def status(
 @click.option(
     "--document-column",
     "column",
-    help="the metadata field that names the document of a passage; by default the source of files, otherwise the field"
-    " that names most passages",
+    help="the metadata field that names the document of a passage; by default the source of files, otherwise a field"
+    " that equals the key of each passage",
 )
 @json_option
+@click.pass_context
 def names(
+    ctx: click.Context,
     directory: Path,
     public: Path | None,
     url: str | None,
@@ -231,10 +241,11 @@ def names(
     Every answer for a tenant with a document table opens the name of each passage's document. The command compares the
     names with the metadata, with one another and with the names in the account's other windows. With --url it also
     requests the proof that the names are those in the document table of the window header, and stores the proof.
+    Without a proof for all answers the exit code is 3.
     """
     if (public is None) == (url is None) or (url is None) != (provider is None):
         raise click.UsageError("give --window, or --url and --provider")
-    asker = Account(directory)
+    asker, refused = Account(directory), None
     if public is not None:
         window = Publication.load(public)
         report, at = asker.check_names(window, column=column)
@@ -242,28 +253,57 @@ def names(
             report = report.with_proof()
     else:
         with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
-            report = client.names(asker, client.publication(), column=column)
-    emit({**asdict(report)}, as_json, _lines_of(report))
+            window = client.publication()
+            try:
+                report = client.names(asker, window, column=column)
+            except (RequestRefused, SetupError) as exc:
+                # Without the proof the comparison still stands. An error of the comparison itself comes here again.
+                report, refused = asker.check_names(window, column=column)[0], exc
+    reason = {} if refused is None else {"refused": refused.as_json()}
+    emit({**asdict(report), **reason}, as_json, _lines_of(report))
+    if refused is not None:
+        say(f"no proof: {refused}")
+    if not report.proved or report.opened < report.answers:
+        ctx.exit(int(ExitCode.UNMET))
 
 
 def _lines_of(report: NamesReport) -> list[str]:
     documents = "1 document" if report.documents == 1 else f"{report.documents} documents"
     passages = "1 passage" if report.passages == 1 else f"{report.passages} passages"
-    lines = [f"{report.window}: {passages} of {documents}"]
+    windows = ", ".join(map(brief, report.earlier[:20])) + ", .." * (len(report.earlier) > 20)
+    lines = [
+        f"{report.window}: {passages} of {documents}",
+        f"answers with openings: {report.opened} of {report.answers}",
+        f"other windows compared: {len(report.earlier)} ({windows or 'none'})",
+    ]
     if report.column is not None:
-        lines.append(f"the metadata field {report.column} names the documents")
+        lines.append(f"the metadata field {brief(report.column)} names the documents")
     if report.undetermined:
         lines.append(
-            f"not checked: the metadata of {report.undetermined} passages do not name their documents"
-            " (--document-column)"
+            f"not checked: the metadata of {report.undetermined} passages do not determine their documents"
+            " (--document-column names the field)"
         )
     if report.known:
-        lines.append(f"{report.known} of the documents have the names that they have in other windows")
+        lines.append(
+            f"{counted(report.known, 'document has the name', 'documents have the names')} of other windows; this does"
+            " not show that a document has the same row or bit in them"
+        )
     lines += [
-        f"changed: a passage of {brief(before)} in another window is a passage of {brief(now)}; under another key a"
-        " document has another Bernoulli bit"
+        f"changed: a passage of {brief(before)} in another window has the text of a passage of {brief(now)}; under"
+        " another key a document has another Bernoulli bit"
         for before, now in report.renamed
     ]
+    lines += [
+        f"equal: a passage of {brief(first)} has the text of a passage of {brief(other)}; if they are copies of one"
+        " document, it has two Bernoulli bits"
+        for first, other in report.copies
+    ]
+    lines += [
+        f"alike: the keys {brief(first)} and {brief(other)} differ only in case or Unicode form"
+        for first, other in report.alike
+    ]
+    if report.replaced:
+        lines.append("the stored proof was damaged, and the command replaced it")
     lines.append(
         "proved: the names are those of the rows in the document table; passages of one document share a row, passages"
         " of different documents do not"

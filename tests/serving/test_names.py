@@ -29,6 +29,7 @@ from rag_audit.cli import main
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.commitment import CommittedTenant
 from rag_audit.commit.document_table import place_documents
+from rag_audit.commit.tables import WindowTable
 from rag_audit.errors import (
     InvalidProof,
     PolicyError,
@@ -46,14 +47,15 @@ from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.names import MAX_KEY, NameOpening, NamesAnswer, NamesRequest, document_name
 from rag_audit.models.passage import Passage
 from rag_audit.models.publication import Publication
-from rag_audit.models.requests import Answer
+from rag_audit.models.requests import Answer, answered
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.scan.row_names import ScanRowNames
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.row_names import row_names_of
 from rag_audit.proofs.statements.private import TablePrivate
 from rag_audit.proofs.statements.row_names import RowNamesPublic
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
-from rag_audit.service.names import Names
+from rag_audit.service.names import STATUSES, Names
 from tests.serving.conftest import Reply, Served, serving
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 from tests.window.test_document_tables import FIRST, SECOND, THIRD, Texts
@@ -187,7 +189,7 @@ def test_an_account_s_folder_has_openings_and_proof(asked: tuple[Chain, list[Ask
         main, ["account", "names", str(chain.law.directory), "--window", str(chain.windows[1] / "public")]
     )
     assert run.exit_code == 0, run.output
-    assert "the metadata field source names the documents" in run.output and "\nproved: " in run.output
+    assert "the metadata field 'source' names the documents" in run.output and "\nproved: " in run.output
     path = chain.law.directory / "names" / f"{windows[1].publication.header_digest()[:16]}.json"
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -259,9 +261,9 @@ def test_two_rows_of_one_name_and_a_position_without_a_row_have_no_proof() -> No
 
 
 def passage(position: int, key: str, *, salt: int = 1, text: str = "text", **fields: str) -> NamedPassage:
-    content = hashlib.sha256(f"{text} {position}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{text} {position}".encode()).hexdigest()
     return NamedPassage(
-        position=position, key=key, salt=f"{salt:064x}", content=content, fields=fields, own=False
+        position=position, key=key, salt=f"{salt:064x}", text=digest, fields=fields, own=False
     )
 
 
@@ -296,6 +298,31 @@ def test_a_document_keeps_its_name_from_window_to_window() -> None:
     assert check_names([fresh], [before])[0].known == 0, "each window draws new salts"
 
 
+def returned(position: int, text: str, key: str, **fields: str) -> NamedPassage:
+    """A passage as the account makes it from an answer."""
+    opening = NameOpening(key=key, salt=f"{position:064x}")
+    named = account_names._named(answered(position, Passage.of(text, fields), opening), True)
+    assert named is not None
+    return named
+
+
+def test_a_renamed_file_and_a_copy_are_reported() -> None:
+    """The metadata name the file, so a renamed file has other metadata."""
+    before = stored(returned(1, "rent", "a.pdf", source="a.pdf", id="a.pdf#1"), window="w-1")
+    now = returned(1, "rent", "b.pdf", source="b.pdf", id="b.pdf#1")
+    report, _ = check_names([stored(now)], [before])
+    assert report.renamed == (("a.pdf", "b.pdf"),) and report.copies == () and report.earlier == ("w-1",)
+    copy = returned(2, "rent", "c.pdf", source="c.pdf", id="c.pdf#1")
+    report, _ = check_names([stored(now, copy, persistent=False)], [before])
+    assert report.copies == (("b.pdf", "c.pdf"),) and report.earlier == ()
+
+
+def test_keys_that_differ_in_form_only_are_reported() -> None:
+    keys = ("Lease \u00e9.pdf", "lease e\u0301.pdf", "lease.pdf")
+    report, _ = check_names([stored(*(passage(n, key, salt=n) for n, key in enumerate(keys)))], [])
+    assert report.alike == (keys[:2],) and report.positions == {key: [n] for n, key in enumerate(keys)}
+
+
 def test_equal_content_under_another_key_is_reported() -> None:
     before = stored(passage(1, "a"), window="w-1")
     assert check_names([stored(passage(1, "b", salt=2))], [before])[0].renamed == (("a", "b"),)
@@ -309,16 +336,23 @@ def test_metadata_determine_the_key() -> None:
     divided = passage(3, "a.pdf (2)", salt=2, id="a.pdf#3", source="a.pdf")
     with pytest.raises(InvalidProof, match="another document than the metadata") as caught:
         check_names([stored(*files, divided)], [])
-    assert caught.value.expected == "the metadata field source: 'a.pdf'"
+    assert caught.value.expected == "the metadata field 'source': 'a.pdf'"
     lines = [passage(n, str(n), salt=n, id=str(n), author="x") for n in (1, 2, 3)]
     assert check_names([stored(*lines)], [])[0].column == "id"
+    # Without --document-column another field can equal some keys by chance, so nobody is accused.
+    mixed = [*lines, passage(4, "9", salt=9, id="4")]
+    assert (report := check_names([stored(*mixed)], [])[0]).column is None and report.undetermined == 4
     with pytest.raises(InvalidProof, match="another document than the metadata"):
-        check_names([stored(*lines, passage(4, "9", salt=9, id="4"))], [])
+        check_names([stored(*mixed)], [], column="id")
+    long = returned(4, "text", "t" * MAX_KEY, title="t" * (MAX_KEY + 1))
+    with pytest.raises(InvalidProof, match="another document than the metadata") as caught:
+        check_names([stored(long)], [], column="title")
+    assert "none" not in str(caught.value.expected)
     with pytest.raises(InvalidProof, match="another document than the metadata"):
         check_names([stored(*lines)], [], column="author")
     with pytest.raises(SetupError, match="do not have the field") as unknown:
         check_names([stored(*lines)], [], column="customer")
-    assert unknown.value.expected == "one of author, id"
+    assert unknown.value.expected == "one of 'author', 'id'"
 
 
 def test_keys_that_metadata_do_not_determine_are_counted() -> None:
@@ -605,6 +639,41 @@ def test_accounts_share_no_stored_proof(open_window: tuple[Chain, Served]) -> No
     assert proofs[0] == proofs[2] != proofs[1]
 
 
+def test_an_account_has_a_limit_of_proofs(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is of each account; the table is committed to once, and a failed proof leaves nothing behind."""
+    chain, served = open_window
+    names = NameProofs(served.window.context, served.window.answers)
+    with chain.client(served) as client:
+        for name in ("law-1", "law-old"):
+            position = client.ask(chain.service.accounts[name], QUESTIONS["law"][0]).documents[0].position
+    commits, commit = list[object](), WindowTable.commit
+
+    def counting(self: WindowTable, system: Any) -> Any:
+        commits.append(system)
+        return commit(self, system)
+
+    def fail(*args: Any) -> Any:
+        raise WitnessError("no proof")
+
+    monkeypatch.setattr(WindowTable, "commit", counting)
+    monkeypatch.setattr(attest_names, "SPARE_PROOFS", 1 - served.window.context.policy.n)
+    request = request_for(chain, served, [position])
+    with monkeypatch.context() as patched:
+        patched.setattr(ScanRowNames, "prove", fail)
+        with pytest.raises(WitnessError):
+            names.answer(request)
+    assert not names._proofs and not names._proving.locked()
+    assert names.answer(request) == names.answer(request), "a stored proof does not count"
+    names._proofs.clear()
+    with pytest.raises(RequestRefused) as refused:
+        names.answer(request)
+    assert refused.value.reason == "proof-limit" and refused.value.reason in STATUSES
+    assert names.answer(request_for(chain, served, [position], "law-old")).names
+    assert len(commits) == 1
+
+
 def test_a_forged_request_takes_no_place_and_gets_no_proof(
     open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -687,6 +756,37 @@ def test_a_service_that_proves_no_names_is_named(
         with pytest.raises(RequestRefused) as refused:
             client.names(chain.law, client.publication())
     assert refused.value.reason == "no-proof" and "--window" in str(refused.value.hint)
+    url = ["--url", served.service.url, "--provider", str(chain.service.key.verifier)]
+    run = CliRunner().invoke(main, ["account", "names", str(chain.law.directory), *url])
+    assert run.exit_code == 3 and "answers with openings: " in run.output and "\nnot proved: " in run.output
+    value = json.loads(
+        CliRunner().invoke(main, ["account", "names", str(chain.law.directory), *url, "--json"]).stdout
+    )
+    assert value["refused"]["error"] == "RequestRefused" and not value["proved"] and value["positions"]
+
+
+def test_the_proof_is_stored_before_the_comparison(
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two proved names of one document are evidence, which a failed comparison must not prevent."""
+    chain, served = open_window
+    with chain.client(served) as client:
+        client.ask(chain.service.accounts["law-old"], QUESTIONS["law"][0])
+        account = Account(copy_of(chain.service.accounts["law-old"].directory, tmp_path / "law"))
+        shutil.rmtree(account.directory / "names", ignore_errors=True)
+
+        def unequal(*args: Any, **options: Any) -> Any:
+            raise InvalidProof("one document has two names")
+
+        monkeypatch.setattr(account_module, "check_names", unequal)
+        with pytest.raises(InvalidProof, match="one document has two names"):
+            client.names(account, served.publication)
+    assert account.stored_proof(served.publication, account.passages(served.publication))
+    run = CliRunner().invoke(
+        main,
+        ["account", "names", str(account.directory), "--window", str(served.window.directory / "public")],
+    )
+    assert run.exit_code == 1 and "two names" in run.output
 
 
 # -- the command -------------------------------------------------------------------------------------------------
@@ -706,7 +806,9 @@ def test_the_command_names_its_result(open_window: tuple[Chain, Served], tmp_pat
 
     shutil.rmtree(folder / "names", ignore_errors=True)
     local = run(*window)
-    assert local.exit_code == 0 and "\nnot proved: " in local.output and "not checked: " in local.output
+    assert local.exit_code == 3 and "\nnot proved: " in local.output and "not checked: " in local.output
+    count = len(chain.law.receipts(served.publication))
+    assert f"\nanswers with openings: {count} of {count}\nother windows compared: 0 (none)\n" in local.output
     done = run(*url, "--json")
     assert done.exit_code == 0 and json.loads(done.output)["proved"] is True, done.output
     assert "\nproved: " in run(*window).output
@@ -720,6 +822,16 @@ def test_the_command_names_its_result(open_window: tuple[Chain, Served], tmp_pat
     value["answers"][0]["proof"]["proof"] = "AAAA"
     path.write_bytes(jcs(value))
     assert run(*window).exit_code in (1, 2) and "the proof is refused" in run(*window).output
+    mended = run(*url)
+    assert (
+        mended.exit_code == 0 and "the stored proof was damaged, and the command replaced it" in mended.output
+    )
+    assert "\nproved: " in run(*window).output
+    old = next((folder / "receipts").iterdir())
+    old.write_bytes(jcs({**json.loads(old.read_text()), "names": None}))
+    if count > 1:
+        part = run(*url)
+        assert part.exit_code == 3 and f"\nanswers with openings: {count - 1} of {count}\n" in part.output
 
 
 def copy_of(folder: Path, target: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -138,23 +139,26 @@ class Client(Closing):
 
     def names(self, account: Account, window: Publication, *, column: str | None = None) -> NamesReport:
         """Check the names of the documents of the account's passages in the served window, with the provider's proof.
-        The account's folder stores the proof, and a later call for the same passages reads it there.
+        The account's folder stores the proof, and a later call for the same passages reads it there. The method
+        replaces a stored proof that it cannot use.
 
         :param column: the metadata field that names documents (`names.check_names`)
         :raises InvalidProof: a comparison fails, or the proof is false
         :raises RequestRefused: the service does not take the request
         :raises SetupError: the account has no passage of the window, or the provider did not answer in time
         """
-        report, at = account.check_names(window, column=column)
-        if account.stored_proof(window, at):
-            return report.with_proof()
-        requests, answers = account.names_requests(window, at), []
+        # The proof comes before the comparison: two proved names of one document are evidence, and stay in the folder.
+        at = account.passages(window)
+        found = account.usable_proof(window, at)
+        requests, answers = [] if found else account.names_requests(window, at), []
         for request in requests:
             attempts = Attempts(self._patience, self._url)
             reply = partial(proved, attempts)
             answers.append(self._post(NAMES, request.canonical(), MAX_NAMES_ANSWER_BYTES, attempts, reply))
-        account.accept_names(window, at, requests, answers)
-        return report.with_proof()
+        if not found:
+            account.accept_names(window, at, requests, answers)
+        report, _ = account.check_names(window, column=column)
+        return replace(report.with_proof(), replaced=found is None)
 
     def send(self, request: SignedRequest) -> Json:
         """Send a signed request until there is a reply, which is not checked here."""
