@@ -65,8 +65,6 @@ DESCRIBED = described()
 DEFAULT_POSITIONS = 64
 """The maximum positions of a document in a table without options: a file usually has 4 to 50."""
 METHODS = ("classical", "split", "analytic", "exact")
-DOCUMENT_TOKENS = 512
-"""Maximum tokens of a document in a policy of `provider policy new`."""
 
 
 @click.group(cls=Group)
@@ -315,7 +313,7 @@ class _Embedder:
         return Embedding(
             self.dimension or self._published.dimension,
             self._published.table,
-            (self.query_tokens, DOCUMENT_TOKENS),
+            (self.query_tokens, self._published.document_tokens),
             self._published.relevance if self.relevance is None else self.relevance or None,
         )
 

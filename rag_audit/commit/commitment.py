@@ -228,6 +228,21 @@ def check_score_window(policy: Policy, embedder: Embedder) -> None:
         )  # fmt: skip
 
 
+def check_limits(policy: Policy, embedder: Embedder) -> None:
+    """Refuse token limits that the embedder does not have, for example above the maximum of its model.
+
+    :raises PolicyError: the embedder's limits differ from the policy's
+    """
+    limits = (embedder.limits.query, embedder.limits.document)
+    if limits != (policy.tokens.query, policy.tokens.document):
+        raise PolicyError("the embedder's token limits differ from the policy's limits", field="policy.tokens",
+                          expected=f"query {limits[0]}, document {limits[1]}",
+                          actual=f"query {policy.tokens.query}, document {policy.tokens.document}",
+                          hint=f"make a policy with `rag-audit provider policy new --embedder {embedder.name}"
+                               f" --query-tokens {limits[0]}`, which takes the embedder's limit for"
+                               " documents")  # fmt: skip
+
+
 def check_inputs(
     policy: Policy,
     roster: Sequence[RosterEntry],
@@ -251,10 +266,7 @@ def check_inputs(
         mechanism = policy.mechanism(part)
         named = mechanism.table is not None
         check_answers(part.tenant, documents[part.tenant], mechanism.longest, named=named)
-    limits = (embedder.limits.query, embedder.limits.document)
-    if limits != (policy.tokens.query, policy.tokens.document):
-        raise PolicyError("the embedder's token limits differ from the policy's limits", field="policy.tokens",
-                          expected=limits, actual=(policy.tokens.query, policy.tokens.document))  # fmt: skip
+    check_limits(policy, embedder)
     manifest = embedder_manifest(embedder, policy)
     check_circuits(policy, manifest)
     return manifest

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit._internal.errors import SetupError
+from rag_audit._internal.clock import now_ms
+from rag_audit._internal.errors import PolicyError, SetupError
 from rag_audit._internal.lock import lock_file
 from rag_audit.cli import main
 from rag_audit.cli.choice import choose_mechanism, coalition
@@ -32,6 +33,7 @@ from rag_audit.retrieval.inventory import Inventory
 from rag_audit.service.running.acts import Acts
 from rag_audit.service.running.config import RunConfig
 from rag_audit.witness.witness import Witness
+from tests.embedders import small_bert
 
 TEXT = "The landlord pays for the heating of flat {}."
 KEYS = ("provider.skey", "witnesses/pilot-1/key", "witnesses/pilot-2/key", "accounts/law/account.skey")
@@ -459,3 +461,20 @@ def test_each_of_several_folders_is_a_tenant(tmp_path: Path, docs: Path) -> None
     assert "--tenant" in refused(tmp_path / "other", *words[1:], "--tenant", "firm")
     write(tmp_path / "more" / "hr")
     assert "one name" in refused(tmp_path / "other", *words[1:], "--docs", tmp_path / "more" / "hr")
+
+
+def test_a_policy_takes_the_token_limits_of_its_model(tmp_path: Path, docs: Path) -> None:
+    """A model that reads fewer than 512 tokens of a document, and fewer than 64 of a question."""
+    model = small_bert.write(tmp_path / "model")
+    given = ["--embedder", "bert-int", "--model", model, "--rights"]
+    ok(tmp_path / "pilot", "--docs", docs, *given)
+    config = tmp_path / "pilot" / "provider.toml"
+    RunConfig.load(config).check(now_ms())  # the check of `rag-audit run` before its first service
+    path = tmp_path / "pilot" / "policy.json"
+    value = json.loads(path.read_text())
+    assert value["tokens"] == {"document": small_bert.SHAPE.places, "query": small_bert.SHAPE.places}
+    value["tokens"]["document"] = 512
+    path.write_text(json.dumps(value))
+    with pytest.raises(PolicyError, match="token limits") as error:
+        RunConfig.load(config).check(now_ms())
+    assert "--query-tokens 24" in str(error.value.hint)

@@ -125,6 +125,11 @@ def test_published_constants_are_those_of_the_embedders() -> None:
     assert (result.dimension, result.score_window) == (wordllama.dimension, wordllama.score_window)
     assert result.table is not None
     assert published_constants(NAME).table is None
+    assert result.document_tokens == wordllama.limits.document == 512
+    assert published_constants(NAME).document_tokens == MODELS[NAME].max_tokens
+    assert [
+        published_constants(name).document_tokens for name in ("minilm-int", "minilm-int-lexical-768")
+    ] == [256] * 2
     with pytest.raises(SetupError, match="unknown embedder"):
         published_constants("other")
 

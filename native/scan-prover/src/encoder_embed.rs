@@ -1,4 +1,4 @@
-//! Proofs of A1 for the integer encoder by their provers: `docs/scan/encoder-embed.md`. No window uses them yet.
+//! Proofs of A1 for the integer encoder by their provers: `docs/scan/encoder-embed.md`.
 use ragaudit_scan_protocol::block::{NormPrivate, Tops, LIMB_BITS};
 use ragaudit_scan_protocol::encoder::Entries as LayerEntries;
 use ragaudit_scan_protocol::encoder_embed::{

@@ -51,7 +51,7 @@ from rag_audit.witness.witness import Witness
 PILOT_WITNESSES = 2
 PILOT_RELATION = "operated by the provider, with a key that `rag-audit init` made beside the provider's key"
 DAY_MS = 86_400_000
-QUERY_TOKENS, DOCUMENT_TOKENS = 64, 512
+QUERY_TOKENS = 64
 
 
 def pilot_name(number: int) -> str:
@@ -175,12 +175,13 @@ class Folder:
         tenants = Tenants(answers.capacities, answers.accounts, None, mechanisms)
         queries = min(len(answers.capacities) * answers.accounts * answers.questions, MAX_RECORDS)
         coalition_proof = (default_system(), queries) if published.dimension <= MAX_DIMENSION else None
+        documents = published.document_tokens
         now, p = now_ms(), defaults.THETA.partition(".")[2]
         policy = draft_policy(
             Period("w-1", now, now + DAY_MS),
             tenants,
             PrivacyTarget(answers.questions, coalition(answers.accounts), defaults.EPS_JOINT),
-            embedding=Embedding(published.dimension, published.table, (QUERY_TOKENS, DOCUMENT_TOKENS),
+            embedding=Embedding(published.dimension, published.table, (min(QUERY_TOKENS, documents), documents),
                                 published.relevance),
             estimator=EstimatorParameters((int(p), 10 ** len(p)), defaults.TAU, coalition_proof=coalition_proof),
             top_k=defaults.TOP_K,

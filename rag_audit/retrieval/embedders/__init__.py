@@ -51,6 +51,8 @@ EMBEDDERS = (
     "bge-small-en-v1.5",
     *OF_A_PLACE,
 )
+DOCUMENT_TOKENS = 512
+"""The maximum tokens of a document in a policy, if the embedder reads as many."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,19 @@ class PublishedConstants:
     :param table: the constants of its table or encoder; None if it has neither, and A1 cannot be proved
     :param relevance: minimum raw score of a relevant passage, which `rag-audit lab relevance` measured on public texts;
         None if it was not measured
+    :param max_tokens: the maximum tokens of a document that the model reads; None without a maximum
     """
 
     dimension: int
     score_window: tuple[int, int]
     table: ProvableConstants | None
     relevance: int | None = None
+    max_tokens: int | None = None
+
+    @property
+    def document_tokens(self) -> int:
+        """The maximum tokens of a document in a policy that names no other limit."""
+        return min(DOCUMENT_TOKENS, self.max_tokens or DOCUMENT_TOKENS)
 
 
 def _static(name: str) -> type[StaticEmbedder] | None:
@@ -94,12 +103,16 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
         manifest = result.manifest()
         provable = "quantiser" in manifest and ENCODER_ARTEFACT in manifest["artefacts"]
         encoder = EncoderConstants(manifest["quantiser"]["norm_factor"]) if provable else None
-        return PublishedConstants(result.dimension, result.score_window, encoder)
+        return PublishedConstants(
+            result.dimension, result.score_window, encoder, max_tokens=result.limits.document
+        )
     if name in INTEGER:
-        from rag_audit.retrieval.embedders.integer_bert.published import PUBLISHED_MODELS
+        from rag_audit.retrieval.embedders.integer_bert.published import PLACES, PUBLISHED_MODELS
 
         integer = PUBLISHED_MODELS[name]
-        return PublishedConstants(integer.dimension, integer.score_window, integer.encoder, integer.relevance)
+        return PublishedConstants(
+            integer.dimension, integer.score_window, integer.encoder, integer.relevance, PLACES
+        )
     static = _static(name)
     if static is not None:
         table = static.table
@@ -111,7 +124,7 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
         raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), actual=name)
     known = MODELS[name]
     scale = Fraction(known.scale or published_scale(known.dimension))
-    return PublishedConstants(known.dimension, score_range(scale), None)
+    return PublishedConstants(known.dimension, score_range(scale), None, max_tokens=known.max_tokens)
 
 
 def relevance_of(embedder: Embedder) -> int | None:

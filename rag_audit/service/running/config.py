@@ -355,7 +355,11 @@ class RunConfig:
         :raises RagAuditError: a file cannot be read, or the policy does not fit this embedder
         """
         policy = self.policy(f"{self.told.schedule.prefix}1", now)
-        check_policy(policy, self.embedder(policy).dimension)
+        from rag_audit.commit.commitment import check_limits
+
+        embedder = self.embedder(policy)
+        check_policy(policy, embedder.dimension)
+        check_limits(policy, embedder)
         load_roster(self.path(self.told.roster))
 
     @property
