@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from rag_audit._internal.errors import PolicyError, RagAuditError, SchemaError, brief
 from rag_audit.mechanisms.base import TableShape
-from rag_audit.models.names import MAX_KEY, document_name
+from rag_audit.models.names import MAX_KEY, document_name, is_visible
 from rag_audit.retrieval.engine import Int8Array
 
 SALT_BYTES = 32
@@ -192,7 +192,7 @@ def place_documents(
                                " same key it could draw a second bit, which doubles the exponent of its"
                                " factor")  # fmt: skip
     for key, count in documents.items():
-        if len(key) > MAX_KEY or not key.strip():
+        if len(key) > MAX_KEY or not is_visible(key):
             raise SchemaError("the key of a document is blank or too long", field=brief(key),
                                  expected=f"1 to {MAX_KEY:,} characters, one of them visible",
                                  actual=f"{len(key):,} characters",

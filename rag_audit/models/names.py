@@ -36,8 +36,13 @@ def document_name(salt: bytes, key: str) -> bytes:
     return hashlib.sha256(_NAME + salt + key.encode("utf-8", "surrogatepass")).digest()
 
 
+def is_visible(key: str) -> bool:
+    """Whether a key has a character that a person can see: not only spaces, controls and formats such as U+200B."""
+    return any(c.isprintable() and not c.isspace() for c in key)
+
+
 def _visible(key: str) -> str:
-    if not key.strip():
+    if not is_visible(key):
         raise ValueError("text with a visible character")
     return key
 

@@ -339,7 +339,7 @@ def test_metadata_determine_the_key() -> None:
     assert caught.value.expected == "the metadata field 'source': 'a.pdf'"
     lines = [passage(n, str(n), salt=n, id=str(n), author="x") for n in (1, 2, 3)]
     assert check_names([stored(*lines)], [])[0].column == "id"
-    # Without --document-column another field can equal some keys by chance, so nobody is accused.
+    # Without --document-column another field can equal some keys by chance, so the check accuses no provider.
     mixed = [*lines, passage(4, "9", salt=9, id="4")]
     assert (report := check_names([stored(*mixed)], [])[0]).column is None and report.undetermined == 4
     with pytest.raises(InvalidProof, match="another document than the metadata"):
@@ -381,7 +381,7 @@ def test_one_request_has_all_positions_of_a_document(monkeypatch: pytest.MonkeyP
     assert caught.value.field == "document 'a'" and caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize("key", ["k" * (MAX_KEY + 1), " ", ""])
+@pytest.mark.parametrize("key", ["k" * (MAX_KEY + 1), " ", "", "\u200b\n"])
 def test_a_key_is_visible_and_short(key: str) -> None:
     """In the window that the provider opens, in an answer and in the account's folder."""
     with pytest.raises(SchemaError, match="blank or too long"):
