@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from rag_audit._internal.canonical import Json, parse_json, read_json
 from rag_audit._internal.durable import replace_file
@@ -51,6 +52,8 @@ from rag_audit.models.records import (
 )
 from rag_audit.models.requests import MAX_ANSWER_BYTES, UNDECIDED, Answer, Refusal, SignedRequest
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.row_names import NamesSetup
 from rag_audit.relation.field import to_hex
 from rag_audit.retrieval.embedders import Embedder, get_embedder
 from rag_audit.retrieval.embedders.declared import ManifestEmbedder
@@ -528,27 +531,31 @@ class Account:
             for positions in parts
         ]
 
-    def stored_proof(self, window: Publication, at: Mapping[int, NamedPassage]) -> bool:
-        """Whether the account's folder has a valid proof of the names at exactly these positions.
+    def stored_proof(
+        self, window: Publication, at: Mapping[int, NamedPassage], pins: Pins | None = None
+    ) -> NamesSetup | None:
+        """The setup of the proof in the account's folder of the names at exactly these positions; None without one.
 
         :raises InvalidProof: the stored proof is false
         """
         path = self._names_path(window.header_digest())
         if not path.exists():
-            return False
+            return None
         stored = _ProvedNames.parse(read_json(path, max_bytes=MAX_NAMES_BYTES), field=path.name)
         if [answer.positions for answer in stored.answers] != requested(at):
-            return False
-        for answer in stored.answers:
-            check_proof(window, self.tenant, at, answer)
-        return True
-
-    def usable_proof(self, window: Publication, at: Mapping[int, NamedPassage]) -> bool | None:
-        """Like `stored_proof`; None if the stored proof is damaged, so that another one has to replace it."""
-        try:
-            return self.stored_proof(window, at)
-        except RagAuditError:
             return None
+        # All proofs are of one circuit, so they have one setup.
+        setups = [check_proof(window, self.tenant, at, answer, pins) for answer in stored.answers]
+        return setups[0] if setups else None
+
+    def usable_proof(
+        self, window: Publication, at: Mapping[int, NamedPassage], pins: Pins | None = None
+    ) -> NamesSetup | Literal["damaged"] | None:
+        """Like `stored_proof`; "damaged" if the stored proof is no valid proof, and needs another one in its place."""
+        try:
+            return self.stored_proof(window, at, pins)
+        except RagAuditError:
+            return "damaged"
 
     def accept_names(
         self,
@@ -556,21 +563,24 @@ class Account:
         at: Mapping[int, NamedPassage],
         requests: Sequence[NamesRequest],
         answers: Sequence[NamesAnswer],
-    ) -> None:
-        """Check the proofs of the names at all positions, and store them.
+        pins: Pins | None = None,
+    ) -> NamesSetup | None:
+        """Check the proofs of the names at all positions, store them, and return their setup.
 
         :raises InvalidProof: a name is another one, or a proof is false
         :raises SchemaError: an answer is about other positions than its request
         """
+        setup: NamesSetup | None = None
         for request, answer in zip(requests, answers, strict=True):
             if request.positions != answer.positions:
                 raise SchemaError(
                     "the answer is about other positions than the request", field="names.positions"
                 )
-            check_proof(window, self.tenant, at, answer)
+            setup = check_proof(window, self.tenant, at, answer, pins)
         path = self._names_path(window.header_digest())
         path.parent.mkdir(exist_ok=True)
         self._save_private(path, _ProvedNames(answers=[*answers]).canonical())
+        return setup
 
     def _names_path(self, digest: str) -> Path:
         return self.directory / "names" / f"{digest[:16]}.json"

@@ -22,7 +22,8 @@ from rag_audit.models.names import MAX_KEY, MAX_POSITIONS, Key, NamesAnswer, doc
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import TenantEntry
 from rag_audit.models.requests import AnsweredDocument
-from rag_audit.proofs.row_names import row_names_of
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.row_names import NamesSetup, convinces, row_names_of
 from rag_audit.proofs.statements.row_names import RowNamesPublic
 from rag_audit.proofs.statements.tenant import ColumnCommitment
 
@@ -147,7 +148,8 @@ class NamesReport:
     :param alike: pairs of keys that are equal without regard to case and Unicode form
     :param answers: the number of the account's answers in the window, and `opened` of these with readable openings
     :param replaced: whether the folder had a stored proof that could not be used
-    :param proved: whether the provider's proof relates the names to the document table in the window header
+    :param setup: the setup of the provider's proof that relates the names to the document table in the window header;
+        None without a valid proof
     """
 
     window: str
@@ -164,11 +166,16 @@ class NamesReport:
     answers: int = 0
     opened: int = 0
     replaced: bool = False
-    proved: bool = False
+    setup: NamesSetup | None = None
 
-    def with_proof(self) -> NamesReport:
+    @property
+    def proved(self) -> bool:
+        """Whether a proof that the provider cannot forge relates the names to the table."""
+        return self.setup is not None and convinces(self.setup)
+
+    def with_proof(self, setup: NamesSetup | None) -> NamesReport:
         """The same result once the proof is checked."""
-        return replace(self, proved=True)
+        return replace(self, setup=setup)
 
 
 def check_names(
@@ -363,11 +370,17 @@ def requested(at: Mapping[int, NamedPassage]) -> list[list[int]]:
 
 
 def check_proof(
-    window: Publication, tenant: str, at: Mapping[int, NamedPassage], answer: NamesAnswer
-) -> None:
+    window: Publication,
+    tenant: str,
+    at: Mapping[int, NamedPassage],
+    answer: NamesAnswer,
+    pins: Pins | None = None,
+) -> NamesSetup:
     """Check the provider's proof that the names at the account's positions are those of the rows in the document table.
 
     :param at: the passage at each position of the answer
+    :param pins: the account's pins of verification keys
+    :returns: the proof's setup
     :raises InvalidProof: a name is another one, or the proof is false
     :raises SchemaError: the answer is about other positions
     """
@@ -405,4 +418,4 @@ def check_proof(
         positions=tuple(answer.positions),
         names=tuple(at[p].name for p in answer.positions),
     )
-    row_names_of(part.system).verify(statement, answer.proof)
+    return row_names_of(part.system).verify(statement, answer.proof, pins)

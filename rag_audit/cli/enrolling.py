@@ -25,6 +25,7 @@ from rag_audit.cli.options import flag_option, line, path_option
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
 from rag_audit.models.publication import Publication
 from rag_audit.models.roster import admit, load_roster, signed_by_roster
+from rag_audit.models.trust import Trust
 
 if TYPE_CHECKING:
     from rag_audit.account.client.sync import Client
@@ -225,6 +226,10 @@ def status(
     help="the metadata field that names the document of a passage; by default the source of files, otherwise a field"
     " that equals the key of each passage",
 )
+@path_option(
+    "--trust",
+    help="a trust file; its pins name the verification key behind the proof, for a tenant with circuits",
+)
 @json_option
 @click.pass_context
 def names(
@@ -233,6 +238,7 @@ def names(
     public: Path | None,
     url: str | None,
     provider: str | None,
+    trust: Path | None,
     column: str | None,
     as_json: bool,
 ) -> None:
@@ -246,25 +252,38 @@ def names(
     if (public is None) == (url is None) or (url is None) != (provider is None):
         raise click.UsageError("give --window, or --url and --provider")
     asker, refused = Account(directory), None
+    pins = None if trust is None else Trust.load(trust).pins
     if public is not None:
         window = Publication.load(public)
         report, at = asker.check_names(window, column=column)
-        if asker.stored_proof(window, at):
-            report = report.with_proof()
+        report = report.with_proof(asker.stored_proof(window, at, pins))
     else:
         with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
             window = client.publication()
             try:
-                report = client.names(asker, window, column=column)
+                report = client.names(asker, window, column=column, pins=pins)
             except (RequestRefused, SetupError) as exc:
                 # Without the proof the comparison still stands. An error of the comparison itself comes here again.
                 report, refused = asker.check_names(window, column=column)[0], exc
     reason = {} if refused is None else {"refused": refused.as_json()}
-    emit({**asdict(report), **reason}, as_json, _lines_of(report))
+    emit({**asdict(report), "proved": report.proved, **reason}, as_json, _lines_of(report))
     if refused is not None:
         say(f"no proof: {refused}")
     if not report.proved or report.opened < report.answers:
         ctx.exit(int(ExitCode.UNMET))
+
+
+_STATED = (
+    "the names are those of the rows in the document table; passages of one document share a row, passages of different"
+    " documents do not"
+)
+_PROOFS = {
+    "none": f"proved: {_STATED}",
+    "ceremony": f"proved: {_STATED}",
+    "unsafe": f"proved under an unsafe setup: the maker of the key can forge this proof: {_STATED}",
+    "unpinned": "proved under the provider's own setup, which is unsafe, because the provider can forge this proof; pin"
+    f" the key of a ceremony with --trust: {_STATED}",
+}
 
 
 def _lines_of(report: NamesReport) -> list[str]:
@@ -305,9 +324,8 @@ def _lines_of(report: NamesReport) -> list[str]:
     if report.replaced:
         lines.append("the stored proof was damaged, and the command replaced it")
     lines.append(
-        "proved: the names are those of the rows in the document table; passages of one document share a row, passages"
-        " of different documents do not"
-        if report.proved
+        _PROOFS[report.setup]
+        if report.setup is not None
         else "not proved: the names can differ from those in the document table; --url requests the proof while the"
         " window is open"
     )

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from rag_audit._internal.canonical import Json
 from rag_audit._internal.errors import PolicyError
 from rag_audit.proofs import backends
+from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.statements.private import TablePrivate
 from rag_audit.proofs.statements.row_names import RowNamesPublic
+
+NamesSetup: TypeAlias = Literal["none", "ceremony", "unsafe", "unpinned"]
+"""The setup behind a proof of names: none; that of the account's pin; or none that the account pinned, so that the
+provider itself can have made the key and can forge proofs."""
+
+
+def convinces(setup: NamesSetup) -> bool:
+    """Whether a valid proof under a setup convinces an account that does not trust the provider."""
+    return setup in ("none", "ceremony")
 
 
 class RowNames(Protocol):
@@ -26,10 +36,11 @@ class RowNames(Protocol):
         :raises MemoryLimitError: the machine has too little memory for the work
         """
 
-    def verify(self, statement: RowNamesPublic, proof: Json) -> None:
-        """Return if a proof proves the statement about the table with the statement's digest.
+    def verify(self, statement: RowNamesPublic, proof: Json, pins: Pins | None = None) -> NamesSetup:
+        """The setup of a proof that proves the statement about the table with the statement's digest.
 
-        :raises InvalidProof: the proof is false, or of another table
+        :param pins: the account's pins of verification keys
+        :raises InvalidProof: the proof is false, of another table or under another key than the pinned one
         :raises RagAuditError: the proof is not well-formed
         """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_audit._internal.errors import EncodingError
-from rag_audit.relation.tags import TAG_CARRIED, TAG_NAMES, TAG_ROWS
+from rag_audit.relation.tags import TAG_CARRIED, TAG_NAMES, TAG_OPENED, TAG_ROWS
 from rag_audit.relation.tokens import BITS_PER_ELEMENT, pack
 
 Listed = tuple[int, list[int]]
@@ -97,3 +97,12 @@ def carried_list(
     :param names: the commitment to the names
     """
     return TAG_CARRIED, [salt, names, *pack_marks(capacity, kept, positions)]
+
+
+def opened_list(documents: Sequence[int], names: Sequence[int]) -> Listed:
+    """The public list of opened positions behind the circuit `names`.
+
+    :param documents: the number of each position's document, shape (capacity,); D for a position that is not opened
+    :param names: the name of each document, shape (D,); 0 after the last document
+    """
+    return TAG_OPENED, [*pack_rows(len(names), documents), *names]

@@ -11,7 +11,12 @@ import pytest
 
 from rag_audit._internal.node import circuits_dir
 from rag_audit.proofs.backends.groth16 import instance as instances
-from rag_audit.proofs.backends.groth16.instance import CoalitionInstance, EmbedInstance, included_sources
+from rag_audit.proofs.backends.groth16.instance import (
+    CoalitionInstance,
+    EmbedInstance,
+    NamesInstance,
+    included_sources,
+)
 from rag_audit.proofs.backends.groth16.policy import SHIPPED
 from rag_audit.relation import noise
 from tests.circuits.documents_case import TINY as DOCUMENTS
@@ -98,7 +103,16 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 def test_digest_names_every_own_source() -> None:
     retrieve, many, embed, coalition, *others = (
         {name for name, _ in included_sources(main.main_source())}
-        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT, NOISY, DOCUMENTS)
+        for main in (
+            TINY,
+            PAIR,
+            EmbedInstance(24),
+            CoalitionInstance(4),
+            KEPT,
+            NOISY,
+            DOCUMENTS,
+            NamesInstance(8, 5),
+        )
     )
     assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
         "lib/embed.circom"

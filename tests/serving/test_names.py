@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from rag_audit._internal.canonical import jcs
+from rag_audit._internal.canonical import digest_hex, jcs
 from rag_audit.account import account as account_module
 from rag_audit.account import names as account_names
 from rag_audit.account.account import Account, StoredReceipt
@@ -48,6 +48,7 @@ from rag_audit.models.names import MAX_KEY, NameOpening, NamesAnswer, NamesReque
 from rag_audit.models.passage import Passage
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import Answer, answered
+from rag_audit.models.trust import Pins
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.row_names import ScanRowNames
 from rag_audit.proofs.proving import backend
@@ -255,6 +256,34 @@ def test_two_rows_of_one_name_and_a_position_without_a_row_have_no_proof() -> No
         with pytest.raises(WitnessError, match="no valid proof") as caught:
             system.prove(statement(*opened), table)
         assert "row" not in str(caught.value.actual), "row numbers are secret"
+
+
+def test_names_of_a_tenant_with_circuits(tmp_path: Path) -> None:
+    """A proof under the provider's own key does not convince, and one under the pinned key of a ceremony does."""
+    chain = Chain(tmp_path, Sampling(keep=EVERY, documents=SHAPE))
+    with chain.served(FIRST, system="groth16") as served, chain.client(served) as client:
+        client.ask(chain.law, QUESTIONS["law"][0])
+        window = client.publication()
+        report = client.names(chain.law, window)
+        assert (report.setup, report.proved) == ("unpinned", False) and report.passages > 0
+        at = chain.law.check_names(window)[1]
+        [path] = (chain.law.directory / "names").iterdir()
+        stored = json.loads(path.read_text())["answers"][0]
+        answer, key = NamesAnswer.parse(stored, field="names"), stored["proof"]["key"]
+        pin = {"circuit": key["circuit"], "vk": digest_hex(key), "setup": "ceremony"}
+        pins = Pins.parse({"groth16": [pin]}, field="pins")
+        assert client.names(chain.law, window, pins=pins).proved
+        other = Pins.parse({"groth16": [{**pin, "vk": "0" * 64}]}, field="pins")
+        with pytest.raises(InvalidProof, match="not the pinned one"):
+            client.names(chain.law, window, pins=other)
+        position = answer.positions[0]
+        wrong = at[position].model_copy(update={"key": "another document"})
+        lie = answer.model_copy(update={"names": [wrong.name.hex(), *answer.names[1:]]})
+        with pytest.raises(InvalidProof, match="the proof is refused"):
+            check_proof(window, "law", {**at, position: wrong}, lie, pins)
+        arguments = ["account", "names", str(chain.law.directory), "--window"]
+        run = CliRunner().invoke(main, [*arguments, str(served.window.directory / "public")])
+        assert run.exit_code == 3 and "the provider can forge this proof" in run.output, run.output
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------------
@@ -743,7 +772,7 @@ def test_a_service_that_proves_no_names_is_named(
     open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(PolicyError, match="no proof of the names") as caught:
-        row_names_of("groth16")
+        row_names_of("another")
     chain, served = open_window
 
     def missing(system: str) -> Any:

@@ -45,6 +45,7 @@ from rag_audit.models.enrolling import EnrolmentAnswer, EnrolmentOffer
 from rag_audit.models.names import MAX_NAMES_ANSWER_BYTES
 from rag_audit.models.publication import Publication
 from rag_audit.models.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
+from rag_audit.proofs.interface import Pins
 from rag_audit.retrieval.embedders import Embedder
 
 T = TypeVar("T")
@@ -141,30 +142,34 @@ class AsyncClient(AsyncClosing):
         reply = partial(answered, attempts, request, self.provider)
         return await self._post(ENROLMENTS, request.canonical(), MAX_BYTES, attempts, reply)
 
-    async def names(self, account: Account, window: Publication, *, column: str | None = None) -> NamesReport:
+    async def names(
+        self, account: Account, window: Publication, *, column: str | None = None, pins: Pins | None = None
+    ) -> NamesReport:
         """Check the names of the documents of the account's passages in the served window, with the provider's proof.
         The account's folder stores the proof, and a later call for the same passages reads it there. The method
         replaces a stored proof that it cannot use.
 
         :param column: the metadata field that names documents (`names.check_names`)
+        :param pins: the account's pins of verification keys, such as those of a trust file, for a tenant with circuits
         :raises InvalidProof: a comparison fails, or the proof is false
         :raises RequestRefused: the service does not take the request
         :raises SetupError: the account has no passage of the window, or the provider did not answer in time
         """
         # The proof comes before the comparison: two proved names of one document are evidence, and stay in the folder.
         at = account.passages(window)
-        found = account.usable_proof(window, at)
-        requests, answers = [] if found else account.names_requests(window, at), []
+        found = account.usable_proof(window, at, pins)
+        setup = None if found == "damaged" else found
+        requests, answers = [] if setup else account.names_requests(window, at), []
         for request in requests:
             attempts = Attempts(self._patience, self._url)
             reply = partial(proved, attempts)
             answers.append(
                 await self._post(NAMES, request.canonical(), MAX_NAMES_ANSWER_BYTES, attempts, reply)
             )
-        if not found:
-            account.accept_names(window, at, requests, answers)
+        if setup is None:
+            setup = account.accept_names(window, at, requests, answers, pins)
         report, _ = account.check_names(window, column=column)
-        return replace(report.with_proof(), replaced=found is None)
+        return replace(report.with_proof(setup), replaced=found == "damaged")
 
     async def send(self, request: SignedRequest) -> Json:
         """Send a signed request until there is a reply, which is not checked here."""

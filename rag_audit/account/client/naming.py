@@ -30,7 +30,7 @@ def proved(attempts: Attempts, status: int, after: str | None, body: bytes) -> N
     """
     try:
         value = parse_json(
-            body, source="names", max_bytes=MAX_NAMES_ANSWER_BYTES, max_values=2 * MAX_POSITIONS + 64
+            body, source="names", max_bytes=MAX_NAMES_ANSWER_BYTES, max_values=2 * MAX_POSITIONS + 128
         )
     except RagAuditError:
         value = None

@@ -41,7 +41,7 @@ _NAMES, _ROWS, _CARRIED, _SAMPLE = "names", "rows", "carried", "sample"
 
 
 @dataclass(frozen=True)
-class _Table:
+class Table:
     """The values of a table as the circuit takes them. All of them are secret.
 
     :param names: the name of each row, a field element; 0 for a row without a name
@@ -53,7 +53,7 @@ class _Table:
     row_of_position: list[int] = field(repr=False)
 
     @classmethod
-    def of(cls, table: TablePrivate) -> _Table:
+    def of(cls, table: TablePrivate) -> Table:
         return cls(table.key, [*map(name_element, table.names)], _integers(table.row_of_position))
 
     @property
@@ -66,6 +66,15 @@ class _Table:
 
     def names_commitment(self) -> int:
         return hash_list(*names_list(derive_salt(self.key, _NAMES), self.names))
+
+    def openings(self) -> dict[str, int | list[int]]:
+        """The circuits' private inputs behind C_table, by signal name."""
+        return {
+            "names_salt": derive_salt(self.key, _NAMES),
+            "name": self.names,
+            "table_salt": derive_salt(self.key, _ROWS),
+            "row": pack_rows(len(self.names), self.row_of_position),
+        }
 
     def commitment(self) -> int:
         """C_table."""
@@ -85,7 +94,7 @@ def commit_table(capacity: int, table: TablePrivate) -> ColumnCommitment:
     :raises EncodingError: a position has a row that the table does not have
     """
     DocumentsInstance(capacity, len(table.names))
-    return ColumnCommitment(to_hex(_Table.of(table).commitment()))
+    return ColumnCommitment(to_hex(Table.of(table).commitment()))
 
 
 @dataclass(frozen=True)
@@ -114,13 +123,13 @@ class DocumentTableJob(Bound):
             raise no_listed_rows()
         private.check(public)
         capacity, rows = public.tenant.constants.capacity, public.rows
-        table = _Table.of(private.table)
+        table = Table.of(private.table)
         kappa = noise_key(private.s0, private.s1, public.beacon, public.slot)
         drawn = _native.draw_bernoulli_bits(to_bytes(kappa), public.drawn, public.bound)
         before = _Before.of(private.previous, capacity, rows, public.drawn)
         kept = [*map(bool, drawn), *before.carried_bits]
         sample = [row < rows and kept[row] for row in table.row_of_position]
-        salts = {name: derive_salt(table.key, name) for name in (_NAMES, _ROWS, _CARRIED, _SAMPLE)}
+        salts = {name: derive_salt(table.key, name) for name in (_CARRIED, _SAMPLE)}
         names = table.names_commitment()
         carried = hash_list(*carried_list(salts[_CARRIED], names, capacity, kept, table.positions))
         return cls(
@@ -133,10 +142,7 @@ class DocumentTableJob(Bound):
                 "s1": private.s1,
                 "kept_salt": salts[_SAMPLE],
                 "kept": pack_bits(sample),
-                "names_salt": salts[_NAMES],
-                "name": table.names,
-                "table_salt": salts[_ROWS],
-                "row": pack_rows(rows, table.row_of_position),
+                **table.openings(),
                 "carried_salt": salts[_CARRIED],
                 "mark": pack_marks(capacity, kept, table.positions),
                 **before.inputs,

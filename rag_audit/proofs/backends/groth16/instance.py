@@ -56,8 +56,10 @@ DOCUMENTS_INPUTS = (
     "c_kept",
 )
 """The public inputs of the circuit `documents`."""
+NAMES_INPUTS = ("ctx", "c_table", "c_opened")
+"""The public inputs of the circuit `names`."""
 MAX_TABLE = 1 << 18
-"""Maximum positions times rows of `documents`, which takes a constraint for each pair."""
+"""Maximum positions times rows of `documents` and `names`, which take a constraint for each pair."""
 
 _INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
 
@@ -221,6 +223,40 @@ class DocumentsInstance:
     def main_source(self) -> str:
         """The circom file with the `main` component."""
         return main_file("documents", DOCUMENTS_INPUTS, f"Documents({self.capacity}, {self.rows})")
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters."""
+        return circuit_digest(self, {})
+
+
+@dataclass(frozen=True)
+class NamesInstance:
+    """`names`: opened positions of a tenant with a document table belong to rows with opened names.
+
+    :param capacity: N, positions of the index
+    :param rows: D, rows of the document table
+    :raises PolicyError: the circuit cannot be built for the parameters
+    """
+
+    capacity: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        DocumentsInstance(self.capacity, self.rows)
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `names-n64-d64`."""
+        return f"names-n{self.capacity}-d{self.rows}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The three public inputs, in order."""
+        return NAMES_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        return main_file("names", NAMES_INPUTS, f"Names({self.capacity}, {self.rows})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""

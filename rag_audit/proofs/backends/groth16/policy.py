@@ -10,6 +10,7 @@ from rag_audit.proofs.backends.groth16.instance import (
     DocumentsInstance,
     EmbedInstance,
     Instance,
+    NamesInstance,
     RetrieveInstance,
     SampleInstance,
 )
@@ -28,6 +29,7 @@ SHIPPED: tuple[Instance, ...] = (
     *(SampleInstance(capacity) for capacity in (64, 256)),
     DocumentsInstance(64, 64),
     DocumentsInstance(256, 64),
+    NamesInstance(64, 64),
     *(
         RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice, sampled)
         for capacity in (64, 256)

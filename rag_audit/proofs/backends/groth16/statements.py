@@ -122,6 +122,20 @@ class DocumentsStatement(PublicValues):
 
 
 @dataclass(frozen=True)
+class NamesStatement(PublicValues):
+    """The public values of the circuit `names`: opened positions and names, and the table that has them.
+
+    :param ctx: digest of window header, tenant, capacity, rows and table
+    :param c_table: the commitment to the table in the window header
+    :param c_opened: hash of the opened positions and names (`relation.document_table.opened_list`)
+    """
+
+    ctx: int
+    c_table: int
+    c_opened: int
+
+
+@dataclass(frozen=True)
 class CoalitionDigest(PublicValues):
     """The public value of a window's coalition proof by the circuit `coalition`.
 

@@ -14,6 +14,7 @@ from rag_audit.proofs.backends.groth16.instance import (
     COALITION_INPUTS,
     DOCUMENTS_INPUTS,
     EMBED_INPUTS,
+    NAMES_INPUTS,
     PUBLIC_INPUTS,
     SAMPLE_INPUTS,
     SAMPLED_INPUTS,
@@ -24,6 +25,7 @@ from rag_audit.proofs.backends.groth16.statements import (
     DocumentsStatement,
     ManySampledStatement,
     ManyStatement,
+    NamesStatement,
 )
 from rag_audit.proofs.batch import Failures, Lazy
 from rag_audit.proofs.records import Group
@@ -42,6 +44,7 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     CoalitionDigest: COALITION_INPUTS,
     SampleStatement: SAMPLE_INPUTS,
     DocumentsStatement: DOCUMENTS_INPUTS,
+    NamesStatement: NAMES_INPUTS,
 }
 """The names of a statement's public values, in the order of its circuit's verification key."""
 
@@ -122,7 +125,7 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
 
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for a key of a batch, an `EmbedStatement`
         for `embed`, a `CoalitionDigest` for `coalition`, a `SampleStatement` for `kept`, a
-        `DocumentsStatement` for `documents`
+        `DocumentsStatement` for `documents`, a `NamesStatement` for `names`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed

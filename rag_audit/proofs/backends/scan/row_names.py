@@ -12,6 +12,8 @@ from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.document_table import TABLE, names_of, points_digest
 from rag_audit.proofs.backends.scan.key import DOCUMENT_TABLE_PROTOCOL
 from rag_audit.proofs.backends.scan.verify import parse_parts, refused
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.row_names import NamesSetup
 from rag_audit.proofs.statements.document_table import name_element
 from rag_audit.proofs.statements.private import TablePrivate
 from rag_audit.proofs.statements.row_names import RowNamesPublic
@@ -49,8 +51,8 @@ class ScanRowNames:
             "table": base64.b64encode(points).decode(),
         }
 
-    def verify(self, statement: RowNamesPublic, proof: Json) -> None:
-        """See `RowNames.verify`."""
+    def verify(self, statement: RowNamesPublic, proof: Json, pins: Pins | None = None) -> NamesSetup:
+        """See `RowNames.verify`: there is no setup."""
         found, table = parse_parts(
             proof,
             ("proof", "table"),
@@ -74,6 +76,7 @@ class ScanRowNames:
             )
         except (ValueError, OverflowError) as exc:
             raise refused(exc) from exc
+        return "none"
 
 
 def _context(statement: RowNamesPublic) -> bytes:
