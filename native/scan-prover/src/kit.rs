@@ -105,7 +105,7 @@ pub(crate) fn absorbed<S: Protocol + Clone>(base: &S, changes: &[Change<S>]) {
     }
 }
 
-/// Asserts that the verifier refuses a prover whose hash omits a label. `other` differs from `base` in a field without an
+/// Asserts that no party can omit a label from its hash ([`nothing_is_forgotten`]). `other` differs from `base` in a field without an
 /// equation: if both sides omit it, one proof is valid for two statements.
 pub(crate) fn forgets_nothing<S: Protocol>(base: &S, other: &S, prove: impl Fn() -> Vec<u8>) {
     nothing_is_forgotten(&prove, |proof| verify(base, proof));
@@ -115,8 +115,8 @@ pub(crate) fn forgets_nothing<S: Protocol>(base: &S, other: &S, prove: impl Fn()
     assert!(verify(other, &prove()).is_err());
 }
 
-/// Asserts that the verifier refuses a prover that omits a claim or cannot open a point: the first of each name, or with `each`
-/// every claim, and the first and the last point of each name.
+/// Asserts that the verifier refuses if one party omits a claim or the prover cannot open a point: the first of each name, or
+/// with `each` every claim, and the first and the last point of each name.
 pub(crate) fn all_are_needed<S: Protocol>(base: &S, prove: impl Fn() -> Vec<u8>, each: bool) {
     no_claim_is_skipped(&prove, |proof| verify(base, proof), each);
     every_point_is_opened(&prove, |proof| verify(base, proof), each);
