@@ -55,7 +55,13 @@ from rag_audit.proofs.backends import SYSTEMS
 from rag_audit.proofs.description import default_system, described
 from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.statements.coalition import MAX_DIMENSION, MAX_RECORDS
-from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, PublishedConstants, published_constants
+from rag_audit.retrieval.embedders import (
+    DEFAULT_EMBEDDER,
+    EMBEDDERS,
+    OF_A_PLACE,
+    PublishedConstants,
+    published_constants,
+)
 
 DESCRIBED = described()
 """The words about each proof system."""
@@ -305,6 +311,8 @@ class _Embedder:
 
     @cached_property
     def _published(self) -> PublishedConstants:
+        if self.model is not None and self.embedder not in OF_A_PLACE:
+            say(f"--model is not read: a policy takes the published values of {self.embedder}")
         return published_constants(self.embedder, self.model)
 
     @property

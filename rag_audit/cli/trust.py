@@ -37,6 +37,7 @@ from rag_audit.retrieval.embedders import (
     DEFAULT_EMBEDDER,
     EMBEDDERS,
     OF_A_PLACE,
+    check_pins,
     get_embedder,
     public_artefacts,
     public_manifest,
@@ -325,7 +326,9 @@ def trust_of(
     if model is None and embedder not in OF_A_PLACE:
         artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
     else:
-        own = get_embedder(embedder, folder=model).manifest()
+        files = get_embedder(embedder, folder=model)
+        check_pins(files)  # another process may have written the user's cache
+        own = files.manifest()
         artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
     pins = Pins(
         noise_table=table_digest(),

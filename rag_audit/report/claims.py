@@ -65,6 +65,9 @@ SENTENCES: Mapping[str, Claim] = {
     "receipts-independent": Claim((*_RECEIPTS, "receipt.independent")),
     "coalition": Claim((*_COALITION, *_END, "ledger.accounts", "trust.setup"), ran=_COALITION),
     "questions": Claim((*_EMBED, *_ANSWERS, "trust.embedder", "trust.manifest"), ran=_EMBED),
+    "questions-drawn": Claim(
+        (*_EMBED, *_ANSWERS, *_DRAW, "trust.embedder", "trust.manifest"), ran=(*_EMBED, *_DRAW)
+    ),
     "questions-again": Claim(
         ("proof.query_embedding", "receipt.accepted", "receipt.disclosed", "trust.embedder", *_END),
         ran=("proof.query_embedding",),
@@ -186,6 +189,7 @@ _LEVELS = {
     "keys": ("setup", "unsafe"),
     "coalition": ("coalition", "checked"),
     "questions": ("query_embedding", "proved"),
+    "questions-drawn": ("query_embedding", "proved"),
 }
 """The level of a figure that a sentence implies. A report of a window that is not established has the sentence, because
 its own checks passed, and no levels."""
@@ -445,10 +449,23 @@ def _coalition(say: Say, w: Window) -> str | None:
 
 
 def _questions(say: Say, w: Window) -> str | None:
-    if w.figures.query_embedding != "proved":
+    if w.figures.query_embedding != "proved" or w.figures.mode != "full":
         return None
     return say.text(
         "The published method computed the vector of each question, and the vector does not depend on the index."
+    )
+
+
+def _questions_drawn(say: Say, w: Window) -> str | None:
+    f = w.figures
+    if f.query_embedding != "proved" or f.mode != "sampled" or not f.sampled:
+        return None
+    return say.plural(
+        "The published method computed the vector of the %(count)s drawn question, and this vector does not depend on"
+        " the index.",
+        "The published method computed the vector of each of the %(count)s drawn questions, and these vectors do not"
+        " depend on the index.",
+        f.sampled,
     )
 
 
@@ -556,6 +573,7 @@ _WORDS: Mapping[str, Callable[[Say, Window], str | None]] = {
     "receipts-independent": _independent,
     "coalition": _coalition,
     "questions": _questions,
+    "questions-drawn": _questions_drawn,
     "questions-again": _questions_again,
     "chain": _chain,
     "next": _next,

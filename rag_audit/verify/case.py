@@ -354,8 +354,9 @@ class Case(Findings):
     beginning of an honest ledger"""
     source: Path | None = None
     """the window's file or folder, for errors; None if the caller had read the window"""
-    unpinned_model: bool = False
-    """whether the proofs of A1 are about a model that trust.toml does not pin"""
+    unpinned_model: Literal["model", "manifest"] | None = None
+    """the part of an integer encoder that trust.toml does not pin: the model, so that no proof of A1 was read, or the
+    manifest, which fixes the normalisation of its vectors"""
     tallies: dict[str, int] = field(default_factory=dict)
     """counts that checks made for the report"""
     table_gaps: dict[str, list[str]] = field(default_factory=dict)

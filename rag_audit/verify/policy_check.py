@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from rag_audit.log.keys import VerifierKey
 from rag_audit.models.chain import Unanswered
-from rag_audit.models.manifest import EmbedderManifest
+from rag_audit.models.manifest import ENCODER_ARTEFACT, EmbedderManifest
 from rag_audit.models.policy import Policy
 from rag_audit.models.records import BeaconSource, DrandBeacon, RosterEntry
 from rag_audit.models.trust import Trust
 from rag_audit.proofs.backends import proof_system
 from rag_audit.verify.case import Check, Findings, Status
 from rag_audit.verify.checks import trust as requirements
+from rag_audit.verify.checks.proof import known_manifest
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def policy_checks(policy: Policy, trust: Trust, parties: Parties | None = None) 
     findings.figures = {**findings.figures, **policy.figures()}
     before = Unanswered() if parties is None else parties.before
     findings.figures["abandoned"], findings.figures["empty"] = before.abandoned, before.empty
-    findings.figures["query_embedding"] = _query_embedding(policy, trust)
+    findings.figures["query_embedding"] = _query_embedding(policy, trust, parties)
     findings.figures["coalition"] = "not-checked" if policy.estimator.coalition_proof is None else "checked"
     requirements.check_policy(findings)
     requirements.check_setup(findings, _setups(findings))
@@ -61,11 +62,21 @@ def policy_checks(policy: Policy, trust: Trust, parties: Parties | None = None) 
     return findings.checks
 
 
-def _query_embedding(policy: Policy, trust: Trust) -> str:
-    """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed."""
+def _query_embedding(policy: Policy, trust: Trust, parties: Parties | None) -> str:
+    """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed.
+
+    A policy does not name its embedder. Without `parties`, a pin of any artefact of the proof system counts.
+    """
     if any("embed" not in t.circuits for t in policy.tenants):
         return "re-executed"
     tables = [proof_system(t.system).ARTEFACTS for t in policy.tenants]
+    if parties is not None:
+        part = parties.embedder
+        names = {name for own in tables for name in own if name in part["artefacts"]}
+        pinned = all(trust.pins.artefact(name) == part["artefacts"][name] for name in names)
+        if pinned and known_manifest(part, trust):
+            return "proved"
+        return "re-executed" if ENCODER_ARTEFACT in names else "proved(unpinned)"
     return "proved" if all(any(map(trust.pins.artefact, own)) for own in tables) else "proved(unpinned)"
 
 

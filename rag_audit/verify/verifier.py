@@ -269,7 +269,13 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
             " published one of them, and eta is the probability for a single draw; supply the verifier's own"
             " draw with --challenge",
         ]
-    if case.unpinned_model:
+    if case.unpinned_model == "manifest":
+        notes = [
+            *notes,
+            f"A1 not proved: trust.toml does not pin the manifest of {case.manifest['embedder']['kind']}, so the"
+            " provider may have chosen other constants of its vectors",
+        ]
+    elif case.unpinned_model == "model":
         notes = [
             *notes,
             f"A1 not proved: trust.toml does not pin the model of {case.manifest['embedder']['kind']}, so the"
@@ -352,7 +358,7 @@ def needed_checks(case: Case) -> frozenset[str]:
         f"{check.replace('proof.', 'proof.embed.')}.{t.tenant}"
         for check in _EACH_TENANT
         for t in policy.tenants
-        if t.tenant in proved and "embed" in t.circuits
+        if t.tenant in proved and "embed" in t.circuits and case.unpinned_model != "model"
     }
     result |= {f"proof.{name}.{tenant}" for tenant, name in columns}
     result |= {f"ledger.{name}" for _, name in columns}

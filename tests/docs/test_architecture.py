@@ -14,9 +14,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text()
 MAX_PACKAGES = 17
-MAX_VERIFY_LINES = 4110
+MAX_VERIFY_LINES = 4145
 """The most lines of `rag_audit/verify`, which auditors read whole."""
-MAX_REACHED_LINES = 14_580
+MAX_REACHED_LINES = 14_600
 """The most lines of this package that the verifier imports in any way, the examples in docstrings among them and proof
 systems apart: a window names those, and `proofs` loads the named ones by name."""
 MAX_RUST_LINES = 1000

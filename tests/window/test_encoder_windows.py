@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from rag_audit import _native
 from rag_audit._internal.errors import ExitCode, PolicyError, RequestRefused, WitnessError
+from rag_audit._internal.words import PLAIN
 from rag_audit.account import account
 from rag_audit.attest.proving import Prover
 from rag_audit.attest.window import Window
@@ -22,13 +24,18 @@ from rag_audit.models.chain import ClosedWindow
 from rag_audit.models.manifest import ENCODER_ARTEFACT, PUBLISHED, manifest_digest
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan import key
+from rag_audit.proofs.backends.scan.embed import TABLE_ARTEFACT
 from rag_audit.proofs.backends.scan.encoder import EncoderJob
 from rag_audit.proofs.backends.scan.key import EncoderArgument, points_json
 from rag_audit.proofs.interface import Job
+from rag_audit.report import claims
 from rag_audit.report.browser.inside import native as inside
+from rag_audit.report.model import Figures
 from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.retrieval.embedders.integer_bert import embedder
 from rag_audit.retrieval.embedders.integer_bert.published import norm_factor
 from rag_audit.retrieval.embedders.integer_bert.semantics import OutOfRange
+from rag_audit.verify import policy_check
 from tests.embedders import small_bert
 from tests.window.forge import Forge
 from tests.window.outcomes import not_passed
@@ -117,6 +124,68 @@ def test_a_model_without_pin_is_not_proved(encoded: Finished) -> None:
     assert not_passed(verdict) == {"trust.query_embedding"} and verdict.exit_code is UNMET
     assert verdict.figures["query_embedding"] == "declared"
     assert any("trust.toml does not pin the model of bert-int" in note for note in verdict.notes)
+    no_manifest = trust.pins.model_copy(update={"manifest": None})
+    verdict = encoded.verify(trust=trust.model_copy(update={"pins": no_manifest}))
+    assert not_passed(verdict) == {"trust.query_embedding"}
+    assert any("trust.toml does not pin the manifest of bert-int" in note for note in verdict.notes)
+
+
+def test_pins_are_decoded_only_under_their_pinned_digest(
+    encoded: Finished, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def decoded(_: bytes) -> None:
+        raise AssertionError("the pins were decoded")
+
+    trust = encoded.service.trust(encoded.policy, **require(encoded))
+    pins = {k: v for k, v in trust.pins.embedder.items() if k != ENCODER_ARTEFACT}
+    changed = trust.pins.model_copy(update={"embedder": pins})
+    monkeypatch.setattr(key, "_encoder", decoded)
+    for engine in ("native", "reference"):
+        verdict = encoded.verify(trust=trust.model_copy(update={"pins": changed}), engine=engine)
+        assert not_passed(verdict) == {"trust.query_embedding"}
+    committed = encoded.value()["embedder"]["embedder"]["artefacts"][ENCODER_ARTEFACT]
+    forge = Forge(encoded)
+    forge.value["verification_keys"][committed] = points_json(bytes(key.MAX_PINS_BYTES + 1))
+    verdict = forge.verify(tmp_path, trust=trust)
+    assert "proof.embed.key.law" in not_passed(verdict)
+    assert any("too long" in str(c.actual) for c in verdict.checks), verdict.deciding
+
+
+def test_the_level_before_a_window_needs_the_pins_of_its_encoder(encoded: Finished) -> None:
+    trust = encoded.service.trust(encoded.policy, **require(encoded))
+    parties: Any = SimpleNamespace(embedder=encoded.value()["embedder"]["embedder"])
+
+    def level(**pins: Any) -> str:
+        changed = trust.model_copy(update={"pins": trust.pins.model_copy(update=pins)})
+        return policy_check._query_embedding(encoded.policy, changed, parties)
+
+    assert level() == "proved"
+    assert level(embedder={TABLE_ARTEFACT: "00" * 32}) == level(manifest=None) == "re-executed"
+
+
+def test_a_verifier_pins_no_digest_from_its_cache_alone(
+    encoded: Finished, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = encoded.service
+    witness = str(next(iter(service.witnesses.values())).vkey)
+    words = ["verifier", "trust", "new", str(tmp_path / "trust.toml"), "--origin", ORIGIN, "--provider",
+             str(service.key.verifier), "--witness", witness, "--embedder", "bert-int", "--model", str(model)]  # fmt: skip
+    monkeypatch.setattr(embedder, "pins_digest", lambda _: "00" * 32)  # another process wrote the cache
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == UNDECIDED and "stored pins" in done.stderr, done.output
+    monkeypatch.undo()
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_sampled_verdict_speaks_of_the_drawn_questions(encoded: Finished) -> None:
+    """Proofs of two of four records say nothing about the vectors of the others."""
+    for mode in ("full", "sampled"):
+        figures = Figures.model_construct(query_embedding="proved", mode=mode, sampled=2)
+        window = claims.Window(figures, *[None] * 4)  # type: ignore[arg-type]
+        every, drawn = claims._questions(PLAIN, window), claims._questions_drawn(PLAIN, window)
+        assert (every is None, drawn is None) == ((False, True) if mode == "full" else (True, False))
+        assert drawn is None or "each of the 2 drawn questions" in drawn
 
 
 def _embed(forge: Forge, slot: tuple[str, int]) -> dict[str, Any]:
@@ -200,7 +269,7 @@ def other_pins_committed(forge: Forge, model: Path) -> None:
     ("change", "checks"),
     [
         (other_pins, {"proof.embed.key.law"}),
-        (other_pins_committed, {"trust.embedder", "proof.embed.valid.law"}),
+        (other_pins_committed, {"trust.embedder"}),
     ],
 )
 def test_the_pins_of_another_model_are_refused(

@@ -576,7 +576,8 @@ def _report(folder: Folder, made: Sequence[str]) -> list[str]:
         "next:",
         f"  rag-audit run {config}",
         f'  rag-audit account query "QUESTION" --account {account} --url http://{answers.http}'
-        f" --provider {path / 'provider.skey.pub'} --receipts {path / 'receipts'}",
+        f" --provider {path / 'provider.skey.pub'} --receipts {path / 'receipts'}"
+        + ("" if answers.model is None else f" --model {answers.model}"),
         "after the window's end, once `rag-audit run` has printed that window.json is complete:",
         f"  rag-audit verify {path / 'run/windows/w-1/public'} --trust {path / 'trust.toml'}"
         f" --receipts {path / 'receipts/w-1'}",

@@ -35,6 +35,10 @@ NOTES = (
     marked(
         "A1 not proved: trust.toml does not pin the model of %(kind)s, so the provider may have fitted it to the index"
     ),
+    marked(
+        "A1 not proved: trust.toml does not pin the manifest of %(kind)s, so the provider may have chosen other"
+        " constants of its vectors"
+    ),
     marked("A1 not re-executed: %(reason)s"),
     marked(
         "%(tenant)s: window %(window)s was abandoned and has no beacon entry: a provider that knew its beacon has seen"

@@ -30,6 +30,7 @@ __all__ = [
     "PublishedConstants",
     "TokenLimits",
     "Vectors",
+    "check_pins",
     "get_embedder",
     "owner_of_score_window",
     "public_artefacts",
@@ -131,6 +132,16 @@ def relevance_of(embedder: Embedder) -> int | None:
     """The embedder's minimum raw score of a relevant passage; None if it was not measured."""
     result: int | None = getattr(embedder, "relevance", None)  # an attribute of the static embedders only
     return result
+
+
+def check_pins(embedder: Embedder) -> None:
+    """Compute the pins of an integer encoder from its files; other embedders have none.
+
+    :raises SetupError: as `IntegerBert.check_pins`
+    """
+    check = getattr(embedder, "check_pins", None)
+    if check is not None:
+        check()
 
 
 def owner_of_score_window(lo: int, hi: int) -> str | None:

@@ -9,8 +9,9 @@ from rag_audit._internal.canonical import digest_hex
 from rag_audit._internal.errors import ExitCode, RagAuditError
 from rag_audit._internal.words import counted
 from rag_audit.models.constants import STATEMENTS
-from rag_audit.models.manifest import ENCODER_ARTEFACT, PUBLISHED, manifest_digest
+from rag_audit.models.manifest import ENCODER_ARTEFACT, PUBLISHED, EmbedderManifest, manifest_digest
 from rag_audit.models.records import QueryRecord
+from rag_audit.models.trust import Trust
 from rag_audit.proofs.backends import SYSTEMS, proof_system
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.interface import FileProof, ProofSystem, places
@@ -154,19 +155,19 @@ def _query_embedding(case: Case, requested: Set[int], valid: set[tuple[int, str]
     parts = [p for p in case.policy.tenants if p.tenant in tenants]
     tables = {proof_system(p.system).artefact(proof_constants(case.policy, p, case.manifest)) for p in parts}
     pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
-    if pinned and known_manifest(case):
+    if pinned and known_manifest(case.manifest["embedder"], case.trust):
         case.figures["query_embedding"] = "proved"
     elif ENCODER_ARTEFACT not in tables:
         case.figures["query_embedding"] = "proved(unpinned)"
-    else:  # the provider chose the model, and receipts decide the level
-        case.unpinned_model = True
+    else:  # the provider chose the constants, and receipts decide the level
+        case.unpinned_model = "manifest"
 
 
-def known_manifest(case: Case) -> bool:
+def known_manifest(part: EmbedderManifest, trust: Trust) -> bool:
     """Whether the manifest, without the policy's token limits, is the one that trust.toml pins or, without such a pin,
     this release's own. A proof of `embed` is about the quantiser and the commitment that the manifest names.
     """
-    part, pin = case.manifest["embedder"], case.trust.pins.manifest
+    pin = trust.pins.manifest
     return manifest_digest(part) == (PUBLISHED.get(part["kind"]) if pin is None else pin)
 
 
@@ -196,9 +197,21 @@ def _valid(
     for tenant, members in sorted(groups.items()):
         for name in _statements(case, tenant):
             proved = [(r, given[r.seq][name]) for r in members if name in given[r.seq]]
-            if proved:
+            if proved and name == "embed" and _unpinned_encoder(case, tenant):
+                case.unpinned_model = "model"
+            elif proved:
                 valid |= {(seq, name) for seq in _verify(case, tenant, name, proved, columns.get(tenant))}
     return valid
+
+
+def _unpinned_encoder(case: Case, tenant: str) -> bool:
+    """Whether trust.toml pins another integer encoder than a tenant's, or none. Then proofs of A1 establish nothing,
+    and no code reads the pins, which the provider chose."""
+    part = case.policy.tenant(tenant)
+    assert part is not None  # as for every tenant of a group
+    artefact = proof_system(part.system).artefact(proof_constants(case.policy, part, case.manifest))
+    committed = case.manifest["embedder"]["artefacts"].get(artefact)
+    return artefact == ENCODER_ARTEFACT and case.trust.pins.artefact(artefact) != committed
 
 
 def _verify(

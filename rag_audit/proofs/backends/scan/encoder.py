@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from rag_audit._internal.canonical import Json, parse_hex
-from rag_audit._internal.errors import InvalidProof, PolicyError, WitnessError
+from rag_audit._internal.errors import InvalidProof, PolicyError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import ENCODER_ARTEFACT, EncoderConstants, EncoderProver
 from rag_audit.proofs.backends.scan import memory
@@ -18,7 +18,8 @@ from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import EncoderArgument, EncoderKey
 from rag_audit.proofs.backends.scan.records import Form, NativeChecker, ScanProofs
 from rag_audit.proofs.chunks import NativeBatch, narrowed
-from rag_audit.proofs.records import Group, Reader
+from rag_audit.proofs.interface import Pins
+from rag_audit.proofs.records import Group, OpenedKey, Reader
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
@@ -116,6 +117,19 @@ class EncoderProofs(ScanProofs[EncoderKey]):
     def key(self, points: bytes) -> EncoderKey:
         """See `ScanProofs.key`."""
         return EncoderKey(self.argument, points)
+
+    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[EncoderKey]:
+        """See `RecordSteps.open_key`. The pins are decoded only if a verifier pinned their digest, because a
+        provider can write pins that take much memory.
+
+        :raises SetupError: the verifier did not pin this digest
+        """
+        if pins.artefact(ENCODER_ARTEFACT) != self.commitment:
+            raise SetupError("trust.toml does not pin the encoder", field=f"pins.embedder.{ENCODER_ARTEFACT}",
+                             expected=self.commitment, actual=pins.artefact(ENCODER_ARTEFACT))  # fmt: skip
+        opened = super().open_key(published, pins)
+        _ = opened.key.encoder
+        return opened
 
     def job(self, records: Mapping[str, tuple[RecordPublic, RecordPrivate]]) -> EncoderJob:
         """See `RecordSteps.job`."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 
 from rag_audit import _native
-from rag_audit._internal.canonical import Json, digest_hex, parse_base64
+from rag_audit._internal.canonical import Json, digest_hex, parse_base64, sha256
 from rag_audit._internal.errors import EncodingError, PolicyError, SchemaError, kind_of
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.relation.field import digest_to_field
@@ -52,6 +52,8 @@ RECORD = (*SLOT, "ctx", "cq", "htopk")
 """The public values of a record, in the native core's order."""
 _MOST_EMBEDDED = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
 """The limits of `native/scan-protocol/src/embed/statement.rs`, under which every value is far below r."""
+MAX_PINS_BYTES = 4 << 20
+"""The largest pins of an encoder; those of all-MiniLM-L6-v2 have 269,072 bytes."""
 MAX_LISTED = 1024
 """The largest K."""
 
@@ -335,11 +337,14 @@ class EncoderKey:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of the pins, which a verifier pins.
+        """The digest of the pins, which a verifier pins. They are not decoded.
 
-        :raises EncodingError: as `encoder`
+        :raises EncodingError: the pins are longer than those of every encoder
         """
-        return self.encoder.digest()
+        if len(self.pins) > MAX_PINS_BYTES:
+            raise EncodingError("the encoder's pins are too long", field="verification_keys",
+                                expected=f"at most {MAX_PINS_BYTES:,} bytes", actual=len(self.pins))  # fmt: skip
+        return sha256(self.pins)
 
     @property
     def root(self) -> int:
@@ -361,7 +366,8 @@ def _encoder(pins: bytes) -> _native.EncoderPins:
     try:
         return _native.EncoderPins(pins)
     except (ValueError, OverflowError) as exc:
-        raise EncodingError("the encoder's pins are refused", field="pins", actual=str(exc)) from exc
+        place = f"verification_keys.{sha256(pins).hex()[:16]}"
+        raise EncodingError("the encoder's pins are refused", field=place, actual=str(exc)) from exc
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,7 @@ from rag_audit.retrieval.embedders.base import (
     visible_text,
 )
 from rag_audit.retrieval.embedders.integer_bert.files import Files
-from rag_audit.retrieval.embedders.integer_bert.proved import pins_digest, proved_encoder
+from rag_audit.retrieval.embedders.integer_bert.proved import computed_digest, pins_digest, proved_encoder
 from rag_audit.retrieval.embedders.integer_bert.published import (
     PLACES,
     PUBLISHED_MODELS,
@@ -115,12 +115,23 @@ class IntegerBert:
         if self.dimension > MAX_DIMENSION:
             raise SetupError("the vectors have more components than an index may have", field="dimension",
                              expected=f"1..{MAX_DIMENSION}", actual=self.dimension)  # fmt: skip
+        self._pinned = artefacts.get(ENCODER_ARTEFACT)
         places = min(shape.places, MAX_PLACES)
         maximum = min(rule.max_tokens, places)
         self.limits = TokenLimits(min(query_tokens, places), min(document_tokens or maximum, maximum))
         self.scale = Fraction(self._description.scale)
         self.score_window = self._description.score_window
         self._encoder = native_encoder(model)
+
+    def check_pins(self) -> None:
+        """Compute the pins from the model's files, as a verifier does before it pins their digest.
+
+        :raises SetupError: the user's cache has other pins for these files
+        """
+        if self._pinned is not None and (actual := computed_digest(self._files)) != self._pinned:
+            raise SetupError("the stored pins of the encoder are not those of its files", field="the user's cache",
+                             expected=actual, actual=self._pinned,
+                             hint="remove the folder `encoders` of the cache, and repeat the command")  # fmt: skip
 
     @property
     def table(self) -> ProvedEncoder | None:

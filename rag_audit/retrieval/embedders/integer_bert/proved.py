@@ -35,6 +35,14 @@ def pins_digest(files: Files) -> str | None:
         return None
 
 
+def computed_digest(files: Files) -> str:
+    """The digest of the pins of a model with proofs, computed from its files without the user's cache, in seconds.
+
+    :raises NotProvable: there are no proofs of its vectors
+    """
+    return _native_model(files, None).digest().hex()
+
+
 def proved_encoder(files: Files) -> ProvedEncoder:
     """A model as the source of proofs."""
     model, shape = files.model, files.model.shape
@@ -65,36 +73,50 @@ def _encoder_model(files: Files) -> _native.EncoderModel:
     :raises NotProvable: the model is outside the bounds of proofs
     :raises SetupError: the cache cannot be written, or was altered
     """
-    model, shape, scales = files.model, files.model.shape, files.model.scales
-    special = files.tokenizer.encode("").ids
+
+    def write(target: Path) -> None:
+        progress("making the pins of the integer encoder")
+        (target / PINS).write_bytes(_native_model(files, None).pins())
+        write_manifest(target, {})
+
+    name = f"{files.model.digest()}-{files.model.scales.digest()[:16]}-{_first_token(files)}"
+    folder = cache_dir("encoders") / name
+    try:
+        return _native_model(files, _stored(build_once(folder, write)))
+    except NotProvable:  # the pins of an earlier release, in another encoding
+        shutil.rmtree(folder, ignore_errors=True)
+        return _native_model(files, _stored(build_once(folder, write)))
+
+
+def _first_token(files: Files) -> int:
+    """The special token before each text.
+
+    :raises NotProvable: the model is outside the bounds of proofs
+    """
+    shape = files.model.shape
+    special: list[int] = files.tokenizer.encode("").ids
     if not special:
         raise NotProvable("texts have no first special token")
     if shape.places < max(LENGTH_CLASSES) or shape.vocabulary > MAX_VOCABULARY:
         raise NotProvable(
             f"a proof needs {max(LENGTH_CLASSES)} places and at most {MAX_VOCABULARY} tokens in the vocabulary"
         )
+    return special[0]
 
-    def native(pins: bytes | None) -> _native.EncoderModel:
-        tables = exp_table(), gelu_table(scales.z, scales.g)
-        try:
-            return _native.EncoderModel(
-                astuple(shape), astuple(scales), model.weights, *tables, special[0], pins
-            )
-        except (ValueError, OverflowError) as exc:
-            raise NotProvable(str(exc)) from exc
 
-    def write(target: Path) -> None:
-        progress("making the pins of the integer encoder")
-        (target / PINS).write_bytes(native(None).pins())
-        write_manifest(target, {})
+def _native_model(files: Files, pins: bytes | None) -> _native.EncoderModel:
+    """The model with these pins; None computes them.
 
-    name = f"{model.digest()}-{scales.digest()[:16]}-{special[0]}"
-    folder = cache_dir("encoders") / name
+    :raises NotProvable: the model is outside the bounds of proofs, or the pins are not a model's of this shape
+    """
+    model, scales = files.model, files.model.scales
+    tables, first = (exp_table(), gelu_table(scales.z, scales.g)), _first_token(files)
     try:
-        return native(_stored(build_once(folder, write)))
-    except NotProvable:  # the pins of an earlier release, in another encoding
-        shutil.rmtree(folder, ignore_errors=True)
-        return native(_stored(build_once(folder, write)))
+        return _native.EncoderModel(
+            astuple(model.shape), astuple(scales), model.weights, *tables, first, pins
+        )
+    except (ValueError, OverflowError) as exc:
+        raise NotProvable(str(exc)) from exc
 
 
 def _stored(folder: Path) -> bytes:
