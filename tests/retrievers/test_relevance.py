@@ -71,16 +71,17 @@ def test_a_retriever_returns_no_passage_below_the_threshold(tmp_path: Path) -> N
             source = Source(
                 served.service.url, parties.accounts["law-1"].directory, str(parties.key.verifier)
             )
-            result = [(q, p) for q in QUESTIONS["law"][:3] for p in source.ask(q)]
+            result = [(q, p) for q in 2 * QUESTIONS["law"] for p in source.ask(q)]
             counts.append(len(result))
-            assert len(window.records) == 3  # an empty answer has a record as well
+            assert len(window.records) == 6  # an empty answer has a record as well
         for question, passage in result:
             evidence = passage.metadata[KEY]
             assert passage.band is not None and isinstance(evidence, dict)
             assert evidence["band"] == passage.band
             assert passage.score == passage.band / 10
             bands.setdefault((question, passage.text), set()).add(passage.band)
-    assert counts[2] == 0 < counts[0]
+    # Under noise a question finds no passage in three of ten trials: all twelve fail once in two million.
+    assert counts[2] == 0 < counts[0] + counts[1]
     assert all(len(values) == 1 for values in bands.values())
 
 
