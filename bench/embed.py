@@ -12,8 +12,9 @@ from random import Random
 from bench.common import Cost, by_figure, emit, measured, parsed, parser
 from bench.proofs import failures
 from bench.service import WORDS
-from rag_audit.proofs.backends.scan.embed import EmbedJob, embed_form, table_columns
+from rag_audit.proofs.backends.scan.embed import EmbedJob, table_columns
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
+from rag_audit.proofs.backends.scan.query_vector import embed_form
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import get_embedder

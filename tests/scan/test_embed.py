@@ -24,12 +24,9 @@ from rag_audit.errors import (
     WitnessError,
 )
 from rag_audit.models.manifest import DEFAULT_TABLE
-from rag_audit.proofs.backends.scan.embed import (
-    EmbedJob,
-    embed_form,
-    table_columns,
-)
+from rag_audit.proofs.backends.scan.embed import EmbedJob, table_columns
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
+from rag_audit.proofs.backends.scan.query_vector import embed_form
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.retrieval.embedders import wordllama

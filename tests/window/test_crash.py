@@ -28,7 +28,8 @@ from rag_audit.models.records import SlotKey
 from rag_audit.models.requests import Answer, Refusal
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.backends.scan.column import SlotProofJob
-from rag_audit.proofs.backends.scan.embed import EmbedJob, embed_form
+from rag_audit.proofs.backends.scan.embed import EmbedJob
+from rag_audit.proofs.backends.scan.query_vector import embed_form
 from rag_audit.proofs.backends.scan.retrieve import FORM, RecordsJob
 from rag_audit.proofs.statements.private import NoiseProof
 from tests import child

@@ -3,31 +3,26 @@
 
 from __future__ import annotations
 
-import array
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import ClassVar
 
 from rag_audit import _native
 from rag_audit._internal.cache import build_file, cache_dir
-from rag_audit._internal.canonical import Json, parse_hex
-from rag_audit._internal.errors import InvalidProof, PolicyError, WitnessError
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import PolicyError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import StaticTable, TableConstants
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import EmbedArgument, EmbedKey
-from rag_audit.proofs.backends.scan.records import Form, NativeChecker, ScanProofs
-from rag_audit.proofs.chunks import NativeBatch, narrowed
-from rag_audit.proofs.records import Group, Reader
+from rag_audit.proofs.backends.scan.query_vector import QueryVectorProofs, proved
+from rag_audit.proofs.backends.scan.records import NativeChecker
+from rag_audit.proofs.chunks import NativeBatch
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
-from rag_audit.proofs.statements.tenant import PublicValues
-from rag_audit.relation.field import digest_to_field, to_bytes
 
-PUBLIC = ("ctx", "hq", "cq")
-"""The names of the public values except the table, which is part of the key."""
 TABLE_ARTEFACT = "table-scan"
 
 
@@ -82,25 +77,15 @@ class EmbedJob:
                 expected=self.statement.table,
                 actual=self.key.root,
             )
-        try:
-            proof = _native.scan_embed_prove(
-                self.key.table,
-                self.key.parameters,
-                self.statement.encode(PUBLIC),
-                self.rows(),
-                array.array("I", self.tokens).tobytes(),
-                to_bytes(self.salt_q) + to_bytes(self.salt_c),
-            )
-        except (ValueError, OverflowError) as exc:
-            raise WitnessError(
-                "there is no proof of A1 for this record", field="record", actual=str(exc)
-            ) from exc
-        return embed_form(self.key.argument).json([self.statement], [proof])
-
-
-def embed_form(argument: EmbedArgument) -> Form:
-    """The form of proofs of A1 in files."""
-    return Form(argument.digest(), ("proof",), PUBLIC)
+        return proved(
+            self.key.argument,
+            self.statement,
+            lambda statement, tokens, salts: _native.scan_embed_prove(
+                self.key.table, self.key.parameters, statement, self.rows(), tokens, salts
+            ),
+            tokens=self.tokens,
+            salts=(self.salt_q, self.salt_c),
+        )
 
 
 class EmbedChecker(NativeChecker[EmbedKey, tuple[bytes, bytes]]):
@@ -111,23 +96,16 @@ class EmbedChecker(NativeChecker[EmbedKey, tuple[bytes, bytes]]):
         return engine.embeddings(self.key)
 
 
-class EmbedProofs(ScanProofs[EmbedKey]):
-    """Proofs of A1, each for one record (`RecordSteps`)."""
+class EmbedProofs(QueryVectorProofs[EmbedKey]):
+    """Proofs of A1 for a static table, each for one record (`RecordSteps`)."""
+
+    artefact = TABLE_ARTEFACT
+    of_another = "the table is of another embedder"
 
     @cached_property
     def argument(self) -> EmbedArgument:
         """The protocol with the tenant's parameters."""
         return embed_argument(self.tenant.constants)
-
-    @cached_property
-    def form(self) -> Form:
-        """See `ScanProofs.form`."""
-        return embed_form(self.argument)
-
-    @property
-    def commitment(self) -> str:
-        """See `ScanProofs.commitment`."""
-        return self.tenant.table_digest(TABLE_ARTEFACT)
 
     def points(self) -> bytes:
         """See `ScanProofs.points`."""
@@ -148,28 +126,6 @@ class EmbedProofs(ScanProofs[EmbedKey]):
             salt_q=private.salt_q,
             salt_c=private.salt_c,
         )
-
-    def statement(self, record: RecordPublic) -> EmbedStatement:
-        """See `RecordSteps.statement`."""
-        return record.embed(
-            digest_to_field(parse_hex(self.commitment, 32, field=f"artefacts.{TABLE_ARTEFACT}"))
-        )
-
-    def reader(self, key: EmbedKey, every: Sequence[PublicValues]) -> Reader[tuple[bytes, bytes]]:
-        """See `RecordSteps.reader`."""
-        root = key.root
-
-        def read(
-            proof: Group, records: Sequence[PublicValues], _: Container[tuple[bytes, bytes]]
-        ) -> tuple[bytes, bytes]:
-            (statement,), (part,) = narrowed(EmbedStatement, records), proof.parts or (b"",)
-            if statement.table != root:
-                raise InvalidProof(
-                    "the table is of another embedder", field="table", expected=statement.table, actual=root
-                )
-            return statement.encode(PUBLIC), part
-
-        return read
 
     def checker(self, key: EmbedKey, engine: str) -> EmbedChecker:
         """See `RecordSteps.checker`."""

@@ -3,31 +3,26 @@
 
 from __future__ import annotations
 
-import array
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
-from rag_audit._internal.canonical import Json, parse_hex
-from rag_audit._internal.errors import InvalidProof, PolicyError, SetupError, WitnessError
+from rag_audit._internal.canonical import Json
+from rag_audit._internal.errors import PolicyError, SetupError, WitnessError
 from rag_audit.models.constants import Constants
 from rag_audit.models.manifest import ENCODER_ARTEFACT, EncoderConstants, EncoderProver
 from rag_audit.proofs.backends.scan import memory
 from rag_audit.proofs.backends.scan.engine import Engine
 from rag_audit.proofs.backends.scan.key import EncoderArgument, EncoderKey
-from rag_audit.proofs.backends.scan.records import Form, NativeChecker, ScanProofs
-from rag_audit.proofs.chunks import NativeBatch, narrowed
+from rag_audit.proofs.backends.scan.query_vector import QueryVectorProofs, proved
+from rag_audit.proofs.backends.scan.records import NativeChecker
+from rag_audit.proofs.chunks import NativeBatch
 from rag_audit.proofs.interface import Pins
-from rag_audit.proofs.records import Group, OpenedKey, Reader
+from rag_audit.proofs.records import OpenedKey
 from rag_audit.proofs.statements.embed import EmbedStatement
 from rag_audit.proofs.statements.private import RecordPrivate
 from rag_audit.proofs.statements.retrieve import RecordPublic
-from rag_audit.proofs.statements.tenant import PublicValues
-from rag_audit.relation.field import digest_to_field, to_bytes
-
-PUBLIC = ("ctx", "hq", "cq")
-"""The names of the public values except the digest of the pins, which is part of the key."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class EncoderJob:
     keys: ClassVar[dict[str, str]] = {}
 
     def run(self) -> dict[str, Json]:
-        """The proof as its record carries it (`encoder_form`).
+        """The proof as its record carries it (`embed_form`).
 
         :raises WitnessError: the private inputs do not satisfy the statement, or the machine has another model
         :raises MemoryLimitError: the machine has too little memory
@@ -65,23 +60,14 @@ class EncoderJob:
         if prover.digest() != self.digest:
             raise WitnessError("the model is another one than the window's", field="embedder",
                                expected=self.digest.hex(), actual=prover.digest().hex())  # fmt: skip
-        try:
-            proof = prover.prove(
-                (self.argument.places, self.argument.norm_factor),
-                self.statement.encode(PUBLIC),
-                array.array("I", self.tokens).tobytes(),
-                to_bytes(self.salt_q) + to_bytes(self.salt_c),
-            )
-        except (ValueError, OverflowError) as exc:
-            raise WitnessError(
-                "there is no proof of A1 for this record", field="record", actual=str(exc)
-            ) from exc
-        return encoder_form(self.argument).json([self.statement], [proof])
-
-
-def encoder_form(argument: EncoderArgument) -> Form:
-    """The form of these proofs in files."""
-    return Form(argument.digest(), ("proof",), PUBLIC)
+        parameters = self.argument.places, self.argument.norm_factor
+        return proved(
+            self.argument,
+            self.statement,
+            partial(prover.prove, parameters),
+            tokens=self.tokens,
+            salts=(self.salt_q, self.salt_c),
+        )
 
 
 class EncoderChecker(NativeChecker[EncoderKey, tuple[bytes, bytes]]):
@@ -92,23 +78,16 @@ class EncoderChecker(NativeChecker[EncoderKey, tuple[bytes, bytes]]):
         return engine.encoders(self.key)
 
 
-class EncoderProofs(ScanProofs[EncoderKey]):
+class EncoderProofs(QueryVectorProofs[EncoderKey]):
     """Proofs of A1 for an integer encoder, each for one record (`RecordSteps`)."""
+
+    artefact = ENCODER_ARTEFACT
+    of_another = "the pins are of another encoder"
 
     @cached_property
     def argument(self) -> EncoderArgument:
         """The protocol with the tenant's parameters."""
         return encoder_argument(self.tenant.constants)
-
-    @cached_property
-    def form(self) -> Form:
-        """See `ScanProofs.form`."""
-        return encoder_form(self.argument)
-
-    @property
-    def commitment(self) -> str:
-        """See `ScanProofs.commitment`."""
-        return self.tenant.table_digest(ENCODER_ARTEFACT)
 
     def points(self) -> bytes:
         """See `ScanProofs.points`: the encoder's pins."""
@@ -138,7 +117,7 @@ class EncoderProofs(ScanProofs[EncoderKey]):
         values = self.argument.places * encoder.activations
         return EncoderJob(
             argument=self.argument,
-            digest=self._digest,
+            digest=self.committed,
             statement=self.statement(record),
             prover=encoder.prover,
             needed=memory.encoder_proof_bytes(encoder.weight_bytes, values),
@@ -146,30 +125,6 @@ class EncoderProofs(ScanProofs[EncoderKey]):
             salt_q=private.salt_q,
             salt_c=private.salt_c,
         )
-
-    @property
-    def _digest(self) -> bytes:
-        return parse_hex(self.commitment, 32, field=f"artefacts.{ENCODER_ARTEFACT}")
-
-    def statement(self, record: RecordPublic) -> EmbedStatement:
-        """See `RecordSteps.statement`."""
-        return record.embed(digest_to_field(self._digest))
-
-    def reader(self, key: EncoderKey, every: Sequence[PublicValues]) -> Reader[tuple[bytes, bytes]]:
-        """See `RecordSteps.reader`."""
-        root = key.root
-
-        def read(
-            proof: Group, records: Sequence[PublicValues], _: Container[tuple[bytes, bytes]]
-        ) -> tuple[bytes, bytes]:
-            (statement,), (part,) = narrowed(EmbedStatement, records), proof.parts or (b"",)
-            if statement.table != root:
-                raise InvalidProof(
-                    "the pins are of another encoder", field="table", expected=statement.table, actual=root
-                )
-            return statement.encode(PUBLIC), part
-
-        return read
 
     def checker(self, key: EncoderKey, engine: str) -> EncoderChecker:
         """See `RecordSteps.checker`."""
