@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import gcd
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from rag_audit._internal.canonical import Json, digest_hex
 from rag_audit._internal.errors import PolicyError, SetupError
@@ -190,9 +190,8 @@ class SampleInstance:
 
 
 @dataclass(frozen=True)
-class DocumentsInstance:
-    """`documents`: the sampled positions of a tenant with a document table. The probability, the number of fresh rows
-    and the maximum number of positions of a document are public inputs.
+class TableInstance:
+    """A circuit over a document table; N D is at most `MAX_TABLE`.
 
     :param capacity: N, positions of the index
     :param rows: D, rows of the document table
@@ -201,6 +200,9 @@ class DocumentsInstance:
 
     capacity: int
     rows: int
+    circuit: ClassVar[str]
+    """The name of the file in `circuits/lib`; its template has the same name with a capital letter."""
+    inputs: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
         _check_capacity(self.capacity)
@@ -213,54 +215,37 @@ class DocumentsInstance:
     @property
     def name(self) -> str:
         """The instance's name, such as `documents-n64-d64`."""
-        return f"documents-n{self.capacity}-d{self.rows}"
+        return f"{self.circuit}-n{self.capacity}-d{self.rows}"
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """The twelve public inputs, in order."""
-        return DOCUMENTS_INPUTS
+        """The public inputs, in order."""
+        return self.inputs
 
     def main_source(self) -> str:
         """The circom file with the `main` component."""
-        return main_file("documents", DOCUMENTS_INPUTS, f"Documents({self.capacity}, {self.rows})")
+        template = f"{self.circuit.capitalize()}({self.capacity}, {self.rows})"
+        return main_file(self.circuit, self.inputs, template)
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""
         return circuit_digest(self, {})
 
 
-@dataclass(frozen=True)
-class NamesInstance:
-    """`names`: opened positions of a tenant with a document table belong to rows with opened names.
-
-    :param capacity: N, positions of the index
-    :param rows: D, rows of the document table
-    :raises PolicyError: the circuit cannot be built for the parameters
+class DocumentsInstance(TableInstance):
+    """`documents`: the sampled positions of a tenant with a document table. The probability, the number of fresh rows
+    and the maximum number of positions of a document are public inputs.
     """
 
-    capacity: int
-    rows: int
+    circuit = "documents"
+    inputs = DOCUMENTS_INPUTS
 
-    def __post_init__(self) -> None:
-        DocumentsInstance(self.capacity, self.rows)
 
-    @property
-    def name(self) -> str:
-        """The instance's name, such as `names-n64-d64`."""
-        return f"names-n{self.capacity}-d{self.rows}"
+class NamesInstance(TableInstance):
+    """`names`: opened positions of a tenant with a document table belong to rows with opened names."""
 
-    @property
-    def public_inputs(self) -> tuple[str, ...]:
-        """The three public inputs, in order."""
-        return NAMES_INPUTS
-
-    def main_source(self) -> str:
-        """The circom file with the `main` component."""
-        return main_file("names", NAMES_INPUTS, f"Names({self.capacity}, {self.rows})")
-
-    def digest(self) -> str:
-        """SHA-256 over sources, compiler, flags and parameters."""
-        return circuit_digest(self, {})
+    circuit = "names"
+    inputs = NAMES_INPUTS
 
 
 @dataclass(frozen=True)
