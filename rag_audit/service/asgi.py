@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ExceptionHandler, Message, Scope, Send
 
+from rag_audit._internal.errors import RagAuditError
 from rag_audit.service.limits import Limits
 from rag_audit.service.logs import REQUEST_ID, log, request_id
 
@@ -234,6 +235,21 @@ def disk_full(folder: Path) -> bool:
     """
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES
+
+
+def unreadable(exc: Unreadable) -> Response:
+    """The response to a body that is not taken."""
+    response = error(exc.status, "Unreadable", exc.detail, RETRY_S if exc.status in (408, 429) else None)
+    response.headers["Connection"] = "close"  # the service does not read the rest of the body
+    return response
+
+
+def named(status: int, exc: RagAuditError, after: int | None = None) -> Response:
+    """A response with a named error.
+
+    :param after: seconds after which the request may be repeated
+    """
+    return JSONResponse(exc.as_json(), status, {} if after is None else {"Retry-After": str(after)})
 
 
 def error(status: int, name: str, message: str, after: int | None = None) -> Response:

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError, SignatureError, StoreError, WindowStateError
 from rag_audit.models.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer
-from rag_audit.service.asgi import NOT_STORED, RETRY_S, Bodies, Left, Unreadable, error
+from rag_audit.service.asgi import NOT_STORED, RETRY_S, Bodies, Left, Unreadable, error, named, unreadable
 from rag_audit.service.enrolment_book import Intake, TooMany
 from rag_audit.service.logs import OUTCOMES
 from rag_audit.service.queue import WorkQueue
@@ -48,11 +48,7 @@ class Enrolments:
                     return error(429, "Busy", "too many requests wait for an answer", RETRY_S)
                 result = await self.queue.do(1, self._answer, self._intake, body)
         except Unreadable as exc:
-            response = error(
-                exc.status, "Unreadable", exc.detail, RETRY_S if exc.status in (408, 429) else None
-            )
-            response.headers["Connection"] = "close"  # the service does not read the rest of the body
-            return response
+            return unreadable(exc)
         except Left:
             return Response(status_code=400)
         if isinstance(result, EnrolmentAnswer):
@@ -65,21 +61,16 @@ class Enrolments:
         try:
             return intake.answer(parse_json(body, source="request", max_bytes=MAX_REQUEST_BYTES))
         except TooMany as exc:
-            return _named(429, exc, FULL_RETRY_S)
+            return named(429, exc, FULL_RETRY_S)
         except WindowStateError as exc:
-            return _named(409, exc)
+            return named(409, exc)
         except SignatureError as exc:
-            return _named(403, exc)
+            return named(403, exc)
         except StoreError as exc:
             self._on_fault(exc)
-            return _named(503, StoreError("the request cannot be stored at the moment"), RETRY_S)
+            return named(503, StoreError("the request cannot be stored at the moment"), RETRY_S)
         except RagAuditError as exc:
-            return _named(400, exc)
+            return named(400, exc)
         except Exception as exc:
             self._on_fault(exc)
             return error(500, "InternalError", "a fault of the service")
-
-
-def _named(status: int, exc: RagAuditError, after: int | None = None) -> Response:
-    headers = {} if after is None else {"Retry-After": str(after)}
-    return JSONResponse(exc.as_json(), status, headers)

@@ -12,7 +12,7 @@ from rag_audit._internal.canonical import parse_json
 from rag_audit._internal.errors import RagAuditError, RequestRefused, StoreError
 from rag_audit.attest.window import Window
 from rag_audit.models.names import MAX_NAMES_REQUEST_BYTES, MAX_POSITIONS, NamesRequest
-from rag_audit.service.asgi import NOT_STORED, RETRY_S, Bodies, Left, Unreadable, error
+from rag_audit.service.asgi import NOT_STORED, RETRY_S, Bodies, Left, Unreadable, error, named, unreadable
 from rag_audit.service.logs import OUTCOMES, span
 from rag_audit.service.queue import WorkQueue
 from rag_audit.service.windows import NoWindow, Windows
@@ -63,11 +63,7 @@ class Names:
                 with span(request, "names"):
                     return await self._answer(request, body)
         except Unreadable as exc:
-            response = error(
-                exc.status, "Unreadable", exc.detail, RETRY_S if exc.status in (408, 429) else None
-            )
-            response.headers["Connection"] = "close"  # the service does not read the rest of the body
-            return response
+            return unreadable(exc)
         except Left:
             return Response(status_code=400)
 
@@ -106,7 +102,7 @@ class Names:
                 field="request",
             )
         except RagAuditError as exc:
-            return _named(400, exc)
+            return named(400, exc)
         return self._in_window(wanted, lambda window: window.name_proofs.receive(wanted)) or wanted
 
     def _proved(self, wanted: NamesRequest) -> bytes | Response:
@@ -132,7 +128,7 @@ class Names:
         except RagAuditError as exc:
             # The store, the memory or the table fails: the account may ask a second time.
             self._on_fault(exc)
-            return _named(503, StoreError("the names cannot be proved at the moment"), RETRY_S)
+            return named(503, StoreError("the names cannot be proved at the moment"), RETRY_S)
         except Exception as exc:
             self._on_fault(exc)
             return error(500, "InternalError", "a fault of the service")
@@ -141,8 +137,3 @@ class Names:
 
 def _busy() -> Response:
     return error(429, "Busy", "too many requests wait for a proof", RETRY_S)
-
-
-def _named(status: int, exc: RagAuditError, after: int | None = None) -> Response:
-    headers = {} if after is None else {"Retry-After": str(after)}
-    return JSONResponse(exc.as_json(), status, headers)
