@@ -467,9 +467,7 @@ class Account:
         """
         return self._receipts(window if isinstance(window, str) else window.header_digest())
 
-    def check_names(
-        self, window: Publication, *, column: str | None = None
-    ) -> tuple[NamesReport, dict[int, NamedPassage]]:
+    def check_names(self, window: Publication, *, column: str | None = None) -> NamesReport:
         """Compare the names of documents in this window's answers with metadata, with one another and with those of
         earlier windows (`names.check_names`).
 
@@ -484,8 +482,7 @@ class Account:
             if kept.header != digest and (names := kept.openings) is not None
         ]
         own, answers = self._openings(window)
-        report, at = check_names(own, earlier, column=column)
-        return replace(report, answers=answers), at
+        return replace(check_names(own, earlier, column=column), answers=answers)
 
     def passages(self, window: Publication) -> dict[int, NamedPassage]:
         """The passage at each position of which the account received a text in this window, before any comparison.

@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 
 from rag_audit._internal.errors import InvalidProof, SchemaError, SetupError, brief
 from rag_audit.models.models import Count, Hex32, Identifier, Model
-from rag_audit.models.names import MAX_KEY, MAX_POSITIONS, Key, NamesAnswer, document_name
+from rag_audit.models.names import MAX_KEY, MAX_POSITIONS, Key, NamesAnswer, document_name, key_of_content
 from rag_audit.models.publication import Publication
 from rag_audit.models.records import TenantEntry
 from rag_audit.models.requests import AnsweredDocument
@@ -108,10 +108,9 @@ def _named(document: AnsweredDocument, expected: bool) -> NamedPassage | None:
         )  # fmt: skip
     if document.name is None:
         return None
-    data, key = document.passage.data, document.name.key
-    digests = {_digest(document.text.encode()), _digest(data)}
+    key, text = document.name.key, document.text.encode()
     fields = {
-        name: text if len(text := str(value)) <= MAX_KEY else f"{text[:MAX_KEY]}…"
+        name: shown if len(shown := str(value)) <= MAX_KEY else f"{shown[:MAX_KEY]}…"
         for name, value in document.metadata.items()
         if isinstance(value, str | int) and not isinstance(value, bool)
     }
@@ -119,14 +118,10 @@ def _named(document: AnsweredDocument, expected: bool) -> NamedPassage | None:
         position=document.position,
         key=key,
         salt=document.name.salt,
-        text=hashlib.sha256(document.text.encode()).hexdigest(),
+        text=hashlib.sha256(text).hexdigest(),
         fields=fields,
-        own=key in digests,
+        own=key in map(key_of_content, (text, document.passage.data)),
     )
-
-
-def _digest(data: bytes) -> str:
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 _Pairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -180,21 +175,20 @@ class NamesReport:
 
 def check_names(
     own: Sequence[StoredNames], earlier: Iterable[StoredNames], *, column: str | None = None
-) -> tuple[NamesReport, dict[int, NamedPassage]]:
+) -> NamesReport:
     """Compare the names in a window's answers with metadata, with one another and with those of earlier windows.
 
     :param own: the openings of the window's answers, at least one
     :param earlier: the openings of other windows
     :param column: the metadata field that names documents; by default the source of files, otherwise a field that
         equals the key of each passage, if there is one
-    :returns: the result, and the passage at each position
     :raises InvalidProof: a comparison fails; the error names the document
     :raises SetupError: no passage has the field `column`
     """
-    at: dict[int, NamedPassage] = {}
+    at = passages_at(own)
     names: dict[str, NamedPassage] = {}
     for passage in (passage for stored in own for passage in stored.passages):
-        before = at.setdefault(passage.position, passage)
+        before = at[passage.position]
         if before.key != passage.key:
             raise InvalidProof(
                 "two answers name different documents for one position",
@@ -218,7 +212,7 @@ def check_names(
     positions: defaultdict[str, list[int]] = defaultdict(list)
     for passage in passages:
         positions[passage.key].append(passage.position)
-    report = NamesReport(
+    return NamesReport(
         window=own[0].window,
         passages=len(at),
         documents=len(names),
@@ -232,7 +226,6 @@ def check_names(
         alike=_pairs((unicodedata.normalize("NFKC", key).casefold(), key) for key in names),
         opened=len(own),
     )
-    return report, at
 
 
 def passages_at(own: Iterable[StoredNames]) -> dict[int, NamedPassage]:

@@ -255,8 +255,8 @@ def names(
     pins = None if trust is None else Trust.load(trust).pins
     if public is not None:
         window = Publication.load(public)
-        report, at = asker.check_names(window, column=column)
-        report = report.with_proof(asker.stored_proof(window, at, pins))
+        report = asker.check_names(window, column=column)
+        report = report.with_proof(asker.stored_proof(window, asker.passages(window), pins))
     else:
         with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
             window = client.publication()
@@ -264,7 +264,7 @@ def names(
                 report = client.names(asker, window, column=column, pins=pins)
             except (RequestRefused, SetupError) as exc:
                 # Without the proof the comparison still stands. An error of the comparison itself comes here again.
-                report, refused = asker.check_names(window, column=column)[0], exc
+                report, refused = asker.check_names(window, column=column), exc
     reason = {} if refused is None else {"refused": refused.as_json()}
     emit({**asdict(report), "proved": report.proved, **reason}, as_json, _lines_of(report))
     if refused is not None:

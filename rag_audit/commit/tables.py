@@ -8,7 +8,6 @@ that the provider abandons before its beacon therefore hands the table before on
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Collection, Sequence
@@ -31,6 +30,7 @@ from rag_audit.commit.document_table import (
 )
 from rag_audit.mechanisms.base import ChainConstants, TableShape
 from rag_audit.models.layout import Layout
+from rag_audit.models.names import key_of_content
 from rag_audit.models.passage import Passage
 from rag_audit.models.records import PreviousTable, TableEntry
 from rag_audit.proofs.proving import Backend
@@ -216,7 +216,7 @@ def key_of(passage: Passage) -> str:
     """The key of a passage's document; a passage without one is a document with the digest of its content as key."""
     if passage.document is not None:
         return passage.document
-    return f"sha256:{hashlib.sha256(passage.data).hexdigest()}"
+    return key_of_content(passage.data)
 
 
 # -- the file ------------------------------------------------------------------------------------------------------

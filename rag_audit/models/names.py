@@ -36,6 +36,11 @@ def document_name(salt: bytes, key: str) -> bytes:
     return hashlib.sha256(_NAME + salt + key.encode("utf-8", "surrogatepass")).digest()
 
 
+def key_of_content(data: bytes) -> str:
+    """The key of a document whose source names none: the digest of its text or content."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
 def is_visible(key: str) -> bool:
     """Whether a key has a character that a person can see: not only spaces, controls and formats such as U+200B."""
     return any(c.isprintable() and not c.isspace() for c in key)

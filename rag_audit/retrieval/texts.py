@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from rag_audit._internal.characters import refuse_nul
 from rag_audit._internal.errors import RagAuditError, SchemaError, SetupError
 from rag_audit._internal.jsonlines import JsonNumber, parse_row, text_lines
 from rag_audit.models.models import Identifier
+from rag_audit.models.names import key_of_content
 from rag_audit.models.passage import Passage
 from rag_audit.retrieval.chunks import Cutting, chunks
 from rag_audit.retrieval.inventory import Inventory, NoDocumentsError
@@ -443,7 +443,7 @@ def document_key(line: Mapping[str, object], text: str, column: str = DOCUMENT_C
         if has_text(key):
             return key
     if column == DOCUMENT_COLUMN:
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        return key_of_content(text.encode())
     raise DocumentsError("the line names no document", field=f"{field}.{column}",
                          expected="text with a visible character, or a number",
                          actual="no such field" if value is None else "another value",

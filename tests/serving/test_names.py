@@ -22,7 +22,14 @@ from rag_audit.account import account as account_module
 from rag_audit.account import names as account_names
 from rag_audit.account.account import Account, StoredReceipt
 from rag_audit.account.client import Client
-from rag_audit.account.names import NamedPassage, StoredNames, check_names, check_proof, requested
+from rag_audit.account.names import (
+    NamedPassage,
+    StoredNames,
+    check_names,
+    check_proof,
+    passages_at,
+    requested,
+)
 from rag_audit.attest import names as attest_names
 from rag_audit.attest.names import NameProofs
 from rag_audit.cli import main
@@ -159,7 +166,7 @@ def asked(
                 client.ask(chain.law, text)
             window = client.publication()
             report = client.names(chain.law, window)
-            result.append(Asked(window, report, chain.law.check_names(window)[1]))
+            result.append(Asked(window, report, chain.law.passages(window)))
             assert not served.faults
     return chain, result
 
@@ -266,7 +273,7 @@ def test_names_of_a_tenant_with_circuits(tmp_path: Path) -> None:
         window = client.publication()
         report = client.names(chain.law, window)
         assert (report.setup, report.proved) == ("unpinned", False) and report.passages > 0
-        at = chain.law.check_names(window)[1]
+        at = chain.law.passages(window)
         [path] = (chain.law.directory / "names").iterdir()
         stored = json.loads(path.read_text())["answers"][0]
         answer, key = NamesAnswer.parse(stored, field="names"), stored["proof"]["key"]
@@ -307,13 +314,14 @@ def test_passages_of_one_document_have_one_name() -> None:
     assert caught.value.field == "document 'a'" and second.name.hex() in str(caught.value.actual)
     with pytest.raises(InvalidProof, match="two answers name different documents for one position"):
         check_names([stored(first), stored(passage(1, "b"))], [])
-    report, at = check_names([stored(first), stored(first, passage(2, "b", salt=2))], [])
+    own = [stored(first), stored(first, passage(2, "b", salt=2))]
+    report, at = check_names(own, []), passages_at(own)
     assert (report.passages, report.documents, sorted(at)) == (2, 2, [1, 2])
 
 
 def test_a_document_keeps_its_name_from_window_to_window() -> None:
     before, now = stored(passage(3, "a"), window="w-1"), stored(passage(1, "a"))
-    assert check_names([now], [before])[0].known == 1
+    assert check_names([now], [before]).known == 1
     renamed = stored(passage(1, "a", salt=2))
     with pytest.raises(InvalidProof, match="another name than in an earlier window") as caught:
         check_names([renamed], [before])
@@ -322,9 +330,9 @@ def test_a_document_keeps_its_name_from_window_to_window() -> None:
         before.model_copy(update={"persistent": False}),
         before.model_copy(update={"origin": "example.org/other"}),
     ):
-        assert check_names([renamed], [other])[0].known == 0
+        assert check_names([renamed], [other]).known == 0
     fresh = renamed.model_copy(update={"persistent": False})
-    assert check_names([fresh], [before])[0].known == 0, "each window draws new salts"
+    assert check_names([fresh], [before]).known == 0, "each window draws new salts"
 
 
 def returned(position: int, text: str, key: str, **fields: str) -> NamedPassage:
@@ -339,38 +347,38 @@ def test_a_renamed_file_and_a_copy_are_reported() -> None:
     """The metadata name the file, so a renamed file has other metadata."""
     before = stored(returned(1, "rent", "a.pdf", source="a.pdf", id="a.pdf#1"), window="w-1")
     now = returned(1, "rent", "b.pdf", source="b.pdf", id="b.pdf#1")
-    report, _ = check_names([stored(now)], [before])
+    report = check_names([stored(now)], [before])
     assert report.renamed == (("a.pdf", "b.pdf"),) and report.copies == () and report.earlier == ("w-1",)
     copy = returned(2, "rent", "c.pdf", source="c.pdf", id="c.pdf#1")
-    report, _ = check_names([stored(now, copy, persistent=False)], [before])
+    report = check_names([stored(now, copy, persistent=False)], [before])
     assert report.copies == (("b.pdf", "c.pdf"),) and report.earlier == ()
 
 
 def test_keys_that_differ_in_form_only_are_reported() -> None:
     keys = ("Lease \u00e9.pdf", "lease e\u0301.pdf", "lease.pdf")
-    report, _ = check_names([stored(*(passage(n, key, salt=n) for n, key in enumerate(keys)))], [])
+    report = check_names([stored(*(passage(n, key, salt=n) for n, key in enumerate(keys)))], [])
     assert report.alike == (keys[:2],) and report.positions == {key: [n] for n, key in enumerate(keys)}
 
 
 def test_equal_content_under_another_key_is_reported() -> None:
     before = stored(passage(1, "a"), window="w-1")
-    assert check_names([stored(passage(1, "b", salt=2))], [before])[0].renamed == (("a", "b"),)
+    assert check_names([stored(passage(1, "b", salt=2))], [before]).renamed == (("a", "b"),)
     both = stored(passage(1, "a"), passage(2, "b", salt=2))
-    assert check_names([both], [before])[0].renamed == ()
+    assert check_names([both], [before]).renamed == ()
 
 
 def test_metadata_determine_the_key() -> None:
     files = [passage(n, "a.pdf", id=f"a.pdf#{n}", source="a.pdf") for n in (1, 2)]
-    assert check_names([stored(*files)], [])[0].column == "source"
+    assert check_names([stored(*files)], []).column == "source"
     divided = passage(3, "a.pdf (2)", salt=2, id="a.pdf#3", source="a.pdf")
     with pytest.raises(InvalidProof, match="another document than the metadata") as caught:
         check_names([stored(*files, divided)], [])
     assert caught.value.expected == "the metadata field 'source': 'a.pdf'"
     lines = [passage(n, str(n), salt=n, id=str(n), author="x") for n in (1, 2, 3)]
-    assert check_names([stored(*lines)], [])[0].column == "id"
+    assert check_names([stored(*lines)], []).column == "id"
     # Without --document-column another field can equal some keys by chance, so the check accuses no provider.
     mixed = [*lines, passage(4, "9", salt=9, id="4")]
-    assert (report := check_names([stored(*mixed)], [])[0]).column is None and report.undetermined == 4
+    assert (report := check_names([stored(*mixed)], [])).column is None and report.undetermined == 4
     with pytest.raises(InvalidProof, match="another document than the metadata"):
         check_names([stored(*mixed)], [], column="id")
     long = returned(4, "text", "t" * MAX_KEY, title="t" * (MAX_KEY + 1))
@@ -386,13 +394,13 @@ def test_metadata_determine_the_key() -> None:
 
 def test_keys_that_metadata_do_not_determine_are_counted() -> None:
     plain = [passage(n, f"file-{n}", salt=n) for n in (1, 2)]
-    report, _ = check_names([stored(*plain)], [])
+    report = check_names([stored(*plain)], [])
     assert (report.column, report.undetermined) == (None, 2)
     own = plain[0].model_copy(update={"own": True})
-    assert check_names([stored(own, plain[1])], [])[0].undetermined == 1
+    assert check_names([stored(own, plain[1])], []).undetermined == 1
     hidden = [passage(n, f"customer-{n}", salt=n, id=str(n)) for n in (1, 2, 3)]
     chance = passage(4, "4", salt=4, id="4")
-    assert check_names([stored(*hidden, chance)], [])[0].column is None
+    assert check_names([stored(*hidden, chance)], []).column is None
 
 
 def test_one_request_has_all_positions_of_a_document(monkeypatch: pytest.MonkeyPatch) -> None:

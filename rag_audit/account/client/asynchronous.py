@@ -168,7 +168,7 @@ class AsyncClient(AsyncClosing):
             )
         if setup is None:
             setup = account.accept_names(window, at, requests, answers, pins)
-        report, _ = account.check_names(window, column=column)
+        report = account.check_names(window, column=column)
         return replace(report.with_proof(setup), replaced=found == "damaged")
 
     async def send(self, request: SignedRequest) -> Json:

@@ -162,7 +162,7 @@ class Client(Closing):
             answers.append(self._post(NAMES, request.canonical(), MAX_NAMES_ANSWER_BYTES, attempts, reply))
         if setup is None:
             setup = account.accept_names(window, at, requests, answers, pins)
-        report, _ = account.check_names(window, column=column)
+        report = account.check_names(window, column=column)
         return replace(report.with_proof(setup), replaced=found == "damaged")
 
     def send(self, request: SignedRequest) -> Json:
