@@ -682,22 +682,8 @@ impl<'b> Block<'b> {
         let variables = log2_ceil(shape.width);
         let reduced = products(session, "matrices", variables, claim, tables)?;
         let point = &reduced.point[..];
-        let values = reduced
-            .finals
-            .zip(hidden)
-            .map(|(mut values, (first, sums))| {
-                let first = evaluate_list(&first, point);
-                let second = evaluate_list(&last.combine(&sums), point);
-                let sums = sums.map(|sum| evaluate_list(&sum, point));
-                values.extend([
-                    first,
-                    sums[0],
-                    sums[1],
-                    first * values[0],
-                    second * values[2],
-                ]);
-                values
-            });
+        let sent = reduced.finals.zip(hidden);
+        let values = sent.map(|(values, hidden)| last.finals(values, hidden, point));
         let vars = session.send("matrices", 9, values.as_deref())?;
         let [x, after, output, value, first, weighed, all, of_first, of_last] =
             std::array::from_fn(|k| vars[k]);

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{encode_points, Fr, G1Affine};
 use crate::lookup::{lookups, Count, Entry, QueryClaim, Segment};
-use crate::mle::{eq_at, eq_table, prefix, Weight};
+use crate::mle::{eq_at, eq_table, evaluate_list, prefix, Weight};
 use crate::numbers::{from_small, log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::prover::{Known, ProverWitness};
 use crate::session::{Column, ColumnId, Opening, Session};
@@ -346,6 +346,21 @@ impl CentredRows<'_> {
         let [of_weighed, of_sums] = self.deviation.factors();
         let pairs = weighed.iter().zip(sums);
         pairs.map(|(a, b)| *a * of_weighed + *b * of_sums).collect()
+    }
+
+    /// What a prover sends at a point of inputs: the values there of all factors, of which the first belongs to the first
+    /// layers and the third to this one; then F of the first layers, both sums, and the product of each F and its factor.
+    pub fn finals(
+        &self,
+        mut values: Vec<Fr>,
+        (first, sums): (Vec<Fr>, [Vec<Fr>; 2]),
+        point: &[Fr],
+    ) -> Vec<Fr> {
+        let first = evaluate_list(&first, point);
+        let second = evaluate_list(&self.combine(&sums), point);
+        let [weighed, all] = sums.map(|sum| evaluate_list(&sum, point));
+        values.extend([first, weighed, all, first * values[0], second * values[2]]);
+        values
     }
 
     /// Claims the extensions of both sums at a point of inputs, and returns that of F.

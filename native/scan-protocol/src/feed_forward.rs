@@ -207,22 +207,8 @@ pub fn block<C: Channel>(
     });
     let reduced = products(session, "matrices", variables, claim, tables)?;
     let point = &reduced.point[..];
-    let values = reduced
-        .finals
-        .zip(hidden)
-        .map(|(mut values, (first, sums))| {
-            let first = evaluate_list(&first, point);
-            let second = evaluate_list(&last.combine(&sums), point);
-            let sums = sums.map(|sum| evaluate_list(&sum, point));
-            values.extend([
-                first,
-                sums[0],
-                sums[1],
-                first * values[0],
-                second * values[2],
-            ]);
-            values
-        });
+    let sent = reduced.finals.zip(hidden);
+    let values = sent.map(|(values, hidden)| last.finals(values, hidden, point));
     let vars = session.send("matrices", 8, values.as_deref())?;
     let [x, after, g, first, weighed, all, of_first, of_second] = std::array::from_fn(|k| vars[k]);
     session.constrain_product("first matrix", first.into(), x.into(), of_first.into());

@@ -175,21 +175,9 @@ impl Model {
         digest(&self.pins)
     }
 
-    /// The statement about hashes of tokens and of their vector, with T and A.
-    pub fn statement(
-        &self,
-        [context, hq, cq]: [Fr; 3],
-        (places, norm_factor): (usize, u64),
-    ) -> EncoderEmbedStatement<'_> {
-        EncoderEmbedStatement {
-            context,
-            embeddings: &self.table.public,
-            layers: self.layers.iter().collect(),
-            places,
-            norm_factor,
-            hq,
-            cq,
-        }
+    /// See [`EncoderEmbedStatement::of`].
+    pub fn statement(&self, hashes: [Fr; 3], sizes: (usize, u64)) -> EncoderEmbedStatement<'_> {
+        EncoderEmbedStatement::of(&self.table.public, &self.layers, hashes, sizes)
     }
 
     /// See [`prove_encoder_embed`].

@@ -291,20 +291,8 @@ impl Pins {
         self.digest
     }
 
-    /// The statement about hashes of tokens and of their vector, with T and A.
-    pub fn statement(
-        &self,
-        [context, hq, cq]: [Fr; 3],
-        (places, norm_factor): (usize, u64),
-    ) -> EncoderEmbedStatement<'_> {
-        EncoderEmbedStatement {
-            context,
-            embeddings: &self.embeddings,
-            layers: self.layers.iter().collect(),
-            places,
-            norm_factor,
-            hq,
-            cq,
-        }
+    /// See [`EncoderEmbedStatement::of`].
+    pub fn statement(&self, hashes: [Fr; 3], sizes: (usize, u64)) -> EncoderEmbedStatement<'_> {
+        EncoderEmbedStatement::of(&self.embeddings, &self.layers, hashes, sizes)
     }
 }

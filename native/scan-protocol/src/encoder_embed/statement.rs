@@ -44,6 +44,26 @@ pub struct EncoderEmbedStatement<'a> {
     pub cq: Fr,
 }
 
+impl<'a> EncoderEmbedStatement<'a> {
+    /// The statement about hashes of tokens and of their vector, with T and A.
+    pub fn of(
+        embeddings: &'a Embeddings,
+        layers: &'a [Layer],
+        [context, hq, cq]: [Fr; 3],
+        (places, norm_factor): (usize, u64),
+    ) -> Self {
+        Self {
+            context,
+            embeddings,
+            layers: layers.iter().collect(),
+            places,
+            norm_factor,
+            hq,
+            cq,
+        }
+    }
+}
+
 impl EncoderEmbedStatement<'_> {
     /// # Errors
     /// A statement outside its limits; layers of other shapes or with other tables; embeddings of another width or scale.

@@ -61,7 +61,7 @@ fn points<'c>(columns: impl Iterator<Item = &'c Column>) -> impl Iterator<Item =
 }
 
 /// A window's key: a fresh one, except for the published proof.
-fn key(window: u64) -> TableKey {
+pub(crate) fn key(window: u64) -> TableKey {
     let mut key = [7 + window as u8; 32];
     if !REPEATED.get() {
         getrandom::fill(&mut key).unwrap();

@@ -1,7 +1,8 @@
 use super::*;
 use crate::channel::Channel;
 use crate::claims::Bound;
-use crate::document_table::{commit, Names, TableKey, MAX_ROWS};
+use crate::document_table::tests::key;
+use crate::document_table::{commit, Names, MAX_ROWS};
 use crate::group::{vector_generators, G1Affine};
 use crate::index::{Layout, MAX_CAPACITY};
 use crate::kit::{
@@ -46,14 +47,6 @@ fn name(n: u64) -> Fr {
     -Fr::from(n)
 }
 
-fn key() -> TableKey {
-    let mut key = [7; 32];
-    if !REPEATED.get() {
-        getrandom::fill(&mut key).unwrap();
-    }
-    TableKey(key)
-}
-
 fn points(table: &Table<Column>) -> Table<Vec<G1Affine>> {
     Table::named(&mut table.each().map(|column| column.rows.clone()))
 }
@@ -65,7 +58,7 @@ impl Case {
         let name = |p: &usize| names.get(row[*p] as usize).copied().flatten();
         let opened = positions.iter().map(|p| (*p, name(p).unwrap_or_default()));
         let opened = opened.collect();
-        let table = commit(Layout::new(capacity).unwrap(), row, names, &key()).unwrap();
+        let table = commit(Layout::new(capacity).unwrap(), row, names, &key(0)).unwrap();
         Self {
             statement: RowNamesStatement {
                 context: [7; 32],
