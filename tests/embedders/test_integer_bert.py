@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -20,16 +22,23 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from rag_audit.cli import main
 from rag_audit.commit.explore.collections import collection
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
+from rag_audit.mechanisms.pooled_listing import PooledListing
+from rag_audit.models.policy import Policy
 from rag_audit.retrieval.embedders import (
+    DEFAULT_EMBEDDER,
     NothingToEmbed,
     get_embedder,
     lexical,
     public_artefacts,
     published_constants,
+    relevance_of,
 )
+from rag_audit.retrieval.embedders.integer_bert import installed, proved
 from rag_audit.retrieval.embedders.integer_bert.embedder import IntegerBert, Rule, native_encoder
 from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files, load_scales
 from rag_audit.retrieval.embedders.integer_bert.lexical import LexicalBert, lexical_table
@@ -57,8 +66,10 @@ from rag_audit.retrieval.embedders.quantise import published_scale
 from tests.embedders import small_bert
 
 TEXTS = ["red house", "The law of the court", "A drug dose for pain and fevers", "bluish", "red " * 40]
-FOLDER = os.environ.get("RAG_AUDIT_MINILM")
+FOLDER = os.environ.get("RAG_AUDIT_MINILM") or None
 """The folder of the published files of all-MiniLM-L6-v2."""
+PROVABLE = replace(small_bert.SHAPE, places=64)
+"""The smallest shape with proofs."""
 
 Named = list[tuple[int, str, bytes]]
 
@@ -418,14 +429,72 @@ def test_minilm_int_accepts_its_published_files_only(folder: Path, tmp_path: Pat
     assert (
         "tokenizer.json" in str(caught.value.field) and caught.value.expected == FILE_PINS["tokenizer.json"]
     )
-    with pytest.raises(SetupError) as missing:
-        get_embedder("minilm-int")
-    assert missing.value.field == "--model"
     with pytest.raises(RagAuditError, match="no such setting"):
         (tmp_path / "embedder.toml").write_text('pooling = "cls"')
         get_embedder("minilm-int", folder=tmp_path)
     assert public_artefacts("minilm-int") == ARTEFACTS
     assert published_constants("minilm-int").dimension == 384
+
+
+def _package(folder: Path, model: Path) -> None:
+    """A package with a model's files below a folder. Its code ends the process that imports it."""
+    package = folder / installed.PACKAGE
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('this code never runs')")
+    shutil.copytree(model, package / "model")
+
+
+def test_minilm_int_reads_the_installed_files_and_runs_no_code_of_the_package(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    _package(tmp_path, folder)
+    importlib.invalidate_caches()
+    assert installed.installed_folder() == tmp_path / installed.PACKAGE / "model"
+    for name in ("minilm-int", "minilm-int-lexical-768"):
+        with pytest.raises(SetupError, match="not the pinned one") as caught:  # whatever the package contains
+            get_embedder(name)
+        assert str(tmp_path) in str(caught.value.field)
+        assert caught.value.expected == FILE_PINS["tokenizer.json"]
+    assert installed.PACKAGE not in sys.modules
+    # The option has precedence, and other models have no installed files.
+    assert installed.model_place(folder, "minilm-int") == folder
+    with pytest.raises(SetupError, match="bert-int embedder needs --model"):
+        get_embedder("bert-int")
+
+
+def test_minilm_int_without_files_names_the_package_and_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, installed.PACKAGE, None)
+    with pytest.raises(SetupError, match="needs the published files of all-MiniLM-L6-v2") as caught:
+        get_embedder("minilm-int")
+    assert caught.value.field == "--model"
+    assert installed.INSTALL in str(caught.value.hint) and "--model" in str(caught.value.hint)
+    assert published_constants("minilm-int").dimension == 384  # a policy needs no files
+
+
+def test_the_error_names_the_locked_package() -> None:
+    lock = (Path(__file__).parents[2] / "requirements/minilm.txt").read_text()
+    assert lock.split()[0] == installed.INSTALL.split()[-1]
+
+
+def test_a_worker_without_the_folder_reads_its_own_installed_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model of another machine's folder is refused if this machine's files differ."""
+    scales = small_bert.SCALES
+    model = small_bert.write(tmp_path / "m", PROVABLE)
+    other = small_bert.write(tmp_path / "other", replace(PROVABLE, layers=PROVABLE.layers + 1))
+    digest = load_files(model, scales).model.digest()
+    gone = tmp_path / "gone"
+    monkeypatch.setattr(proved, "installed_folder", lambda: model)
+    assert proved.loaded_encoder(gone, scales, digest).digest()
+    proved.loaded_encoder.cache_clear()
+    monkeypatch.setattr(proved, "installed_folder", lambda: other)
+    with pytest.raises(SetupError, match="another model than before"):
+        proved.loaded_encoder(gone, scales, digest)
+    monkeypatch.setattr(proved, "installed_folder", lambda: None)
+    with pytest.raises(SetupError, match="cannot be read"):
+        proved.loaded_encoder(gone, scales, digest)
 
 
 def test_the_scales_are_part_of_the_manifest(tmp_path: Path, folder: Path) -> None:
@@ -535,6 +604,25 @@ def test_the_lexical_variant_is_known_without_files() -> None:
         None,
     )
     assert public_artefacts(name) == {**FILE_ARTEFACTS, "lexical": LEXICAL_ARTEFACTS["lexical"]}
+
+
+def test_relevance_thresholds_belong_to_published_models(folder: Path) -> None:
+    assert published_constants("minilm-int").relevance == 644
+    assert relevance_of(get_embedder("bert-int", folder=folder)) is None
+    assert relevance_of(get_embedder()) == published_constants(DEFAULT_EMBEDDER).relevance == 601
+
+
+def test_a_policy_of_minilm_int_has_pooled_listing_with_its_threshold(tmp_path: Path) -> None:
+    """No file of the model is read."""
+    out = tmp_path / "policy.json"
+    words = ["provider", "policy", "new", str(out), "--window", "w", "--tenant", "a=64", "--accounts", "4",
+             "--questions", "50", "--embedder", "minilm-int"]  # fmt: skip
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    policy = Policy.parse(json.loads(out.read_text()), field="policy")
+    pooled = policy.mechanism_of("a")
+    assert isinstance(pooled, PooledListing)
+    assert (policy.relevance, pooled.rules.threshold) == (644, 644)
 
 
 @pytest.mark.data

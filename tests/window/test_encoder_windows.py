@@ -42,7 +42,7 @@ from tests.window.outcomes import not_passed
 from tests.window.simulator import ORIGIN, Finished, Service
 from tests.window.squad_window import squad_window
 
-FOLDER = os.environ.get("RAG_AUDIT_MINILM")
+FOLDER = os.environ.get("RAG_AUDIT_MINILM") or None
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
 SHAPE = dataclasses.replace(small_bert.SHAPE, places=64)
 PLACES = 32

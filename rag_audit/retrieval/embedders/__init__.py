@@ -130,8 +130,8 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
 
 def relevance_of(embedder: Embedder) -> int | None:
     """The embedder's minimum raw score of a relevant passage; None if it was not measured."""
-    result: int | None = getattr(embedder, "relevance", None)  # an attribute of the static embedders only
-    return result
+    known = embedder.name in EMBEDDERS and embedder.name not in OF_A_PLACE
+    return published_constants(embedder.name).relevance if known else None
 
 
 def check_pins(embedder: Embedder) -> None:

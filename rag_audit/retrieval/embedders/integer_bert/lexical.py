@@ -14,7 +14,7 @@ from rag_audit.retrieval.embedders.integer_bert.files import Files
 from rag_audit.retrieval.embedders.integer_bert.published import (
     DOCUMENT_RULE,
     LEXICAL_COMPONENTS,
-    RELEVANCE,
+    LEXICAL_RELEVANCE,
     SCORE_WINDOW,
     Description,
 )
@@ -64,7 +64,7 @@ class LexicalBert(IntegerBert):
             self.template,
             documents=DOCUMENT_RULE,
             window=SCORE_WINDOW,
-            relevance=RELEVANCE,
+            relevance=LEXICAL_RELEVANCE,
         )
 
     def combined(self, semantic: Numbers, tokens: Sequence[int], *, query: bool) -> Numbers:

@@ -13,6 +13,7 @@ from rag_audit._internal.cache import build_once, cache_dir, progress, read_mani
 from rag_audit._internal.errors import SetupError
 from rag_audit.models.manifest import LENGTH_CLASSES, ProvedEncoder
 from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files
+from rag_audit.retrieval.embedders.integer_bert.installed import installed_folder
 from rag_audit.retrieval.embedders.integer_bert.semantics import Scales, exp_table, gelu_table
 
 log = logging.getLogger(__name__)
@@ -57,10 +58,12 @@ def proved_encoder(files: Files) -> ProvedEncoder:
 def loaded_encoder(folder: Path, scales: Scales, integers: str) -> _native.EncoderModel:
     """The model of a folder with the commitments to its parameters, loaded once by each process.
 
+    :param folder: the folder of the process that asks for proofs. If this machine lacks it, the installed files of
+        all-MiniLM-L6-v2 replace it
     :param integers: digest of the model's integers (`IntegerModel.digest`)
     :raises SetupError: a file is missing, or the folder has another model than before
     """
-    files = load_files(folder, scales)
+    files = load_files(folder if folder.is_dir() else installed_folder() or folder, scales)
     if files.model.digest() != integers:
         raise SetupError("the folder has another model than before", field=str(folder),
                          expected=integers, actual=files.model.digest())  # fmt: skip

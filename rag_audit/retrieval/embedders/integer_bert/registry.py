@@ -7,6 +7,7 @@ from pathlib import Path
 from rag_audit._internal.errors import SetupError
 from rag_audit.retrieval.embedders.integer_bert.embedder import IntegerBert, Rule
 from rag_audit.retrieval.embedders.integer_bert.files import load_files, load_scales
+from rag_audit.retrieval.embedders.integer_bert.installed import model_place
 from rag_audit.retrieval.embedders.integer_bert.lexical import LexicalBert
 from rag_audit.retrieval.embedders.integer_bert.published import (
     FILE_PINS,
@@ -25,7 +26,8 @@ def integer_embedder(
 ) -> IntegerBert:
     """The embedder of that name with the files of a folder.
 
-    :param place: the folder, or settings that name it
+    :param place: the folder, or settings that name it; None selects the installed files of all-MiniLM-L6-v2, which
+        `bert-int` does not read
     :raises SetupError: the place is missing, or a file is missing, altered or of an unknown model
     """
     if name == GENERAL:
@@ -38,7 +40,7 @@ def integer_embedder(
         files = load_files(folder, load_scales(folder, SCALES))
         return IntegerBert(name, files, rule, query_tokens=query_tokens, document_tokens=document_tokens)
     unused = {*ENDPOINT, "cut", "pooling", "max_tokens", "query_prompt", "document_prompt"}
-    _, folder = load_settings(place, name=name, unknown=unused)
+    _, folder = load_settings(model_place(place, name), name=name, unknown=unused)
     files = load_files(folder, SCALES, FILE_PINS)
     kind = LexicalBert if name == LEXICAL_MINILM else IntegerBert
     embedder = kind(name, files, Rule(), query_tokens=query_tokens, document_tokens=document_tokens)
