@@ -9,7 +9,8 @@ module has one family of claims and defines:
 
 The tests check two facts. With all claims no false statement passes, so no claim is missing. Without any one of the claims
 a false statement passes, so no claim is superfluous. `layers` measures the errors of sumchecks and lookups at random
-points, which check the claims over a large field.
+points, which check the claims over a large field. `small_encoder` searches a whole model, from the tokens to the vector, over
+primes next to 2^34.
 
 Only the sizes are reduced: fewer limbs, shorter draws, a smaller modulus. Each module asserts for these sizes that integers
 do not wrap around, as the pages state.

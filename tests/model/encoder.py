@@ -1,5 +1,6 @@
-"""Integers of the encoder: the claims of `docs/scan/feed-forward.md`, `docs/scan/attention.md` and
-`docs/scan/encoder-output.md` about divisions, roots, maxima, normalisers and used places."""
+"""Integers of the encoder: the claims of `docs/scan/feed-forward.md`, `docs/scan/attention.md`, `docs/scan/encoder-input.md`
+and `docs/scan/encoder-output.md` about divisions, roots, maxima, normalisers, used places, digits of tokens and products of
+weights and activations. `small_encoder` has a whole encoder."""
 
 from __future__ import annotations
 
@@ -13,6 +14,10 @@ ROOT = frozenset({"range of the root", "below", "above"})
 MAXIMUM = frozenset({"range of the distance", "attained", "sum of the marks"})
 NORMALISER = frozenset({"range of the quotient", "range of the remainder", "below the sum"})
 USED = frozenset({"bits", "used places", "sum"})
+TOKEN = frozenset({"bits", "one digit", "digits", "below the vocabulary"})
+OPENED = {"f": 5, "x'": 7, "x''": 11, "p": 13, "q": 17, "g'": 19}
+"""Values of the columns at the end of the sumcheck "matrices": F1, x at both points, both sums of W2, and g."""
+MATRICES = frozenset({*(f"column {name}" for name in OPENED), "first matrix", "second matrix", "matrices"})
 
 
 def quotients_accepted_and_false(
@@ -107,3 +112,54 @@ def sums_accepted_and_false(
             true = marks == (1,) * first + (0,) * (len(rows) - first) and claimed == sum(rows[:first]) % P
             if not true:
                 yield marks, claimed
+
+
+def tokens_accepted_and_false(
+    vocabulary: int, without: frozenset[str] = frozenset()
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Tokens with two lower and two upper digits that are accepted for a used place, where the token is outside the
+    vocabulary or the digits select another row than the token's.
+
+    A row of the table has the entries 0, except 1 at its own number, so the row shows what the digits select.
+    """
+    values = range(P if "bits" in without else 2)
+    for low, high in product(values, repeat=2):
+        # The claims about sums leave the other entry of each column no choice.
+        others = [((1 - low) % P, (1 - high) % P)]
+        for first, upper in product(range(2), repeat=2) if "one digit" in without else others:
+            if "bits" not in without and not {first, upper} <= {0, 1}:
+                continue
+            row = tuple(a * b % P for b in (upper, high) for a in (first, low))
+            token = (low + 2 * high) % P
+            for listed in range(P) if "digits" in without else [token]:
+                if (vocabulary - 1 - listed) % P >= 4 and "below the vocabulary" not in without:
+                    continue
+                if listed >= vocabulary or row != tuple(int(k == listed) for k in range(4)):
+                    yield listed, row
+
+
+def products_accepted_and_false(
+    d: int, nu: int, without: frozenset[str] = frozenset()
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Values at the end of the sumcheck "matrices" of a feed-forward block, and values C of the sum there, that are accepted,
+    where C is another than that of the columns.
+
+    :param d: the width; h(o), the shift of the residual and the sum of eq(v_j, k) are 2, 4 and 3
+    """
+    h, residual, below = 2, 4, 3
+
+    def total(first: int, second: int, again: int) -> int:
+        return (first + nu * (second + residual * h * again)) % P
+
+    def second(p: int, q: int) -> int:
+        return d * p - q * below
+
+    f, x, again, p, q, g = OPENED.values()
+    true = total(f * x, second(p, q) * g, again)
+    opened = (range(P) if f"column {name}" in without else [value] for name, value in OPENED.items())
+    for f, x, again, p, q, g in product(*opened):
+        for r_1 in range(P) if "first matrix" in without else [f * x % P]:
+            for r_2 in range(P) if "second matrix" in without else [second(p, q) * g % P]:
+                for claimed in range(P) if "matrices" in without else [total(r_1, r_2, again)]:
+                    if claimed != true:
+                        yield (f, x, again, p, q, g, r_1, r_2), claimed

@@ -202,6 +202,43 @@ class Run:
         ones = (1 - high) * (1 - kappa * shares[0]) - high * (shares[1] + kappa * shares[2])
         self.zero("lookup leaves", top + kappa * q - ones - kappa * alpha)
 
+    def multiplied(
+        self,
+        matrices: Sequence[Sequence[Sequence[int]]],
+        rows: Sequence[Sequence[int]],
+        errors: Sequence[int],
+    ) -> None:
+        """Both sums of the sumcheck "matrices" of `docs/scan/feed-forward.md`, without the residual: the first matrix's products
+        with x under public factors w, and the deviations of the second matrix's products with g under public factors.
+
+        :param matrices: W1 and W2, square, of a power of two of rows
+        :param rows: x and g
+        :param errors: the errors of the claimed sums
+        """
+        p, half = self.p, inverse(2, self.p)
+        (first, second), (x, g), d = matrices, rows, len(rows[0])
+        w, v = ([self.challenge() for _ in range(d)] for _ in range(2))
+        nu = self.challenge()
+        selected = [sum(a * b for a, b in zip(row, w, strict=True)) % p for row in first]
+        weighted, plain = ([sum(a * b for a, b in zip(row, by, strict=True)) % p for row in second]
+                           for by in (v, [1] * d))  # fmt: skip
+        deviations = [(d * a - b * sum(v)) % p for a, b in zip(weighted, plain, strict=True)]
+        claims = errors[0] + sum(a * b for a, b in zip(selected, x, strict=True))
+        others = errors[1] + sum(a * b for a, b in zip(deviations, g, strict=True))
+        variables = d.bit_length() - 1
+        point, claim, _ = self.reduce(
+            [half] * variables, (claims + nu * others) * pow(half, variables, p), 2, [selected, [*x], deviations, [*g]],
+            lambda a, b, c, e: a * b + nu * c * e,
+        )  # fmt: skip
+        columns = [at(p, column, point) for column in (x, g, selected, weighted, plain)]
+        products = [columns[2] * columns[0], (d * columns[3] - columns[4] * sum(v)) * columns[1]]
+        *opened, r_1, r_2 = self.send([*columns, *products])
+        for value, column in zip(opened, columns, strict=True):
+            self.zero("column", value - column)
+        self.zero("first matrix", opened[2] * opened[0] - r_1)
+        self.zero("second matrix", (d * opened[3] - opened[4] * sum(v)) * opened[1] - r_2)
+        self.zero("matrices", claim - r_1 - nu * r_2)
+
     def permutations(
         self, states: list[list[int]], outputs: Sequence[int], constants: list[list[int]], matrix: list[list[int]],
         full: int,

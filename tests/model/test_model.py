@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
 import pytest
 
-from tests.model import draws, encoder, rounding, selection
+from tests.model import draws, encoder, rounding, selection, small_encoder
 from tests.model.draws import Sizes
 from tests.model.layers import (
     LARGE,
@@ -18,6 +19,7 @@ from tests.model.layers import (
     vanishing_tuples,
 )
 
+QUICK = {"residual", "root: below", "row of GELU", "row of exp", "key", "used rows", "step: upper", "maximum"}
 SMALL, LONG = Sizes(97, 2, 3), Sizes(65_521, 5, 6)
 
 
@@ -135,6 +137,56 @@ def test_sums_of_used_places_and_each_claim_of_them(claim: str | None) -> None:
     assert (result is None) == (claim is None)
 
 
+@pytest.mark.parametrize("claim", [None, *sorted(encoder.TOKEN)])
+@pytest.mark.parametrize("vocabulary", [2, 3])
+def test_digits_of_tokens_and_each_claim_of_them(vocabulary: int, claim: str | None) -> None:
+    result = next(encoder.tokens_accepted_and_false(vocabulary, without(claim or "")), None)
+    assert (result is None) == (claim is None)
+
+
+@pytest.mark.parametrize("claim", [None, *sorted(encoder.MATRICES)])
+@pytest.mark.parametrize(("d", "nu"), [(16, 31), (3, 96)])
+def test_products_of_weights_and_activations_and_each_claim_of_them(
+    d: int, nu: int, claim: str | None
+) -> None:
+    result = next(encoder.products_accepted_and_false(d, nu, without(claim or "")), None)
+    assert (result is None) == (claim is None)
+
+
+PRIMES = (17_179_869_143, 17_179_869_209)
+"""The primes next to 2^34. Below 2^33, equations of the small encoder can wrap around."""
+TEXTS = [text for count in (1, 2) for text in product(range(small_encoder.VOCABULARY), repeat=count)]
+
+
+@pytest.mark.parametrize("p", PRIMES)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 12))])
+def test_a_small_encoder_has_no_vector_but_the_true_one(seed: int, p: int) -> None:
+    """Of two layers and width 16. A text begins with the first word, which an unused place has too, so that the text has a
+    proof if it has a vector."""
+    model = small_encoder.random_model(seed)
+    search = small_encoder.Search(model, p)
+    search.check()
+    assert list(search.false()) == []
+    accepted = {tokens for tokens, _ in search.accepted()}
+    true = {text: vector for text in TEXTS if (vector := small_encoder.vector(model, text))}
+    assert {text for text in true if text[0] == 0} <= accepted
+    assert len(set(true.values())) > 6, "the texts have vectors of their own"
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(claim, marks=() if claim in QUICK else pytest.mark.full)
+        for claim in sorted(small_encoder.CLAIMS)
+    ],
+)
+def test_each_claim_of_the_small_encoder_is_needed(claim: str) -> None:
+    """A prover with one value of one place that no claim of this name is about."""
+    model = small_encoder.random_model(1)
+    search = small_encoder.Search(model, PRIMES[0], claim, small_encoder.CLAIMS[claim])
+    assert next(search.false(), None)
+
+
 @pytest.mark.parametrize("t", [0, 1, 2, 49])
 def test_a_false_sum_becomes_true_at_most_at_as_many_challenges_as_its_degree(t: int) -> None:
     rng = Random(t)
@@ -213,7 +265,18 @@ def run_lookups(seed: int, lie: int | None, wrong: int = 0) -> Run:
     return run
 
 
-@pytest.mark.parametrize("layer", [pytest.param(run_permutations, marks=pytest.mark.full), run_lookups])
+def run_matrices(seed: int, lie: int | None, error: int = 0) -> Run:
+    rng = Random(seed)
+    matrices = [[[rng.randrange(-5, 6) for _ in range(16)] for _ in range(16)] for _ in range(2)]
+    rows = [[rng.randrange(-4, 4) for _ in range(16)] for _ in range(2)]
+    run = Run(LARGE, rng, lie)
+    run.multiplied(matrices, rows, [0, error] if seed % 2 else [error, 0])
+    return run
+
+
+@pytest.mark.parametrize(
+    "layer", [pytest.param(run_permutations, marks=pytest.mark.full), run_lookups, run_matrices]
+)
 def test_layers_hold_what_is_so_and_refuse_a_lie_in_each_message(layer: object) -> None:
     assert callable(layer)
     honest = layer(1, None)

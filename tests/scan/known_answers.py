@@ -356,8 +356,14 @@ def _of_encoder(name: str) -> KnownAnswers:
     return of(doc, doc)
 
 
+WITH_WRONG_PROOFS = (*ENCODERS, "row names")
+"""The runs with published wrong proofs."""
+
+
 def wrong_proofs(name: str) -> dict[str, tuple[str, KnownAnswers]]:
     """The published wrong proofs of a run under the names of their faults, each with the claim that refuses it."""
+    if name == "row names":
+        return wrong_row_names()
     file, honest, of = ENCODERS[name]
     doc = published(file)
     return {part["name"]: (part["claim"], of(doc[honest], part)) for part in doc["negative"]}
