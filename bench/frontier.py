@@ -1,4 +1,5 @@
-"""Recall, certified bounds and attacks by mechanism: `python -m bench.frontier [--json] [--out FOLDER]`.
+"""Recall, certified bounds and attacks by mechanism: `python -m bench.frontier [--json] [--out FOLDER]
+[--embedder NAME] [--model FOLDER] [--relevance SCORE]`.
 
 The collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, SciFact and PubMedQA, each a separate tenant. The script
 computes for every mechanism:
@@ -16,7 +17,7 @@ For noise with a document table, a second table has the same figures for documen
 losses.
 
 Pooled listing has a policy for each size: its m is the number of queries of all accounts, so every coalition of these
-accounts has the same epsilon.
+accounts has the same epsilon. Its threshold is the published one of the embedder, or `--relevance`.
 
 The attack's lower bound on epsilon (confidence 0.95) must be below the certified bound in every cell. The script prints
 the smallest distance, and exit code 1 reports a cell with a lower bound above the certified bound. `--out` is the
@@ -42,12 +43,13 @@ import numpy as np
 from bench import exposure, lists
 from bench.common import emit, machine, parser
 from bench.lists import Attack, DocumentTarget, Target
+from bench.stored import stored_embedder
 from rag_audit._internal.durable import replace_file
 from rag_audit.commit.explore import bernoulli
 from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.commit.explore.samples import Sample
 from rag_audit.commit.explore.simulate import Noise, measure_recall, recall_by_flips, recall_without_noise
-from rag_audit.errors import PolicyError, RagAuditError
+from rag_audit.errors import PolicyError, RagAuditError, SetupError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting import curves
 from rag_audit.mechanisms.accounting.absence import log_noise_exclusion_factor
@@ -56,12 +58,11 @@ from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.accounting.documents import expected_by_flips, exposure_limit
 from rag_audit.mechanisms.descriptions.pooled_listing import UNREQUESTED
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.retrieval.embedders import Embedder, get_embedder, published_constants
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Embedder, published_constants
 from rag_audit.retrieval.engine import build_index, no_noise, select
 
 NAMES = ("squad", "scifact", "pubmedqa")
 WITH_QUESTIONS = (*NAMES, "medquad")
-EMBEDDER = "wordllama-lexical-768"
 TOP_K = 5
 QUERIES = 200
 SIZES = (1, 2, 10)
@@ -414,8 +415,7 @@ def _sampled(
 def _pooled(sample: Sample, target: Target, options: Namespace, say: Callable[[str], Any]) -> list[Cell]:
     """Pooled listing for each share and each number of queries m of a window."""
     cells, documents = [], len(sample.index.positions)
-    relevance = published_constants(EMBEDDER).relevance
-    assert relevance is not None  # the default embedder has a measured score
+    relevance = options.relevance
     for keep, k in product(KEEPS, SIZES):
         m = k * QUERIES
         mechanism = bernoulli.PooledList.of(probability_over_range(keep, "keep"), UNREQUESTED, relevance, m)
@@ -558,7 +558,8 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
 def _asked(args: Namespace) -> dict[str, Any]:
     """Return the options and the revision that determine a collection's figures."""
     names = (
-        "questions", "lists", "windows", "repeats", "seed", "positions_per_document", "only_documents"
+        "embedder", "relevance", "questions", "lists", "windows", "repeats", "seed", "positions_per_document",
+        "only_documents",
     )  # fmt: skip
     return {name: getattr(args, name) for name in names} | {"revision": machine()["revision"]}
 
@@ -578,6 +579,20 @@ def keep(args: Namespace, name: str, result: dict[str, Any]) -> dict[str, Any]:
         value = {"asked": _asked(args), "machine": machine(), "result": result}
         replace_file(args.out / f"frontier-{name}.json", json.dumps(value).encode())
     return result
+
+
+def threshold(args: Namespace) -> int:
+    """The threshold of pooled listing.
+
+    :raises SetupError: no threshold is published or given
+    """
+    known = args.relevance or published_constants(args.embedder, args.model).relevance
+    if known is None:
+        raise SetupError(
+            "no threshold of pooled listing is published for the embedder", field="--relevance",
+            expected="a raw score, which `rag-audit lab relevance` measures", actual="none",
+        )  # fmt: skip
+    return known
 
 
 def main() -> int:
@@ -602,14 +617,23 @@ def main() -> int:
         "--only-documents", action="store_true", help="only the cells of noise with a document table"
     )
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--embedder", default=DEFAULT_EMBEDDER)
+    options.add_argument("--model", type=Path, help="the folder of the embedder's model")
+    options.add_argument(
+        "--relevance", type=int, help="the threshold of pooled listing, if none is published for the embedder"
+    )
+    options.add_argument(
+        "--vectors", type=Path, help="a file that keeps an integer encoder's sums between runs"
+    )
     options.add_argument("--out", type=Path, help="a folder for frontier.json, frontier.md and frontier.svg")
     args = options.parse_args()
     try:
         texts = [collection(name).sample(args.questions) for name in args.collections]
+        embedder = stored_embedder(args.embedder, args.model, args.vectors)
+        args.relevance = threshold(args)
     except RagAuditError as exc:
         print(f"bench: {exc}", file=sys.stderr)
         return 2
-    embedder = get_embedder(EMBEDDER)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
     results = [
@@ -618,6 +642,8 @@ def main() -> int:
     ]
     smallest = min(result["smallest_distance"] for result in results)
     report = {
+        "embedder": args.embedder,
+        "relevance": args.relevance,
         "seed": args.seed,
         "lists": args.lists,
         "windows": args.windows,

@@ -1,19 +1,20 @@
 """The integer encoder against the float model: `python -m bench.minilm scales|recall --model FOLDER [--json]
-[--collection NAME ..] [--cache FOLDER] [--integers]`.
+[--collection NAME ..] [--vectors FILE] [--integers]`.
 
 `scales` computes the scales of docs/minilm-int.md: for each kind of value the largest number of fraction bits with
 which every value of the float model, on all questions and passages of SciFact, is in the range of 12 bits.
 
-`recall` measures nDCG@10 and recall at 5 and 10 of four rankings on the same questions: cosines of the float model,
-cosines of the integer encoder's sums, scores of its int4 vectors, and scores of the int4 vectors with lexical
-components. A standard error is that of the mean difference to the float model over the questions. `--integers` omits
-the float model, which takes most of the time. `--cache` keeps vectors between runs.
+`recall` measures five rankings on the same questions: cosines of the float model, cosines of the integer encoder's
+sums, scores of its int4 vectors, scores of the int4 vectors with lexical components, and scores of the default
+embedder. Each has nDCG@10 and recall at 5 and 10 in percent, and the mean difference to the float model over the
+questions with its standard error. `--integers` omits the float model, which takes most of the time. `--vectors` keeps
+vectors between runs, so an interrupted run continues.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,19 @@ import numpy.typing as npt
 
 from bench.common import emit, parser
 from bench.float_bert import FloatBert
-from bench.recall import COLLECTIONS, quality
+from bench.recall import COLLECTIONS, DEPTH, qualities
+from bench.stored import Store, Tokens, integer_store
 from rag_audit.commit.explore.collections import Collection, collection
 from rag_audit.errors import RagAuditError
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, get_embedder
 from rag_audit.retrieval.embedders.integer_bert.embedder import Rule, native_encoder
 from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files
 from rag_audit.retrieval.embedders.integer_bert.lexical import LexicalBert
 from rag_audit.retrieval.embedders.integer_bert.published import (
+    ARTEFACTS,
     FILE_PINS,
     LEXICAL_MINILM,
+    MINILM,
     PLACES,
     PUBLISHED_MODELS,
     SCALES,
@@ -41,9 +46,10 @@ from rag_audit.retrieval.embedders.normal_form import visible_form
 from rag_audit.retrieval.embedders.static import normalise
 
 QUERY_TOKENS = 64
-DEPTH = 10
+FLOAT, SUMS = "float model, cosine", "integer sums, cosine"
 
 Values = npt.NDArray[Any]
+Ranking = list[list[int]]
 
 
 def tokens(files: Files, texts: Sequence[str], limit: int) -> list[list[int]]:
@@ -52,29 +58,28 @@ def tokens(files: Files, texts: Sequence[str], limit: int) -> list[list[int]]:
     return [ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]] for ids in encoded]
 
 
-def integer_sums(files: Files, lists: Sequence[Sequence[int]]) -> Values:
+def integer_sums(files: Files, store: Store, lists: Sequence[Tokens], words: str) -> Values:
     """The sums of the last layer's rows, shape (texts, width); zeros for a text that leaves a range."""
-    encoder, out = native_encoder(files.model), np.zeros((len(lists), files.model.shape.width), np.int32)
-    for start in range(0, len(lists), 64):
-        for number, (sums, _) in enumerate(encoder.embed(lists[start : start + 64], False), start):
-            if sums is not None:
-                out[number] = np.frombuffer(sums, "<i4")
-    return out
+    encoder, nothing = native_encoder(files.model), bytes(4 * files.model.shape.width)
+
+    def compute(part: Sequence[Tokens]) -> list[bytes | None]:
+        return [sums for sums, _ in encoder.embed(part, False)]
+
+    rows = [sums or nothing for sums in store.fill(lists, compute, words)]
+    return np.frombuffer(b"".join(rows), "<i4").reshape(len(lists), -1)
 
 
-def kept(cache: Path | None, name: str, compute: Callable[[], Values]) -> Values:
-    """The values of a file in the cache, or computed and stored there."""
-    path = None if cache is None else cache / f"{name}.npy"
-    if path is not None and path.exists():
-        result: Values = np.load(path)
-        return result
-    result = compute()
-    if path is not None:
-        np.save(path, result)
-    return result
+def float_vectors(model: FloatBert, store: Store, lists: Sequence[Tokens], words: str) -> Values:
+    """The float model's unit vectors, shape (texts, width)."""
+
+    def compute(part: Sequence[Tokens]) -> list[bytes]:
+        return [row.astype("<f4").tobytes() for row in model.embed(part)]
+
+    rows = [row or b"" for row in store.fill(lists, compute, words)]
+    return np.frombuffer(b"".join(rows), "<f4").reshape(len(lists), -1)
 
 
-def ranking(queries: Values, passages: Values) -> list[list[int]]:
+def ranking(queries: Values, passages: Values) -> Ranking:
     """The first passages of each question by inner product, the lower number first among equal ones."""
     out = []
     for start in range(0, len(queries), 256):
@@ -95,20 +100,6 @@ def int4(sums: Values, factor: int) -> Values:
     return np.array(rows, np.float32)
 
 
-def difference(
-    first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], texts: Collection
-) -> dict[str, float]:
-    """The mean difference of recall@5 in points, second less first, and its standard error."""
-    each = np.array([
-        100 * (len(wanted & set(b[:5])) - len(wanted & set(a[:5]))) / len(wanted)
-        for a, b, wanted in zip(first, second, texts.relevant, strict=True)
-    ])  # fmt: skip
-    return {
-        "mean": round(float(each.mean()), 2),
-        "standard_error": round(float(each.std() / sqrt(len(each))), 2),
-    }
-
-
 def lexical_int4(
     embedder: LexicalBert, lists: Sequence[Sequence[int]], sums: Values, *, query: bool
 ) -> Values:
@@ -121,45 +112,104 @@ def lexical_int4(
     return out
 
 
+def default_ranking(texts: Collection) -> Ranking:
+    """The first passages by the default embedder's scores."""
+    embedder = get_embedder(DEFAULT_EMBEDDER)
+    queries = np.stack([embedder.embed_query(question) for question in texts.questions])
+    return ranking(queries.astype(np.float32), embedder.embed_documents(texts.passages).astype(np.float32))
+
+
+def figures(rankings: Mapping[str, Ranking], texts: Collection) -> dict[str, Any]:
+    """Mean and standard error of each measure of each ranking, and of its difference to the float model's."""
+    each = {name: qualities(of.__getitem__, texts.relevant) for name, of in rankings.items()}
+    result: dict[str, Any] = {}
+    for name, own in each.items():
+        result[name] = {measure: _mean(values) for measure, values in own.items()}
+        if FLOAT in each and name != FLOAT:
+            less = {measure: _mean(values - each[FLOAT][measure]) for measure, values in own.items()}
+            result[name]["less_float"] = less
+    return result
+
+
+def _mean(values: Values) -> dict[str, float]:
+    return {"mean": float(values.mean()), "standard_error": float(values.std() / sqrt(len(values)))}
+
+
 def measure(
-    texts: Collection, name: str, files: Files, folder: Path, cache: Path | None, *, integers: bool
+    texts: Collection, files: Files, folder: Path, vectors: Path | None, *, integers: bool
 ) -> dict[str, Any]:
-    parts = {"q": tokens(files, texts.questions, QUERY_TOKENS), "p": tokens(files, texts.passages, PLACES)}
-    sums = {
-        part: kept(cache, f"int_{name}_{part}", lambda lists=lists: integer_sums(files, lists))
-        for part, lists in parts.items()
-    }  # type: ignore[misc]
-    factor, lexical = PUBLISHED_MODELS["minilm-int"].norm_factor, LexicalBert(LEXICAL_MINILM, files, Rule())
+    """The five rankings of a collection."""
+    parts = {"questions": tokens(files, texts.questions, QUERY_TOKENS),
+             "passages": tokens(files, texts.passages, PLACES)}  # fmt: skip
+    store = integer_store(vectors, ARTEFACTS, "mean")
+    questions, passages = (
+        integer_sums(files, store, lists, f"{texts.name}, integers, {part}") for part, lists in parts.items()
+    )
+    factor, lexical = PUBLISHED_MODELS[MINILM].norm_factor, LexicalBert(LEXICAL_MINILM, files, Rule())
     rankings = {
-        "integer": ranking(unit(sums["q"]), unit(sums["p"])),
-        "integer_int4": ranking(int4(sums["q"], factor), int4(sums["p"], factor)),
-        "lexical_int4": ranking(
-            lexical_int4(lexical, parts["q"], sums["q"], query=True),
-            lexical_int4(lexical, parts["p"], sums["p"], query=False),
+        SUMS: ranking(unit(questions), unit(passages)),
+        MINILM: ranking(int4(questions, factor), int4(passages, factor)),
+        LEXICAL_MINILM: ranking(
+            lexical_int4(lexical, parts["questions"], questions, query=True),
+            lexical_int4(lexical, parts["passages"], passages, query=False),
         ),
+        DEFAULT_EMBEDDER: default_ranking(texts),
     }
-    result = {
+    result: dict[str, Any] = {
         "collection": texts.name,
         "passages": len(texts.passages),
         "questions": len(texts.questions),
-        "outside_the_ranges": sum(int((~values.any(1)).sum()) for values in sums.values()),
+        "outside_the_ranges": sum(int((~sums.any(1)).sum()) for sums in (questions, passages)),
     }
     if not integers:
-        model = FloatBert(folder)
-        floats = {
-            part: kept(cache, f"{name}_{part}", lambda lists=lists: model.embed(lists))
+        model, store = FloatBert(folder), Store(vectors, f"float32/{files.weights}")
+        floats = [
+            float_vectors(model, store, lists, f"{texts.name}, float model, {part}")
             for part, lists in parts.items()
-        }  # type: ignore[misc]
-        rankings["float"] = ranking(floats["q"], floats["p"])
-        cosines = np.concatenate([(floats[part] * unit(sums[part])).sum(1) for part in parts])
-        inside = np.concatenate([sums[part].any(1) for part in parts])
-        result["cosine"] = {
-            "mean": round(float(cosines[inside].mean()), 6),
-            "minimum": round(float(cosines[inside].min()), 6),
-        }
-        for kind in ("integer", "integer_int4"):
-            result[f"{kind}_less_float_recall@5"] = difference(rankings["float"], rankings[kind], texts)
-    return result | {kind: quality(of.__getitem__, texts.relevant) for kind, of in rankings.items()}
+        ]
+        rankings = {FLOAT: ranking(*floats), **rankings}
+        for part, own, sums in zip(parts, floats, (questions, passages), strict=True):
+            cosines = (own * unit(sums)).sum(1)[sums.any(1)]
+            result[f"cosine_of_{part}"] = {"mean": float(cosines.mean()), "minimum": float(cosines.min())}
+    return result | {"rankings": figures(rankings, texts)}
+
+
+def table(results: Sequence[dict[str, Any]]) -> str:
+    """The measurements in Markdown: a table for the rankings, and one for the differences to the float model."""
+    names = list(results[0]["rankings"])
+    head = [
+        "| ranking | " + " | ".join(f"{r['collection']}: {r['passages']:,} passages, {r['questions']:,} questions"
+                                   for r in results) + " |",
+        "|---" * (len(results) + 1) + "|",
+    ]  # fmt: skip
+    lines = [*head]
+    for name in names:
+        cells = [_cell(result["rankings"][name]) for result in results]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    compared = [name for name in names if "less_float" in results[0]["rankings"][name]]
+    if compared:
+        lines += [
+            "",
+            "| less the float model | " + " | ".join(r["collection"] for r in results) + " |",
+            head[1],
+        ]
+    for name in compared:
+        cells = [_difference(result["rankings"][name]["less_float"]) for result in results]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(of: Mapping[str, Any]) -> str:
+    shown = (of[name] for name in ("ndcg@10", "recall@5", "recall@10"))
+    return (
+        ", ".join(f"{value['mean']:.1f}" for value in shown) + f" (± {of['recall@5']['standard_error']:.1f})"
+    )
+
+
+def _difference(of: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{of[name]['mean']:+.2f} ± {of[name]['standard_error']:.2f}" for name in ("ndcg@10", "recall@5")
+    )
 
 
 def scales(files: Files, folder: Path) -> dict[str, Any]:
@@ -178,7 +228,7 @@ def main() -> int:
     options.add_argument("command", choices=("scales", "recall"))
     options.add_argument("--model", type=Path, required=True, help="the folder of the published files")
     options.add_argument("--collection", action="append", choices=COLLECTIONS, help="repeat for several")
-    options.add_argument("--cache", type=Path, help="a folder for vectors")
+    options.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
     options.add_argument("--integers", action="store_true", help="omit the float model")
     args = options.parse_args()
     try:
@@ -186,14 +236,17 @@ def main() -> int:
         if args.command == "scales":
             emit(scales(files, args.model), as_json=True)
             return 0
-        for name in args.collection or COLLECTIONS[:4]:
-            emit(
-                measure(collection(name), name, files, args.model, args.cache, integers=args.integers),
-                as_json=True,
-            )
+        results = [
+            measure(collection(name), files, args.model, args.vectors, integers=args.integers)
+            for name in args.collection or COLLECTIONS[:4]
+        ]
     except RagAuditError as exc:
         print(f"bench: {exc}", file=sys.stderr)
         return 2
+    if args.json:
+        emit({"collections": results}, as_json=True)
+    else:
+        print(table(results))
     return 0
 
 

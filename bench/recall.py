@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bench.common import emit, measured, parser
 from rag_audit.commit.explore.collections import Collection, collection
@@ -34,17 +35,24 @@ COLLECTIONS = ("squad", "scifact", "medquad", "pubmedqa", "mts")
 MECHANISMS = tuple(([1], r) for r in (1024, 512, 256, 128, 64, 16))
 
 
-def quality(rank: Callable[[int], Sequence[int]], relevant: Sequence[Set[int]]) -> dict[str, float]:
-    """Return nDCG@10 and recall at each cut, percent; `rank` gives a question's first passages."""
-    totals = {"ndcg@10": 0.0} | {f"recall@{cut}": 0.0 for cut in CUTS}
+def qualities(
+    rank: Callable[[int], Sequence[int]], relevant: Sequence[Set[int]]
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Return nDCG@10 and recall at each cut of each question, percent; `rank` gives a question's first passages."""
+    out = {name: np.zeros(len(relevant)) for name in ("ndcg@10", *(f"recall@{cut}" for cut in CUTS))}
     discounts = [1 / log2(place + 2) for place in range(DEPTH)]
     for number, wanted in enumerate(relevant):
         result = rank(number)[:DEPTH]
         gain = sum(d for d, passage in zip(discounts, result, strict=False) if passage in wanted)
-        totals["ndcg@10"] += gain / sum(discounts[: len(wanted)])
+        out["ndcg@10"][number] = 100 * gain / sum(discounts[: len(wanted)])
         for cut in CUTS:
-            totals[f"recall@{cut}"] += len(wanted & set(result[:cut])) / len(wanted)
-    return {name: round(100 * total / len(relevant), 1) for name, total in totals.items()}
+            out[f"recall@{cut}"][number] = 100 * len(wanted & set(result[:cut])) / len(wanted)
+    return out
+
+
+def quality(rank: Callable[[int], Sequence[int]], relevant: Sequence[Set[int]]) -> dict[str, float]:
+    """Return the means of `qualities`."""
+    return {name: round(float(each.mean()), 1) for name, each in qualities(rank, relevant).items()}
 
 
 def first(scores: Int8Array) -> list[int]:

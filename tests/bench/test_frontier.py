@@ -11,9 +11,10 @@ import pytest
 
 from bench import frontier
 from rag_audit.commit.explore.collections import Collection
+from rag_audit.errors import SetupError
 from rag_audit.mechanisms import accounting
 from rag_audit.mechanisms.accounting.absence import log_noise_exclusion_factor
-from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, get_embedder
 
 WORDS = ("bail", "contract", "copyright", "custody", "damages", "evidence", "felony", "habeas")
 QUERIES, SIZES = 3, (1, 2)
@@ -72,3 +73,11 @@ def test_the_table_names_documents_and_its_own_recall(result: dict[str, object])
         shown = "none" if math.isinf(odds) else "above 1e300" if odds > 1e300 else f"{odds:.3g}"
         assert f"| {shown}, " in line
     assert {"none", "above 1e300"} <= {line.split(" | ")[8].partition(",")[0] for line in lines}
+
+
+def test_an_embedder_without_a_published_threshold_needs_one() -> None:
+    args = Namespace(embedder="bge-small-en-v1.5", model=None, relevance=None)
+    with pytest.raises(SetupError, match=r"no threshold of pooled listing.*rag-audit lab relevance"):
+        frontier.threshold(args)
+    assert frontier.threshold(Namespace(embedder="bge-small-en-v1.5", model=None, relevance=5)) == 5
+    assert frontier.threshold(Namespace(embedder=DEFAULT_EMBEDDER, model=None, relevance=None)) == 601
