@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
 
@@ -18,6 +19,7 @@ from rag_audit.cli.demo.corpus import (
     SOURCES,
     collect,
     load_questions,
+    passages,
 )
 
 CAPACITY = 64
@@ -69,6 +71,11 @@ def test_texts_are_cleaned_docstrings_under_the_name_that_people_use() -> None:
     # An inherited docstring stays with the class that wrote it, a method's with the function that people call.
     assert "queue.Queue.task_done" in by_title and "queue.LifoQueue.task_done" not in by_title
     assert "random.sample" in by_title and "random.Random.sample" not in by_title
+
+
+def test_passages_begin_with_the_name_of_their_object() -> None:
+    documents = collect()
+    assert [replace(d, text=f"{d.title}: {d.text}") for d in documents] == passages()
 
 
 def test_the_order_does_not_depend_on_the_process() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ from rag_audit.cli.demo.corpus import Question
 from rag_audit.cli.demo.own import own_questions, own_texts, sentences, turns
 from rag_audit.estimate.clusters import estimate
 from rag_audit.retrieval.embedders import Embedder, get_embedder
+from rag_audit.retrieval.embedders.integer_bert.installed import installed_folder
 from rag_audit.retrieval.engine import smallest_capacity
 from rag_audit.retrieval.readers import DocumentsError
 from rag_audit.retrieval.texts import DocumentPart
@@ -168,16 +170,49 @@ def test_texts_without_words_are_refused(embedder: Embedder) -> None:
 
 @pytest.mark.full
 @pytest.mark.circuits
-@pytest.mark.parametrize("files", [1, 3])
-def test_a_whole_demo_on_a_few_files(tmp_path: Path, files: int) -> None:
+@pytest.mark.parametrize("files, name", [(1, "wordllama-lexical-768"), (3, "minilm-int")])
+def test_a_whole_demo_on_a_few_files(tmp_path: Path, files: int, name: str) -> None:
+    if name == "minilm-int" and installed_folder() is None:
+        pytest.skip("the files of minilm-int are not installed")
     (tmp_path / "docs").mkdir()
     for number in range(files):
         (tmp_path / "docs" / f"{number}.txt").write_text(f"Visit {number}\n{DIALOGUE}")
     done = subprocess.run(
-        [sys.executable, "-m", "rag_audit", "demo", "--docs", "docs", "--dir", "demo"],
+        [sys.executable, "-m", "rag_audit", "demo", "--docs", "docs", "--dir", "demo", "--embedder", name],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASS eps_audit" in done.stdout and "Traceback" not in done.stderr
+    assert f"embedder {name}: --embedder names it" in done.stdout
+    vectors = tmp_path / "demo" / "provider" / "vectors"
+    assert vectors.exists() == (name == "minilm-int")
     receipt = json.loads(next((tmp_path / "demo" / "verifier" / "receipts").glob("*.json")).read_text())
     assert receipt["disclosed"]["query"] in DIALOGUE
+
+
+@pytest.mark.full
+def test_a_whole_demo_with_minilm_int(tmp_path: Path) -> None:
+    """The docstrings and the blind questions: minutes, mostly for the vectors of 2,901 texts and the proofs."""
+    if installed_folder() is None:
+        pytest.skip("the files of minilm-int are not installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "rag_audit", "demo", "--dir", "demo"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "embedder minilm-int: its files are installed" in done.stdout
+    found = re.search(r"exact retrieval finds (\d+) passages", done.stdout)
+    assert found is not None and int(found[1]) >= 18  # the docstrings of other Python releases differ
+    verifier = tmp_path / "demo" / "verifier"
+    words = [
+        verifier / "window.json",
+        "--trust",
+        verifier / "trust.toml",
+        "--receipts",
+        verifier / "receipts",
+    ]
+    full = subprocess.run(
+        [sys.executable, "-m", "rag_audit", "verify", *map(str, words), "--format", "text"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert full.returncode == 0 and " query_embedding=proved " in full.stdout

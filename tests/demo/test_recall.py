@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from rag_audit.cli import main
+from rag_audit.cli.demo import embedder as demo_embedder
 from rag_audit.cli.demo.corpus import Question, collect
+from rag_audit.cli.demo.embedder import FOUND, Choice, choose, vectors_file, with_vectors
 from rag_audit.cli.demo.recall import Asks, exact, measure, table
 from rag_audit.cli.demo.run import MECHANISMS, demo_policy, table_shape
+from rag_audit.cli.demo.stage import Demo
+from rag_audit.errors import SetupError
 from rag_audit.mechanisms.base import Mechanism
-from rag_audit.retrieval.embedders import get_embedder
+from rag_audit.mechanisms.pooled_listing import PooledListing
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, published_constants
+from rag_audit.retrieval.embedders.integer_bert import installed
 from rag_audit.retrieval.engine import TenantIndex
 from rag_audit.retrieval.texts import DocumentPart
 
 pytest.importorskip("wordllama")
 TENANT = "stdlib"
+TABLE = Choice(DEFAULT_EMBEDDER, "the tests use it")
 
 
 def texts(documents: int = 12, parts: int = 3) -> list[DocumentPart]:
@@ -30,7 +41,7 @@ def texts(documents: int = 12, parts: int = 3) -> list[DocumentPart]:
 
 
 def mechanisms(own: Sequence[DocumentPart]) -> list[Mechanism]:
-    return [demo_policy({TENANT: own}, make).mechanism_of(TENANT) for make in MECHANISMS]
+    return [demo_policy({TENANT: own}, make, TABLE).mechanism_of(TENANT) for make in MECHANISMS]
 
 
 def test_a_third_of_the_documents_have_four_positions_and_all_fit_the_table() -> None:
@@ -41,8 +52,10 @@ def test_a_third_of_the_documents_have_four_positions_and_all_fit_the_table() ->
     assert len(positions) <= shape.documents and max(positions.values()) <= shape.positions_per_document
 
 
-def test_the_window_s_epsilon_is_at_most_ten_for_any_number_of_accounts() -> None:
-    policy = demo_policy({TENANT: collect()}, MECHANISMS[0])
+@pytest.mark.parametrize("name", FOUND)
+def test_the_window_s_epsilon_is_at_most_ten_for_any_number_of_accounts(name: str) -> None:
+    choice = Choice(name, "")
+    policy = demo_policy({TENANT: collect()}, MECHANISMS[0], choice)
     mechanism = policy.mechanism_of(TENANT)
     assert 0 < mechanism.epsilon(1, None) == mechanism.epsilon(1000, None) <= 10
     assert mechanism.name == "pooled-listing" and policy.unit == "document"
@@ -91,8 +104,8 @@ def test_pooled_listing_returns_no_text_of_an_empty_or_unlisted_position() -> No
 
 
 def test_the_table_has_a_line_for_each_mechanism_and_the_comparisons() -> None:
-    own, embedder = texts(), get_embedder(query_tokens=24)
-    policies = [demo_policy({TENANT: own}, make) for make in MECHANISMS]
+    own, embedder = texts(), TABLE.load()
+    policies = [demo_policy({TENANT: own}, make, TABLE) for make in MECHANISMS]
     asked = [Question("word3x1 of chapter 3, part 1", TENANT, "3-1")]
     head, names, *lines = table(policies, embedder, {TENANT: own}, asked, windows=3)
     assert "1 questions, means of 3 windows; exact retrieval finds 1 passages" in head
@@ -106,3 +119,71 @@ def test_the_table_has_a_line_for_each_mechanism_and_the_comparisons() -> None:
     ]
     assert "a document, any number of accounts" in lines[0] and "a document, 2 accounts" in lines[2]
     assert "no document" in lines[3] and "(100%)" in lines[3]
+
+
+def test_the_demo_prefers_minilm_int_if_its_files_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (demo_embedder, installed):
+        monkeypatch.setattr(module, "installed_folder", lambda: Path("model"))
+    assert choose(None).name == "minilm-int" == next(iter(FOUND))
+    assert "installed" in choose(None).reason and "--embedder" in choose(None).reason
+    for module in (demo_embedder, installed):
+        monkeypatch.setattr(module, "installed_folder", lambda: None)
+    table = choose(None)
+    assert table.name == DEFAULT_EMBEDDER and installed.INSTALL in table.reason
+    named = choose("minilm-int")
+    assert named.name == "minilm-int" and "--embedder" in named.reason
+    with pytest.raises(SetupError, match="needs the published files"):
+        named.load()
+
+
+def test_the_demo_says_what_each_embedder_finds() -> None:
+    for name, found in FOUND.items():
+        first, second = Choice(name, "reason").lines()
+        assert first == f"embedder {name}: reason"
+        assert f"the passages of {found} of the demo's 60" in second
+        assert all(f"{other} {FOUND[other]}" in second for other in FOUND if other != name)
+
+
+def test_named_embedders_without_files_leave_an_earlier_demo_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, installed.PACKAGE, None)
+    (tmp_path / ".rag-audit-demo").touch()
+    (tmp_path / "report.html").touch()
+    done = CliRunner().invoke(main, ["demo", "--dir", str(tmp_path), "--embedder", "minilm-int"])
+    assert done.exit_code == 2 and installed.INSTALL in done.stderr
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_policies_have_the_constants_of_their_embedder(name: str) -> None:
+    """Without files: the score window of the noise, the threshold of pooled listing, and proofs of A1."""
+    choice, published = Choice(name, ""), published_constants(name)
+    policies = {make: demo_policy({TENANT: texts()}, make, choice) for make in MECHANISMS}
+    pooled, noise = policies[MECHANISMS[0]], policies[MECHANISMS[2]]
+    assert noise.noise is not None and (noise.noise.lo, noise.noise.hi) == published.score_window
+    mechanism = pooled.mechanism_of(TENANT)
+    assert isinstance(mechanism, PooledListing) and mechanism.rules.threshold == published.relevance
+    assert ("embed" in pooled.tenants[0].circuits) == (name != "minilm-int-lexical-768")
+    assert pooled.tokens.query in (24, 32) and pooled.tokens.document == 64
+    own = choose(name, own_texts=True)
+    assert demo_policy({TENANT: texts()}, MECHANISMS[0], own).tokens.document == published.document_tokens
+
+
+def test_vectors_of_a_person_s_texts_stay_in_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    demo, choice = Demo(tmp_path / "demo"), Choice("minilm-int", "")
+    inside = demo.provider / "vectors" / "vectors.sqlite"
+    assert vectors_file(demo, TABLE, None) is None
+    assert vectors_file(demo, choice, tmp_path) == inside
+    assert vectors_file(demo, choice, None) == tmp_path / "cache/rag-audit/demo/vectors.sqlite"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))  # there can be no cache
+    assert vectors_file(demo, choice, None) == inside
+    with with_vectors(TABLE.load(), inside) as cached:
+        assert (cached.embed_documents(["a law"]) == TABLE.load().embed_documents(["a law"])).all()
+    assert inside.exists() and inside.stat().st_mode & 0o077 == 0
+    with with_vectors(TABLE.load(), None) as plain:
+        assert plain.manifest() == cached.manifest()

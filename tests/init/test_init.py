@@ -463,6 +463,20 @@ def test_each_of_several_folders_is_a_tenant(tmp_path: Path, docs: Path) -> None
     assert "one name" in refused(tmp_path / "other", *words[1:], "--docs", tmp_path / "more" / "hr")
 
 
+def test_the_provider_learns_of_installed_files(
+    tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default embedder is the same with and without them."""
+    for number, place in enumerate((None, tmp_path)):
+        monkeypatch.setattr(command, "installed_folder", lambda place=place: place)
+        told = ok(tmp_path / f"pilot-{number}", "--docs", docs).stderr
+        assert ("--embedder minilm-int" in told) == (place is not None)
+        answers = load_answers(tmp_path / f"pilot-{number}")
+        assert answers is not None and answers.embedder == DEFAULT_EMBEDDER
+    told = ok(tmp_path / "named", "--docs", docs, "--embedder", DEFAULT_EMBEDDER).stderr
+    assert "--embedder minilm-int" not in told
+
+
 def test_a_policy_takes_the_token_limits_of_its_model(tmp_path: Path, docs: Path) -> None:
     """A model that reads fewer than 512 tokens of a document, and fewer than 64 of a question."""
     model = small_bert.write(tmp_path / "model")

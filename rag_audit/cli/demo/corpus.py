@@ -15,7 +15,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from types import ModuleType
 
@@ -126,6 +126,15 @@ def collect(min_chars: int = MIN_CHARS) -> list[DocumentPart]:
                     if len(text) >= min_chars and text not in documents:
                         documents[text] = DocumentPart(f"{group}/{title}", group, title, text, source)
     return list(documents.values())
+
+
+def passages() -> list[DocumentPart]:
+    """The docstrings as the demo indexes them: each begins with the name of its object.
+
+    Docstrings rarely name their object. With the name, `minilm-int` finds 43 of the first sixty questions' passages
+    among five, and 37 without it. The second sixty questions had no part in this choice.
+    """
+    return [replace(part, text=f"{part.title}: {part.text}") for part in collect()]
 
 
 def load_questions(*, blind: bool = False) -> list[Question]:

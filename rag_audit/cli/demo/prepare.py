@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag_audit._internal.canonical import jcs
-from rag_audit.cli.demo.corpus import Question, collect, load_questions
+from rag_audit.cli.demo.corpus import Question, load_questions, passages
 from rag_audit.cli.demo.own import MAX_TEXTS, own_questions, own_texts
 from rag_audit.cli.demo.stage import Demo, say
 from rag_audit.retrieval.embedders import Embedder
@@ -16,6 +16,8 @@ from rag_audit.retrieval.texts import DocumentPart
 
 WHOLE = "stdlib"
 """The tenant with all docstrings."""
+DOCUMENT = "document"
+"""The field that names a text's document (`provider open --document-column`)."""
 
 
 def prepare_texts(
@@ -27,7 +29,7 @@ def prepare_texts(
     :param skip_unreadable: whether a file of theirs that cannot be read is omitted; without it the error is raised
     """
     if docs is None:
-        tenants = {WHOLE: collect()}
+        tenants = {WHOLE: passages()}
         # Nothing was measured on the second set before it was written.
         questions = [replace(question, tenant=WHOLE) for question in load_questions(blind=True)]
         modules = len({text.document for text in tenants[WHOLE]})
@@ -50,6 +52,6 @@ def prepare_texts(
         folder = demo.provider / "docs"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.jsonl").write_bytes(
-            b"".join(jcs({"id": d.document, "text": d.text}) + b"\n" for d in texts)
+            b"".join(jcs({"id": d.id, DOCUMENT: d.document, "text": d.text}) + b"\n" for d in texts)
         )
     return tenants, questions

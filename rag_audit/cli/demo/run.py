@@ -22,12 +22,12 @@ from rag_audit._internal.canonical import jcs, read_json
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.errors import ExitCode, SetupError, StoreError
 from rag_audit.cli.demo.corpus import Question
+from rag_audit.cli.demo.embedder import Choice, choose, vectors_file, with_vectors
 from rag_audit.cli.demo.own import turns
-from rag_audit.cli.demo.prepare import prepare_texts
+from rag_audit.cli.demo.prepare import DOCUMENT, prepare_texts
 from rag_audit.cli.demo.recall import table
 from rag_audit.cli.demo.stage import Demo, say
 from rag_audit.commit.draft import (
-    Embedding,
     EstimatorParameters,
     NoiseParameters,
     Period,
@@ -47,14 +47,12 @@ from rag_audit.models.records import BeaconWitness, QueryRecord, parse_entry
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.proofs.description import default_system
-from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder, published_constants
+from rag_audit.retrieval.embedders import Embedder
 from rag_audit.retrieval.engine import smallest_capacity
 from rag_audit.retrieval.texts import DocumentPart
 
 CERTIFIED = 16
 """The capacity of the coalition proof, in records."""
-QUERY_TOKENS = 24
-"""Maximum tokens of a question, because the cost of an embedding proof grows with each token."""
 ACCOUNTS_MAX, QUERIES_AN_ACCOUNT = 4, 15
 """The policy's accounts_max and n: 60 questions of a tenant in a window."""
 LASTS_MS = 3_600_000
@@ -67,35 +65,37 @@ def table_shape(texts: Sequence[DocumentPart]) -> TableShape:
     return TableShape(rows, 1 << (max(positions.values()) - 1).bit_length(), fresh_rows=None)
 
 
-def _pooled_listing(texts: Sequence[DocumentPart]) -> Mechanism:
-    threshold = published_constants(DEFAULT_EMBEDDER).relevance
-    assert threshold is not None  # it was measured for the default embedder
-    rules = PoolRules(0, threshold, "0.1")
+MechanismOf = Callable[[Sequence[DocumentPart], Choice], Mechanism]
+"""A mechanism for a tenant's texts and their embedder."""
+
+
+def _pooled_listing(texts: Sequence[DocumentPart], choice: Choice) -> Mechanism:
+    rules = PoolRules(0, choice.threshold, "0.1")
     return PooledListing(keep=probability_over_range("0.95", "keep"), rules=rules).by_document(
         table_shape(texts)
     )
 
 
-def _sampling(texts: Sequence[DocumentPart]) -> Mechanism:
+def _sampling(texts: Sequence[DocumentPart], _: Choice) -> Mechanism:
     return Sampling(keep=probability_over_range("0.95", "keep")).by_document(table_shape(texts))
 
 
-MECHANISMS: tuple[Callable[[Sequence[DocumentPart]], Mechanism], ...] = (
+MECHANISMS: tuple[MechanismOf, ...] = (
     _pooled_listing,
     _sampling,
-    lambda texts: Noise().by_document(table_shape(texts)),
-    lambda _: Exact(),
+    lambda texts, _: Noise().by_document(table_shape(texts)),
+    lambda *_: Exact(),
 )
-"""Makes each mechanism for a tenant's texts. The window has the first mechanism, whose epsilon is finite."""
+"""Each mechanism. The window has the first mechanism, whose epsilon is finite."""
 
 
 def demo_policy(
-    tenants: Mapping[str, Sequence[DocumentPart]], mechanism: Callable[[Sequence[DocumentPart]], Mechanism]
+    tenants: Mapping[str, Sequence[DocumentPart]], mechanism: MechanismOf, choice: Choice
 ) -> Policy:
     """A policy in which all tenants have one mechanism. Its dates are drafts: `provider open --opens-in` dates the
     window once everything is committed."""
     now = now_ms()
-    mechanisms = {name: mechanism(texts) for name, texts in tenants.items()}
+    mechanisms = {name: mechanism(texts, choice) for name, texts in tenants.items()}
     size = max(own.positions_per_document for own in mechanisms.values())
     for name, own in mechanisms.items():
         if own.noised and own.table is not None:  # tenants with noise have one size of documents
@@ -109,8 +109,8 @@ def demo_policy(
         ),
         PrivacyTarget(n=QUERIES_AN_ACCOUNT, k_max=2, eps_acc="20"),
         # With these gains and this lattice noise finds some passages of a small index; the table gives its epsilon.
-        noise=NoiseParameters(gains=(1, 4), lattice=64),
-        embedding=Embedding(tokens=(QUERY_TOKENS, 512)),
+        noise=NoiseParameters((1, 4), 64, choice.score_window),
+        embedding=choice.embedding,
         estimator=EstimatorParameters(coalition_proof=(default_system(), CERTIFIED)),
     )
 
@@ -127,8 +127,20 @@ COSIGNED_IN = 5
 MIN_LEAD_S = 5
 
 
-def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable: bool = False) -> int:
-    """Run the demo, and return the verifier's exit code, or 1 if the tampered window did not fail."""
+def run_demo(
+    directory: Path,
+    *,
+    docs: Path | None,
+    keep: bool,
+    skip_unreadable: bool = False,
+    embedder_name: str | None = None,
+) -> int:
+    """Run the demo, and return the verifier's exit code, or 1 if the tampered window did not fail.
+
+    :param embedder_name: the embedder that a person named (`choose`)
+    """
+    choice = choose(embedder_name, own_texts=docs is not None)
+    embedder = choice.load()  # if a file of it is missing, an earlier demo's folder stays
     if directory.exists():
         if keep or not (directory / ".rag-audit-demo").exists():
             raise StoreError(
@@ -140,13 +152,15 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
     directory.mkdir(parents=True)
     (directory / ".rag-audit-demo").touch()
     demo = Demo(directory)
-    embedder = get_embedder(query_tokens=QUERY_TOKENS)
+    vectors = vectors_file(demo, choice, docs)
     with demo.phase("corpus"):
+        for line in choice.lines():
+            say(line)
         tenants, questions = prepare_texts(demo, docs, embedder, skip_unreadable=skip_unreadable)
     with demo.phase("keys of all parties"):
-        policy = _parties(demo, tenants)
+        policy = _parties(demo, tenants, choice)
     with demo.phase("commit"):
-        _open(demo, policy)
+        _open(demo, policy, choice, vectors)
     with demo.phase(f"attest: up to {QUERIES} queries; the answer of the first query leaves after its proof"):
         found = _query(demo, policy, embedder, tenants, questions)
     with demo.phase("close, challenge, prove"):
@@ -156,7 +170,8 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
         code = _verify(demo)
     with demo.phase("the same window with one byte of one record changed"):
         caught = _tamper(demo)
-    _summary(demo, embedder, tenants, questions, found)
+    with with_vectors(embedder, vectors) as cached:
+        _summary(demo, choice, cached, tenants, questions, found)
     say(f"\n{demo.verifier / PAGE}")
     say("This page explains the proved and the unproved claims about the window. Open it in any browser.")
     say(f"rag-audit verify {demo.verifier / 'window.json'} --trust {demo.verifier / 'trust.toml'}"
@@ -164,7 +179,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool, skip_unreadable:
     return code if caught else int(ExitCode.FAIL)
 
 
-def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]]) -> Policy:
+def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]], choice: Choice) -> Policy:
     demo.verifier.mkdir()
     demo.run("provider keygen", demo.provider / "provider.skey", name=ORIGIN)
     demo.run("provider keygen", demo.verifier / "verifier.skey", name="verifier.demo")
@@ -177,17 +192,17 @@ def _parties(demo: Demo, tenants: Mapping[str, list[DocumentPart]]) -> Policy:
             line = demo.run("account new", folder, id=account, tenant=tenant)
             folder.with_suffix(".json").write_text(line.stdout)
             demo.run("account add", demo.provider / "roster.json", folder.with_suffix(".json"))
-    policy = demo_policy(tenants, MECHANISMS[0])
+    policy = demo_policy(tenants, MECHANISMS[0], choice)
     (demo.provider / "policy.json").write_bytes(jcs(policy.dump()))
     return policy
 
 
-def _open(demo: Demo, policy: Policy) -> None:
+def _open(demo: Demo, policy: Policy, choice: Choice, vectors: Path | None) -> None:
     nonces = [demo.provider / f"{name}.nonce.json" for name in WITNESSES]
     for name, path in zip(WITNESSES, nonces, strict=True):
         path.write_text(demo.run("witness nonce", demo.folder / name).stdout)
     for party in [demo.verifier, *(demo.folder / name for name in WITNESSES)]:
-        _trust(demo, party, policy)
+        _trust(demo, party, policy, choice)
     # Between the dating of the window and its opening there are only two cosignatures, at this machine's current speed.
     lead = MIN_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
     demo.run(
@@ -196,9 +211,12 @@ def _open(demo: Demo, policy: Policy) -> None:
         policy=demo.provider / "policy.json",
         roster=demo.provider / "roster.json",
         docs=demo.provider / "docs",
+        document_column=DOCUMENT,
         key=demo.provider / "provider.skey",
+        embedder=choice.name,
         opens_in=f"{lead}s",
         witness=nonces,
+        vectors=[] if vectors is None else [vectors],
     )
     for step in ("cosign", "beacon"):
         _witnessed(demo, step)
@@ -225,7 +243,7 @@ def _witnessed(demo: Demo, step: str) -> None:
         demo.run(f"witness {step}", folder, demo.public, trust=folder / "trust.toml")
 
 
-def _trust(demo: Demo, party: Path, policy: Policy) -> None:
+def _trust(demo: Demo, party: Path, policy: Policy, choice: Choice) -> None:
     """Write each party's own trust file from values that it was told directly, not from the window."""
     nonces = [
         BeaconWitness.parse(read_json(demo.provider / f"{n}.nonce.json", max_bytes=65_536), field=n)
@@ -253,6 +271,7 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
         witness=[nonce.vkey for nonce in nonces],
         verifier=demo.verifier / "verifier.skey.pub",
         account=sorted((demo.folder / "accounts").glob("*-1.json")),
+        embedder=choice.name,
         require=[f"{key}={value}" for key, value in requirements.items()],
     )
 
@@ -298,9 +317,11 @@ def _query(
             )
             documents = json.loads(done.stdout)["documents"]
             answers += 1
-            found += texts[question.tenant, question.answer] in {one["text"] for one in documents}
+            own = texts[question.tenant, question.answer] in {one["text"] for one in documents}
+            found += own
             waited = f"{time.monotonic() - started:.1f} s" + (", proof included" if number < EAGER else "")
-            say(f"{account:16} {question.question[:60]:60} {len(documents)} documents  {waited}")
+            told = "with the passage" if own else "without the passage"
+            say(f"{account:16} {question.question[:60]:60} {len(documents)} texts, {told:19}  {waited}")
     finally:
         service.terminate()
         service.wait()
@@ -366,6 +387,7 @@ def _tamper(demo: Demo) -> bool:
 
 def _summary(
     demo: Demo,
+    choice: Choice,
     embedder: Embedder,
     tenants: Mapping[str, list[DocumentPart]],
     questions: Sequence[Question],
@@ -373,7 +395,7 @@ def _summary(
 ) -> None:
     say("\n== the same questions under every mechanism")
     say("(each figure is for a document; with noise, the losses of all positions of a document add up)")
-    policies = [demo_policy(tenants, mechanism) for mechanism in MECHANISMS]
+    policies = [demo_policy(tenants, mechanism, choice) for mechanism in MECHANISMS]
     for line in table(policies, embedder, tenants, questions):
         say(line)
     say(
