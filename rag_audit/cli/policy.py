@@ -14,7 +14,7 @@ import click
 from rag_audit._internal.canonical import jcs
 from rag_audit._internal.clock import now_ms
 from rag_audit._internal.durable import beside, create_file
-from rag_audit._internal.errors import PolicyError, StoreError
+from rag_audit._internal.errors import PolicyError, SetupError, StoreError
 from rag_audit.cli.choice import RIGHTS, choose_mechanism, reason
 from rag_audit.cli.common import PATH, Group, emit, json_option, on_terminal, say
 from rag_audit.cli.explore import explore
@@ -312,6 +312,9 @@ class _Embedder:
     @cached_property
     def _published(self) -> PublishedConstants:
         if self.model is not None and self.embedder not in OF_A_PLACE:
+            if not self.model.exists():
+                raise SetupError("there is no such file or folder", field="--model", actual=str(self.model),
+                                 expected=f"the files of {self.embedder}, which `provider open` reads")  # fmt: skip
             say(f"--model is not read: a policy takes the published values of {self.embedder}")
         return published_constants(self.embedder, self.model)
 

@@ -4,16 +4,28 @@ window."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from rag_audit._internal.errors import ExitCode
+from rag_audit._internal.errors import ExitCode, SetupError
 from rag_audit.cli.common import PATH, emit, json_option, say
-from rag_audit.cli.options import path_option, read_policy
+from rag_audit.cli.options import model_option, path_option, read_policy
 from rag_audit.mechanisms.descriptions import description
+from rag_audit.models.manifest import EmbedderManifest, ProvableConstants, manifest_digest
 from rag_audit.models.policy import OWN_DOCUMENTS, Policy
 from rag_audit.models.trust import Trust
+from rag_audit.proofs.backends import proof_system
+from rag_audit.retrieval.embedders import (
+    EMBEDDERS,
+    INTEGER,
+    OF_A_PLACE,
+    STATIC,
+    get_embedder,
+    public_manifest_of,
+    published_constants,
+)
 from rag_audit.verify.case import Check, Status, worst
 from rag_audit.verify.inputs import reading_trust
 from rag_audit.verify.policy_check import Parties, policy_checks
@@ -40,6 +52,7 @@ CHANGES = {
     "trust.max_abandoned": "the windows before this one: close them, and name the last with rag-audit provider open"
     " --previous",
     "trust.max_empty": "the windows before this one: a window with a query ends the count of those without one",
+    "trust.embedder": "policy.tenants.circuits: rag-audit provider policy new --embedder, --model",
     "trust.setup": "policy.tenants.system: scan, or a ceremony's key (docs/setup.md)",
     "header.signature": "open --origin, --key",
     "header.quorum": "open --witness: a witness that trust.toml names",
@@ -68,19 +81,28 @@ def change_of(check: str, policy: Policy) -> str | None:
 @click.command("check")
 @click.argument("file", type=PATH)
 @path_option("--trust", required=True, help="the verifier's trust file (`rag-audit verifier trust new`)")
+@click.option(
+    "--embedder",
+    type=click.Choice(EMBEDDERS),
+    help="the embedder of the windows  [default: the embedder that the trust file pins]",
+)
+@model_option
 @json_option
 @click.pass_context
-def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
+def check(
+    ctx: click.Context, file: Path, trust: Path, embedder: str | None, model: Path | None, as_json: bool
+) -> None:
     """List the requirements of a trust file that windows with the policy FILE would not meet.
 
-    The exit codes are those of `rag-audit verify`, for example 3 if the policy does not meet a requirement.
+    A policy does not name its embedder, so the command checks the embedder of the trust file, or of --embedder and
+    --model. The exit codes are those of `rag-audit verify`, for example 3 if the policy does not meet a requirement.
     """
     from rag_audit.report.policy_text import exposure_of
 
     policy = read_policy(file)
     with reading_trust(trust):
         trusted = Trust.load(trust)
-    checks = policy_checks(policy, trusted)
+    checks = checks_of(policy, trusted, planned_embedder(policy, trusted, embedder, model))
     wanting = _wanting(checks)
     tenants = policy.figures()["tenants"]
     value = {
@@ -95,6 +117,79 @@ def check(ctx: click.Context, file: Path, trust: Path, as_json: bool) -> None:
     lines += [f"{name}: {exposure_of(own)}" for name, own in tenants.items()]
     emit(value, as_json, [*lines, *([OWN_DOCUMENTS] if policy.own_documents else [])])
     ctx.exit(int(_code(wanting)))
+
+
+@dataclass(frozen=True)
+class PlannedEmbedder:
+    """The embedder that windows with the policy will name.
+
+    :param dimension: components of its vectors
+    :param table: the constants of its table or encoder; None if it has neither
+    """
+
+    manifest: EmbedderManifest
+    dimension: int
+    table: ProvableConstants | None
+
+
+def checks_of(policy: Policy, trust: Trust, planned: PlannedEmbedder | None) -> list[Check]:
+    """The checks of a policy, with that of the circuits of A1, which have to be the embedder's."""
+    if planned is None:
+        return policy_checks(policy, trust)
+    checks = policy_checks(policy, trust, embedder=planned.manifest)
+    for tenant in policy.tenants:
+        constants = policy.constants(tenant, planned.dimension, planned.table)
+        own, actual = (
+            proof_system(tenant.system).circuits(constants).get("embed"),
+            tenant.circuits.get("embed"),
+        )
+        if actual not in (None, own):
+            other = Check("trust.embedder", Status.FAIL, f"the circuit {own or 'none'} of {planned.manifest['kind']}",
+                          f"the circuit {actual} of tenant {tenant.tenant}, of another embedder", None)  # fmt: skip
+            return [*(c for c in checks if c.id != other.id), other]
+    return checks
+
+
+def planned_embedder(
+    policy: Policy, trust: Trust, name: str | None, model: Path | None
+) -> PlannedEmbedder | None:
+    """The embedder of windows with the policy: the named one, or the one that the trust file pins.
+
+    :param name: the embedder, None for that of the trust file
+    :param model: the folder of its files, or its settings
+    :returns: None if the trust file pins no embedder, or the policy has no proofs of A1
+    :raises SetupError: the trust file pins an embedder that this release does not publish, or files are missing
+    """
+    pins = trust.pins
+    if name is None:
+        if model is not None:
+            raise SetupError("--model names the files of an embedder", field="--embedder",
+                             expected="the embedder of these files", actual="no --embedder")  # fmt: skip
+        pinned = pins.embedder or pins.manifest is not None
+        if not pinned or all("embed" not in tenant.circuits for tenant in policy.tenants):
+            return None
+        name = next((known for known in _PUBLISHED if _is_pinned(known, trust)), None)
+    if name is None:
+        raise SetupError("this release does not publish the embedder of the trust file", field="--embedder",
+                         expected="the embedder of the windows; --model names its files",
+                         actual=f"a manifest with the digest {pins.manifest}",
+                         hint="a policy does not name its embedder, so the command cannot check the proofs of"
+                              " A1 without it")  # fmt: skip
+    published = model is None and name in _PUBLISHED
+    manifest = public_manifest_of(name) if published else get_embedder(name, folder=model).manifest()
+    constants = published_constants(name, model)
+    return PlannedEmbedder(manifest, constants.dimension, constants.table)
+
+
+_PUBLISHED = (*STATIC, *(name for name in INTEGER if name not in OF_A_PLACE))
+"""The embedders with artefacts that this release publishes."""
+
+
+def _is_pinned(name: str, trust: Trust) -> bool:
+    manifest, pins = public_manifest_of(name), trust.pins
+    if pins.manifest is not None:
+        return manifest_digest(manifest) == pins.manifest
+    return dict(manifest["artefacts"]) == dict(pins.embedder)
 
 
 def stop_if_wanting(

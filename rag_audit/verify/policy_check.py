@@ -42,39 +42,41 @@ class Parties:
     before: Unanswered
 
 
-def policy_checks(policy: Policy, trust: Trust, parties: Parties | None = None) -> list[Check]:
+def policy_checks(
+    policy: Policy, trust: Trust, parties: Parties | None = None, embedder: EmbedderManifest | None = None
+) -> list[Check]:
     """The checks of a window's verdict that are decided before it opens.
 
     :param parties: the other inputs of the window header; without them the function checks only the policy
+    :param embedder: the embedder's manifest, if not that of `parties`; without both, a pin of any artefact of a proof
+        system counts for the level of A1, because a policy does not name its embedder
     """
+    embedder = embedder if parties is None else parties.embedder
     findings = Findings(trust=trust, policy=policy)
     findings.figures = {**findings.figures, **policy.figures()}
     before = Unanswered() if parties is None else parties.before
     findings.figures["abandoned"], findings.figures["empty"] = before.abandoned, before.empty
-    findings.figures["query_embedding"] = _query_embedding(policy, trust, parties)
+    findings.figures["query_embedding"] = _query_embedding(policy, trust, embedder)
     findings.figures["coalition"] = "not-checked" if policy.estimator.coalition_proof is None else "checked"
     requirements.check_policy(findings)
     requirements.check_setup(findings, _setups(findings))
     _receipts(findings, parties)
     if parties is not None:
         _parties(findings, parties)
-        requirements.check_embedder(findings, parties.embedder)
+    if embedder is not None:
+        requirements.check_embedder(findings, embedder)
     return findings.checks
 
 
-def _query_embedding(policy: Policy, trust: Trust, parties: Parties | None) -> str:
-    """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed.
-
-    A policy does not name its embedder. Without `parties`, a pin of any artefact of the proof system counts.
-    """
+def _query_embedding(policy: Policy, trust: Trust, embedder: EmbedderManifest | None) -> str:
+    """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed."""
     if any("embed" not in t.circuits for t in policy.tenants):
         return "re-executed"
     tables = [proof_system(t.system).ARTEFACTS for t in policy.tenants]
-    if parties is not None:
-        part = parties.embedder
-        names = {name for own in tables for name in own if name in part["artefacts"]}
-        pinned = all(trust.pins.artefact(name) == part["artefacts"][name] for name in names)
-        if pinned and known_manifest(part, trust):
+    if embedder is not None:
+        names = {name for own in tables for name in own if name in embedder["artefacts"]}
+        pinned = all(trust.pins.artefact(name) == embedder["artefacts"][name] for name in names)
+        if pinned and known_manifest(embedder, trust):
             return "proved"
         return "re-executed" if ENCODER_ARTEFACT in names else "proved(unpinned)"
     return "proved" if all(any(map(trust.pins.artefact, own)) for own in tables) else "proved(unpinned)"

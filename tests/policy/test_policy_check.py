@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from rag_audit.mechanisms import defaults
 from rag_audit.mechanisms.accounting.curves import probability_over_range
 from rag_audit.mechanisms.sampling import Sampling
 from tests.drafting import draft
+from tests.embedders import small_bert
 
 SIZES = ("--accounts", 16, "--questions", 200)
 
@@ -340,3 +342,63 @@ def test_an_option_that_fits_no_tenant_is_named(tmp_path: Path, options: list[st
     )
     assert done.exit_code == 2 and all(words in done.stderr for words in said), done.stderr
     assert "2^40" not in done.stderr and not (tmp_path / "p.json").exists()
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two folders with encoders of one configuration and different weights."""
+    folder = tmp_path_factory.mktemp("models")
+    shape = replace(small_bert.SHAPE, places=64)
+    own, other = (small_bert.write(folder / str(seed), shape, seed) for seed in (1, 2))
+    return own, other
+
+
+def planned(folder: Path, *options: object) -> tuple[int, dict[str, str], str]:
+    """Exit code of `policy check` with these options, the status of each check that did not pass, and the messages."""
+    done = run(
+        "provider", "policy", "check", folder / "chosen.json", "--trust", folder / "trust.toml", "--json", *options
+    )  # fmt: skip
+    rows = json.loads(done.stdout)["wanting"] if done.stdout else []
+    return done.exit_code, {row["id"]: row["outcome"] for row in rows}, done.stderr
+
+
+def test_a_policy_for_another_embedder_than_the_pinned_one_is_refused(given: Path, tmp_path: Path) -> None:
+    """Both embedders have pinned artefacts of one proof system, and the same system proves both."""
+    drafted(tmp_path, "--tenant", "law=64")
+    assert trusted(tmp_path, "--account", given / "line", "--embedder", "minilm-int").exit_code == 0
+    code, rows, _ = planned(tmp_path)
+    assert code == 1 and rows["trust.embedder"] == "fail"
+    (tmp_path / "chosen.json").unlink()
+    (tmp_path / "chosen.json.explained.txt").unlink()
+    drafted(tmp_path, "--tenant", "law=64", "--embedder", "minilm-int", "--query-tokens", 32)
+    assert planned(tmp_path)[:2] == (0, {})
+    code, rows, _ = planned(tmp_path, "--embedder", "wordllama-lexical-768")
+    assert code == 1 and rows["trust.embedder"] == "fail"
+
+
+def test_a_model_that_this_release_does_not_publish_is_named(
+    given: Path, tmp_path: Path, models: tuple[Path, Path]
+) -> None:
+    own, other = models
+    options = "--embedder", "bert-int", "--model", own
+    drafted(tmp_path, "--tenant", "law=64", "--query-tokens", 32, *options)
+    assert trusted(tmp_path, "--account", given / "line", *options).exit_code == 0
+    code, _, said = planned(tmp_path)
+    assert code == 2 and "does not publish the embedder of the trust file" in said and "--model" in said
+    assert planned(tmp_path, *options)[:2] == (0, {})
+    code, rows, _ = planned(tmp_path, "--embedder", "bert-int", "--model", other)
+    assert code == 1
+    assert rows == {
+        "trust.embedder": "fail", "trust.manifest": "fail", "trust.query_embedding": "unmet"
+    }  # fmt: skip
+    code, _, said = planned(tmp_path, "--model", own)
+    assert code == 2 and "--embedder" in said
+
+
+def test_a_folder_of_a_model_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    done = run(
+        "provider", "policy", "new", tmp_path / "p.json", "--window", "w", "--tenant", "law=64", *SIZES,
+        "--mechanism", "noise", "--embedder", "minilm-int", "--model", tmp_path / "absent",
+    )  # fmt: skip
+    assert done.exit_code == 2 and "there is no such file or folder" in done.stderr
+    assert str(tmp_path / "absent") in done.stderr and not (tmp_path / "p.json").exists()

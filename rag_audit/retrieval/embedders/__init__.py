@@ -41,11 +41,12 @@ __all__ = [
 DEFAULT_EMBEDDER = "wordllama-lexical-768"
 OF_A_PLACE = ("bert-int", "onnx", *DECLARED)
 """Embedders without fixed files: a folder or an address defines the model."""
+STATIC = (DEFAULT_EMBEDDER, "hashed-words-64")
+"""Tables of integer rows, which this release publishes."""
 INTEGER = ("minilm-int", "minilm-int-lexical-768", "bert-int")
 """Encoders in integer arithmetic."""
 EMBEDDERS = (
-    DEFAULT_EMBEDDER,
-    "hashed-words-64",
+    *STATIC,
     "minilm-int",
     "minilm-int-lexical-768",
     "all-MiniLM-L6-v2",
