@@ -7,18 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from rag_audit.account.account import embedder_of
 from rag_audit.attest.window import Window
 from rag_audit.cli import main
 from rag_audit.commit.preparing import Terms
+from rag_audit.errors import PolicyError
 from rag_audit.models.manifest import manifest_digest
 from rag_audit.models.policy import Policy
 from rag_audit.models.publication import Publication
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.verification import verify_window
-from rag_audit.retrieval.embedders import get_embedder, public_artefacts
+from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, get_embedder, public_artefacts
 from tests.embedders import small_bert
 from tests.window.simulator import ORIGIN, Service
 
@@ -66,6 +68,19 @@ def test_a_window_is_served_and_verified(service: Service, tmp_path: Path) -> No
     refused = verify_window(file, trust=trust, receipts=[receipts], model=other)
     assert not refused.figures["query_embedding"].startswith("re-executed")
     assert any("another manifest" in note for note in refused.notes)
+
+
+@pytest.mark.parametrize(
+    "lo, hi, owner",
+    [(209, 1674, "minilm-int"), (420, 1680, DEFAULT_EMBEDDER), (101, 810, "an earlier version")],
+)
+def test_a_score_window_of_another_embedder_is_refused(
+    service: Service, lo: int, hi: int, owner: str
+) -> None:
+    with pytest.raises(PolicyError, match="score window belongs to another embedder") as caught:
+        service.open("w-other", score_window=(lo, hi))
+    assert f"{lo}..{hi}, the window of" in str(caught.value.actual) and owner in str(caught.value.actual)
+    assert "--embedder hashed-words-64" in str(caught.value.hint)
 
 
 def test_policies_and_trust_files_name_minilm_int(service: Service, tmp_path: Path) -> None:

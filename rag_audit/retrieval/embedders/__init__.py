@@ -53,6 +53,8 @@ EMBEDDERS = (
     "bge-small-en-v1.5",
     *OF_A_PLACE,
 )
+FORMER_SCORE_WINDOWS = {(101, 810): "the default embedder of an earlier version"}
+"""Score windows of embedders that this release does not have."""
 DOCUMENT_TOKENS = 512
 """The maximum tokens of a document in a policy, if the embedder reads as many."""
 
@@ -146,9 +148,12 @@ def check_pins(embedder: Embedder) -> None:
 
 
 def owner_of_score_window(lo: int, hi: int) -> str | None:
-    """The first of this release's own embedders with that default score window; None if none has it."""
+    """The first of this release's own embedders with that default score window, or a former embedder; None if no
+    embedder has it.
+    """
     own = (name for name in EMBEDDERS if name not in OF_A_PLACE)
-    return next((name for name in own if published_constants(name).score_window == (lo, hi)), None)
+    current = next((name for name in own if published_constants(name).score_window == (lo, hi)), None)
+    return current or FORMER_SCORE_WINDOWS.get((lo, hi))
 
 
 def public_artefacts(name: str) -> dict[str, str]:
