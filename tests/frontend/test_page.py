@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import base64
 import http.server
 import json
-import re
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from rag_audit._internal.canonical import jcs
+from rag_audit.models.manifest import ENCODER_ARTEFACT
 from rag_audit.models.window_writer import save_window
 from rag_audit.models.windowfile import WindowFile
 from rag_audit.report.browser.page import make_page
-from tests.browser.chromium import Chromium, chromium, find_chromium
+from tests.browser.chromium import chromium, find_chromium
+from tests.embedders import small_bert
 from tests.endpoint import serving
-from tests.frontend.public import CASES, ROOT, Case, files_below, public_folder, with_forged_roles
+from tests.frontend.frontend import Frontend
+from tests.frontend.public import CASES, ROOT, Case, public_folder, with_forged_roles
+from tests.window import test_encoder_windows as encoders
 from tests.window.forge import Forge
-from tests.window.simulator import finished_window
+from tests.window.simulator import Finished, Service, finished_window
 from tests.window.test_checks import lied_about_positions
 
 EXAMPLES = ROOT / "docs" / "examples"
-LIMIT_S = 600.0
-BASE_INSTALL = """
-import sys
-sys.modules.update(wordllama=None, tokenizers=None)
-import numpy
-from rag_audit.cli import main
-from rag_audit.errors import SetupError
-def unpackbits(_):
-    raise SetupError("the page has no numpy, and its replacement lacks unpackbits")
-numpy.unpackbits = unpackbits
-main()
-"""
-"""The command without what the page lacks: the extras that embed, and a function that embedders need of numpy."""
-
 OF_THE_EMBEDDER = ("proof.query_embedding", "receipt.disclosed")
 """Checks of disclosed questions, which neither makes without the embedder."""
 
@@ -54,106 +38,6 @@ SAMPLE = (
     "pooled-set-forked",
 )
 """The windows that `make test-page` drops; `make test-full` drops them all."""
-
-
-NOW = re.compile(r"(Verified|made at) [0-9-]+ [0-9:.]+ UTC")
-
-
-class Outcome(NamedTuple):
-    """How a verification ended: exit code, what is printed, and the report as JSON; without the time of
-    verification."""
-
-    exit_code: int
-    printed: str
-    report: Any
-
-    @classmethod
-    def of(cls, exit_code: int, printed: str, report: str | None) -> Outcome:
-        if report is not None:
-            now = json.loads(report)["filing"]["verified_at"]
-            report = NOW.sub(r"\1 now", report.replace(str(now), "0"))
-        # A time may stand across the end of a line.
-        printed = NOW.sub(r"\1 now", " ".join(printed.split()))
-        return cls(exit_code, printed, None if report is None else json.loads(report))
-
-
-class Frontend:
-    """The page as a reader uses it."""
-
-    def __init__(self, browser: Chromium, page: Path) -> None:
-        self.browser = browser
-        browser.open(page, width=1280)
-
-    def drop(self, provider: list[Path], own: list[Path]) -> None:
-        """Choose files in each area."""
-        for area, files in (("provider", provider), ("own", own)):
-            if files:
-                self._drop(f"{area}-files", files, len(files), area)
-
-    def drop_folder(self, folder: Path, area: str) -> None:
-        """Choose a folder in an area."""
-        self._drop(f"{area}-folder", [folder], len(files_below(folder)), area)
-
-    def _drop(self, field: str, files: list[Path], more: int, area: str) -> None:
-        root = self.browser.call("DOM.getDocument")["root"]["nodeId"]
-        node = self.browser.call("DOM.querySelector", nodeId=root, selector=f"#{field}")["nodeId"]
-        count = f"document.querySelectorAll('#{area}-list tbody tr').length"
-        rows = self.value(count)
-        self.browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(file.resolve()) for file in files])
-        self.until(f"{count} === {rows + more}")
-
-    def table(self, area: str) -> dict[str, tuple[str, str]]:
-        """For each file of an area, by its path, the role that its row shows and the reason."""
-        rows = self.value(
-            f"[...document.querySelectorAll('#{area}-list tbody tr')].map((row) => [row.cells[0].textContent, "
-            "row.querySelector('select').value, row.cells[3].textContent])"
-        )
-        return {path: (role, why) for path, role, why in rows}
-
-    def value(self, expression: str) -> Any:
-        return self.browser.value(expression)
-
-    def until(self, condition: str) -> None:
-        end = time.monotonic() + LIMIT_S
-        while not self.value(condition):
-            assert time.monotonic() < end, condition
-            time.sleep(0.05)
-
-    def verify(self) -> Outcome:
-        """Press the button and wait."""
-        assert self.value("!document.getElementById('verify').disabled"), self.value(
-            "document.getElementById('readiness').textContent"
-        )
-        self.value(
-            "document.getElementById('result').hidden = true; document.getElementById('verify').click()"
-        )
-        self.until("!document.getElementById('result').hidden")
-        code = self.value("document.getElementById('result').dataset.exitCode")
-        saved = "(async () => {{ const a = document.querySelector('#save a[download=\"{}\"]'); return a ? (await saved(a)) : null; }})()"
-        report, html = (self.value(saved.format(name)) for name in ("report.json", "report.html"))
-        assert (report is None) == (html is None) and (html is None or html.startswith("<!doctype html>"))
-        return Outcome.of(int(code), self.value("document.getElementById('report').textContent"), report)
-
-    def command(self, folder: Path) -> Outcome:
-        """What the command says of the same files in the same places."""
-        encoded = "laid().files.map(({path, bytes}) => [path, btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join(''))])"
-        for path, content in self.value(encoded):
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(base64.b64decode(content))
-        words = self.value("laid().options")
-        done = subprocess.run(
-            [sys.executable, "-c", BASE_INSTALL, *words],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        report = folder / "report.json"
-        printed = "\n".join(part for part in (done.stdout, done.stderr) if part)
-        return Outcome.of(done.returncode, printed, report.read_text() if report.exists() else None)
-
-    def clear(self) -> None:
-        self.value("document.getElementById('clear').click()")
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +155,67 @@ def test_proofs_of_several_records_end_as_with_the_command(frontend: Frontend, t
         result = frontend.verify()
         assert result == frontend.command(folder / "command")
         assert (result.exit_code, result.printed[: len(outcome[1])]) == outcome
+
+
+@pytest.fixture(scope="module")
+def encoded(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A window with A1 `proved` for an integer encoder with random weights."""
+    model = small_bert.write(tmp_path_factory.mktemp("model"), encoders.SHAPE)
+    service = Service(tmp_path_factory.mktemp("encoded"), embedder="bert-int", model=model)
+    return encoders.finished_window(service, encoders.opened(service, "w-1"))
+
+
+def of_another_model(forge: Forge, folder: Path) -> None:
+    """The pins of another model under the committed digest."""
+    encoders.other_pins(forge, small_bert.write(folder / "other", encoders.SHAPE, seed=1))
+
+
+def unchanged(forge: Forge, folder: Path) -> None:
+    """The honest window."""
+
+
+def falsely(change: Callable[[Forge], None]) -> Callable[[Forge, Path], None]:
+    return lambda forge, folder: change(forge)
+
+
+@pytest.mark.parametrize(
+    ("change", "pinned", "starts", "check"),
+    [
+        pytest.param(unchanged, True, (0, "PASS "), "", id="honest"),
+        pytest.param(unchanged, False, (3, "UNMET "), "trust.query_embedding", id="without pin"),
+        pytest.param(falsely(encoders.renamed), True, (1, "FAIL "), "proof.embed.valid.law", id="false proof"),
+        pytest.param(falsely(encoders.truncated), True, (2, "UNDECIDED "), "proof.embed.valid.law", id="truncated"),
+        pytest.param(falsely(encoders.other_places), True, (1, "FAIL "), "proof.embed.valid.law", id="places"),
+        pytest.param(of_another_model, True, (1, "FAIL "), "proof.embed.key.law", id="another model"),
+    ],
+)  # fmt: skip
+def test_proofs_of_an_integer_encoder_end_as_with_the_command(
+    change: Callable[[Forge, Path], None],
+    pinned: bool,
+    starts: tuple[int, str],
+    check: str,
+    frontend: Frontend,
+    encoded: Finished,
+    tmp_path: Path,
+) -> None:
+    trust = encoded.service.trust_text(encoded.policy, **encoders.require(encoded))
+    if not pinned:
+        trust = "\n".join(line for line in trust.splitlines() if not line.startswith(ENCODER_ARTEFACT))
+    forge = Forge(encoded)
+    change(forge, tmp_path)
+    (tmp_path / "sealed").mkdir()
+    file, receipts = forge.seal(tmp_path / "sealed")
+    (tmp_path / "window.json").write_bytes(jcs(file.dump()))
+    (tmp_path / "trust.toml").write_text(trust)
+    frontend.clear()
+    frontend.drop([tmp_path / "window.json"], [tmp_path / "trust.toml", *sorted(receipts.glob("*.json"))])
+    result = frontend.verify()
+    assert result == frontend.command(tmp_path / "command")
+    assert (result.exit_code, result.printed[: len(starts[1])]) == starts
+    not_passed = {found["id"] for found in result.report["checks"] if found["outcome"] != "pass"}
+    honest = change is unchanged and pinned
+    assert not not_passed if honest else check in not_passed
+    assert ("query_embedding=proved " in result.printed) is honest
 
 
 @pytest.mark.full

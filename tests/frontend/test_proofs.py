@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from importlib import import_module
@@ -16,7 +17,10 @@ from rag_audit.proofs.backends.scan.key import RECORD as FIELDS
 from rag_audit.report.browser.assets import NATIVE
 from rag_audit.report.browser.inside import native
 from rag_audit.report.verification import verify_window
+from rag_audit.retrieval.embedders.integer_bert.files import load_files
+from tests.embedders import small_bert
 from tests.frontend.conftest import Process
+from tests.native import test_encoder as of_encoder
 from tests.scan import test_pooled_listing as pooled
 from tests.scan.test_batch import job_of, key_of, requested, shared
 
@@ -194,6 +198,47 @@ def test_embeddings_and_changed_ones() -> None:
     assert steps[0] == steps[1] and steps[0][1] is False
 
 
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes, bytes]:
+    """The pins of a small integer encoder, and the public values and the proof of one text."""
+    folder = small_bert.write(tmp_path_factory.mktemp("small"))
+    integers = load_files(folder, small_bert.SCALES).model
+    model, public = of_encoder.core(integers), of_encoder.statement(integers, of_encoder.TOKENS)
+    return model.pins(), public, of_encoder.prove(model, public, of_encoder.TOKENS)
+
+
+def test_proofs_of_the_integer_encoder_and_changed_ones(encoder: tuple[bytes, bytes, bytes]) -> None:
+    pins, public, proof = encoder
+    both = [core.EncoderPins(pins) for core in (native, _native)]
+    assert both[0].digest() == both[1].digest() == hashlib.sha256(pins).digest()
+    parameters = (of_encoder.PLACES, of_encoder.NORM_FACTOR)
+    others = [
+        public[: 32 * k + 31] + bytes([public[32 * k + 31] ^ 1]) + public[32 * k + 32 :] for k in range(3)
+    ]
+    cases = [(parameters, public, proof), *((parameters, public, some) for some in changed(proof)),
+             *((parameters, other, proof) for other in (*others, public[:-1], b"\xff" * 96))]  # fmt: skip
+    places, factor = parameters
+    for other in ((places, factor + 1), (places, factor + (1 << 32)), (places, 0), (8, factor), (12, factor),
+                  (32, factor), (0, factor)):  # fmt: skip
+        cases.append((other, public, proof))
+    result = []
+    for case in cases:
+        here, there = (lambda x=x, case=case: x.verify(*case) for x in both)
+        result.append(agree(here, there))
+    assert result[0] == "done" and all(reason.startswith("refused: ") for reason in result[1:])
+    assert len({*result}) > 6
+
+
+def test_pins_of_an_integer_encoder_that_are_none(encoder: tuple[bytes, bytes, bytes]) -> None:
+    pins, _, _ = encoder
+    cut = [pins[:-1], pins + b"\0", b"", b"x" + pins[1:], pins[:80]]
+    sizes = [pins[:at] + b"\xff" * 4 + pins[at + 4 :] for at in range(28, 80, 4)]
+    point = pins[:80] + b"\xff" * 32 + pins[112:]
+    for bad in (*cut, *sizes, point):
+        result = agree(lambda bad=bad: native.EncoderPins(bad), lambda bad=bad: _native.EncoderPins(bad))
+        assert result.startswith("refused: ")
+
+
 def test_coins_and_changed_ones() -> None:
     of = vectors("proofs.json")["coins"]
     slot, proof = elements(of, "c_seed", "beacon", "slot"), proof_of(of)
@@ -299,7 +344,8 @@ def test_indices_that_are_none(points: bytes, dimension: int, capacity: int) -> 
 
 
 def test_limits_and_protocol_are_the_native_ones() -> None:
-    assert native.scan_protocol() == _native.scan_protocol()
+    for name in ("scan_protocol", "scan_encoder_protocol", "scan_pooled_protocol"):
+        assert getattr(native, name)() == getattr(_native, name)()
     assert native.scan_limits() == _native.scan_limits()
     assert native._Batch.CHUNK == _native.ScanBatch.CHUNK
     for sizes in ((1, 0), (100_000, 3), (1 << 20, 3), (1 << 24, 0), (1 << 24, 1), (1 << 24, 6)):

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rag_audit import _native
 from rag_audit._internal.errors import ExitCode, PolicyError, RequestRefused, WitnessError
 from rag_audit._internal.words import PLAIN
 from rag_audit.account import account
@@ -29,7 +28,6 @@ from rag_audit.proofs.backends.scan.encoder import EncoderJob
 from rag_audit.proofs.backends.scan.key import EncoderArgument, points_json
 from rag_audit.proofs.interface import Job
 from rag_audit.report import claims
-from rag_audit.report.browser.inside import native as inside
 from rag_audit.report.model import Figures
 from rag_audit.retrieval.embedders import get_embedder
 from rag_audit.retrieval.embedders.integer_bert import embedder
@@ -390,16 +388,6 @@ def test_a_question_that_leaves_a_range_gets_no_record(
     entries: list[Any] = WindowFile.load(window.directory / "public").entries
     [record] = [entry for entry in entries if entry["type"] == "query"]
     assert (record["account"], record["i"]) == ("law-1", 1)
-
-
-def test_the_page_claims_no_pass_for_these_proofs(encoded: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's own core refuses the pins by name, so no check of these proofs passes."""
-    monkeypatch.setattr(key, "_encoder", key._encoder.__wrapped__)
-    monkeypatch.setattr(_native, "EncoderPins", inside.EncoderPins)
-    verdict = encoded.verify(require=require(encoded))
-    assert verdict.exit_code is UNDECIDED and "query_embedding=proved" not in verdict.line
-    refused = next(c for c in verdict.checks if c.id == "proof.embed.key.law")
-    assert "this page does not verify proofs of the integer encoder" in refused.actual
 
 
 @pytest.mark.full

@@ -1,5 +1,6 @@
 //! Parts that the blocks of the integer encoder share: their bounds, divisions with remainders in limbs, and the LayerNorm.
 //! `docs/scan/feed-forward.md` and `docs/scan/attention.md`.
+use std::fmt::Display;
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
@@ -120,7 +121,10 @@ pub fn widths_of(remainders: &[usize]) -> Vec<usize> {
     all
 }
 
-pub fn within(field: &str, minimum: usize, maximum: usize, actual: usize) -> Result<()> {
+pub fn within<T>(field: &str, minimum: T, maximum: T, actual: T) -> Result<()>
+where
+    T: Copy + PartialOrd + Display,
+{
     match (minimum..=maximum).contains(&actual) {
         true => Ok(()),
         false => Err(Error::invalid(

@@ -15,6 +15,7 @@ use ragaudit_scan_protocol::coalition::{verify_coalition, Blocks, CoalitionState
 use ragaudit_scan_protocol::document_table::{self, DocumentTableStatement, Previous, Table};
 use ragaudit_scan_protocol::drawn;
 use ragaudit_scan_protocol::embed::{self, verify_embed, EmbedStatement, OfTable};
+use ragaudit_scan_protocol::encoder_embed::{verify_encoder_embed, Pins};
 use ragaudit_scan_protocol::engine::Engine;
 use ragaudit_scan_protocol::group::{decode_points, encode_points, vector_generators, G1Affine};
 use ragaudit_scan_protocol::index::{IndexCommitment, Layout};
@@ -45,6 +46,7 @@ thread_local! {
     static PARAMETERS: Shelf<Parameters> = shelf();
     static POOLED_LISTINGS: Shelf<pooled_listing_records::Constants> = shelf();
     static COALITIONS: Shelf<CoalitionStatement> = shelf();
+    static ENCODERS: Shelf<Pins> = shelf();
     static BATCHES: Shelf<Batch> = shelf();
 }
 
@@ -63,6 +65,10 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "coalition_runs" => coalition_runs(a, out),
         "coalition_verify" => coalition_verify(a),
         "coalition_drop" => COALITIONS.with(|shelf| forget(shelf, a)),
+        "encoder" => encoder(a, out),
+        "encoder_digest" => encoder_digest(a, out),
+        "encoder_verify" => encoder_verify(a),
+        "encoder_drop" => ENCODERS.with(|shelf| forget(shelf, a)),
         "answers" => answers(a, out),
         "max_batch" => max_batch(a, out),
         "pooled" => pooled(a, out),
@@ -322,6 +328,27 @@ fn coalition_verify(a: &mut Arguments) -> Outcome<()> {
     let (records, pairs) = (a.bytes()?, a.list(Arguments::bytes)?);
     let statement = statement.borrow();
     verify_coalition::<Web>(&statement, records, &pairs).map_err(text)
+}
+
+/// The pins of an integer encoder.
+fn encoder(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let pins = Pins::decode::<Web>(a.bytes()?).map_err(text)?;
+    ENCODERS.with(|shelf| keep(shelf, pins, out));
+    Ok(())
+}
+
+fn encoder_digest(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let pins = ENCODERS.with(|shelf| find(shelf, a))?;
+    out.bytes(&pins.borrow().digest());
+    Ok(())
+}
+
+fn encoder_verify(a: &mut Arguments) -> Outcome<()> {
+    let pins = ENCODERS.with(|shelf| find(shelf, a))?;
+    let of_policy = (a.number()?, a.number()?);
+    let public = exactly(a.bytes()?, "statement").map_err(text)?;
+    let pins = pins.borrow();
+    verify_encoder_embed::<Verifier>(&pins.statement(public, of_policy), a.bytes()?).map_err(text)
 }
 
 fn answers(a: &mut Arguments, out: &mut Results) -> Outcome<()> {

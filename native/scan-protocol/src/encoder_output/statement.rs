@@ -29,8 +29,7 @@ pub struct Shape {
 impl Shape {
     pub fn check(&self) -> Result<()> {
         within("width", 2, MAX_WIDTH, self.width)?;
-        let (maximum, factor) = (MAX_NORM_FACTOR as usize, self.norm_factor as usize);
-        within("norm factor", 1, maximum, factor)
+        within("norm factor", 1, MAX_NORM_FACTOR, self.norm_factor)
     }
 
     pub fn width_blocks(&self) -> Blocks {

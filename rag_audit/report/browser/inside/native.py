@@ -294,13 +294,21 @@ class ScanEmbedBatch(_Batch):
     records = "embeddings"
 
 
-class EncoderPins:
-    """The pins of an integer encoder, which this page refuses by name: it has no verifier of these proofs."""
+class EncoderPins(StoredValue):
+    """The pins of an integer encoder, with the verifier of proofs about it."""
+
+    kind = "encoder"
 
     def __init__(self, pins: bytes) -> None:
-        raise ValueError(
-            "this page does not verify proofs of the integer encoder; the command `rag-audit verify` does"
-        )
+        self._keep("encoder", pins)
+
+    def digest(self) -> bytes:
+        """SHA-256 of the pins."""
+        return call("encoder_digest", self).bytes()
+
+    def verify(self, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
+        """Raises ValueError unless the proof of A1 is valid."""
+        _proved("encoder_verify", self, tuple(parameters), statement, proof)
 
 
 def scan_max_batch(capacity: int, gains: int) -> int:
