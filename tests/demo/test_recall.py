@@ -141,7 +141,7 @@ def test_the_demo_says_what_each_embedder_finds() -> None:
         first, second = Choice(name, "reason").lines()
         assert first == f"embedder {name}: reason"
         assert f"the passages of {found} of the demo's 60" in second
-        assert all(f"{other} {FOUND[other]}" in second for other in FOUND if other != name)
+        assert all(f"{other} finds {FOUND[other]}" in second for other in FOUND if other != name)
 
 
 def test_named_embedders_without_files_leave_an_earlier_demo_as_it_is(

@@ -22,7 +22,7 @@ from rag_audit.retrieval.embedders.integer_bert.installed import INSTALL, instal
 from rag_audit.retrieval.vectors import CachedEmbedder
 
 MINILM = "minilm-int"
-FOUND = {MINILM: 26, "minilm-int-lexical-768": 27, DEFAULT_EMBEDDER: 15}
+FOUND = {MINILM: 26, DEFAULT_EMBEDDER: 15, "minilm-int-lexical-768": 27}
 """The embedders of the demo, with the number of the second set's 60 questions that find their passage among five
 without a mechanism (`python -m bench.demo`, Python 3.11)."""
 
@@ -79,15 +79,15 @@ class Choice:
     def lines(self) -> list[str]:
         """The embedder, the reason for it and its quality, for the person who watches."""
         others = ", ".join(
-            f"{name} {found}"
-            + ("" if published_constants(name).table else " without proofs of query embeddings")
+            f"{name} finds {found}"
+            + ("" if published_constants(name).table else ", without proofs of embeddings")
             for name, found in FOUND.items()
             if name != self.name
         )
         return [
             f"embedder {self.name}: {self.reason}",
-            f"it finds the passages of {FOUND[self.name]} of the demo's 60 questions among five, without a mechanism"
-            f" ({others})",
+            f"it finds the passages of {FOUND[self.name]} of the demo's 60 questions among five, without a mechanism;"
+            f" {others}",
         ]
 
 

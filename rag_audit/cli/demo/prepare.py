@@ -34,6 +34,9 @@ def prepare_texts(
         questions = [replace(question, tenant=WHOLE) for question in load_questions(blind=True)]
         modules = len({text.document for text in tenants[WHOLE]})
         say(f"tenant {WHOLE}: {len(tenants[WHOLE])} docstrings of {modules} modules of the standard library")
+        say(
+            f"each begins with the name of its object, and its first {embedder.limits.document} tokens are embedded"
+        )
     else:
         inventory = Inventory()
         tenants, left_out = own_texts(docs, inventory, skip_unreadable=skip_unreadable)

@@ -320,8 +320,9 @@ def _query(
             own = texts[question.tenant, question.answer] in {one["text"] for one in documents}
             found += own
             waited = f"{time.monotonic() - started:.1f} s" + (", proof included" if number < EAGER else "")
-            told = "with the passage" if own else "without the passage"
-            say(f"{account:16} {question.question[:60]:60} {len(documents)} texts, {told:19}  {waited}")
+            count = "1 text" if len(documents) == 1 else f"{len(documents)} texts"
+            told = f"{count}, {'with' if own else 'without'} the answer"
+            say(f"{account:16} {question.question[:60]:60} {told:27} {waited}")
     finally:
         service.terminate()
         service.wait()
