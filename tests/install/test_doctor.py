@@ -22,6 +22,7 @@ from rag_audit.cli.doctor import command, findings
 from rag_audit.cli.doctor.command import CHECKS, ROLES, examine
 from rag_audit.cli.doctor.findings import Finding
 from rag_audit.errors import ExitCode, SchemaError
+from rag_audit.retrieval.embedders.integer_bert import installed
 from tests.clock import set_clock
 
 
@@ -115,6 +116,18 @@ def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -
     assert findings.packages("provider") == Finding("ok", "3 packages")
     versions |= {"pydantic": "3.0"}
     assert "pydantic 3.0 is not" in findings.packages().actual
+
+
+def test_files_of_minilm_int_are_named_with_the_command_that_installs_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(installed, "installed_folder", lambda: None)
+    missing = findings.minilm()
+    assert missing.state == "missing" and missing.remedy == installed.INSTALL
+    assert examine(["provider-minilm"]).lacking("provider-minilm") == ["minilm-int"]
+    assert "minilm-int" not in examine(["provider"]).actual  # no other role needs them
+    monkeypatch.setattr(installed, "installed_folder", lambda: tmp_path)
+    assert findings.minilm() == Finding("ok", str(tmp_path))
 
 
 def test_a_folder_that_was_never_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
         f"packages[{extra}]": partial(findings.packages, extra)
         for extra in ("provider", "onnx", "documents", "serve", "client", "experiments", "dev")
     },
+    "minilm-int": findings.minilm,
     "node": findings.node,
     "npm packages": findings.npm,
     "checkout": findings.sources,
@@ -47,6 +48,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "account-http": (*_PROVIDER, "packages[client]"),
     "provider": (*_PROVIDER, "packages[documents]", "packages[serve]", "packages[client]"),
     "provider-commands": _PROVIDER,
+    "provider-minilm": (*_PROVIDER, "minilm-int"),
     "provider-onnx": (*_PROVIDER, "packages[onnx]"),
     "provider-documents": (*_PROVIDER, "packages[documents]"),
     "provider-http": (*_PROVIDER, "packages[serve]"),

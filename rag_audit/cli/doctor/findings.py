@@ -255,6 +255,18 @@ def tools() -> Finding:
     return Finding("ok", f"make, git, {go.removeprefix('go version ')}")
 
 
+def minilm() -> Finding:
+    """The installed files of minilm-int. Their digests are compared when a command reads them."""
+    try:
+        from rag_audit.retrieval.embedders.integer_bert import installed
+    except ImportError as exc:  # the core or a package is missing, which another finding names
+        return _missing(f"not examined: {exc}", "install the missing parts above, and repeat the command")
+    folder = installed.installed_folder()
+    if folder is None:
+        return _missing("the files are not installed, and commands need --model", installed.INSTALL)
+    return Finding("ok", str(folder))
+
+
 def data() -> Finding:
     """The public text collections that some experiments read."""
     place = os.environ.get("RAG_AUDIT_DATA")
