@@ -1,5 +1,5 @@
 """Recall, certified bounds and attacks by mechanism: `python -m bench.frontier [--json] [--out FOLDER]
-[--embedder NAME] [--model FOLDER] [--relevance SCORE]`.
+[--embedder NAME] [--model FOLDER] [--relevance SCORE] [--beside FILE]`.
 
 The collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, SciFact and PubMedQA, each a separate tenant. The script
 computes for every mechanism:
@@ -31,7 +31,7 @@ import json
 import math
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -502,6 +502,47 @@ def _table(result: dict[str, Any], part: dict[str, Any], title: str, exact: floa
     return head + "\n".join(rows) + "\n"
 
 
+def beside(first: Mapping[str, Any], second: Mapping[str, Any]) -> str:
+    """Format the cells of coalitions of two accounts in two runs in Markdown. A figure of the first run stands before
+    the arrow, and that of the second run after it; equal figures stand once.
+
+    :param first: a run's figures, as `frontier.json` has them
+    """
+    lines = [
+        "| collection | mechanism | recall@5 | certified eps | attack shows eps >= | AUC of the attack |"
+        " exclusion factor shown | documents read | of exact |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    others = {one["collection"]: one for one in second["collections"]}
+    for one in first["collections"]:
+        other = others[one["collection"]]
+        exact = [100 * run["without_noise"]["recall"] for run in (one, other)]
+        read = [run["read_exactly"]["2"] for run in (one, other)]
+        lines.append(
+            f"| {one['collection']} | exact retrieval | {exact[0]:.1f} → {exact[1]:.1f} % | none | none | | |"
+            f" {read[0]:,.0f} → {read[1]:,.0f} | |"
+        )
+        cells = {cell["mechanism"]: cell for cell in other["cells"] if cell["k"] == 2}
+        for own in (cell for cell in one["cells"] if cell["k"] == 2):
+            pair = own, cells[own["mechanism"]]
+            figures = (
+                _pair(f"{100 * cell['recall']:.1f}" for cell in pair) + " %",
+                _pair(_number(cell["certified"]) for cell in pair),
+                _pair(_number(cell["attack"]["eps"]) for cell in pair),
+                _pair(f"{cell['attack']['auc']:.3f}" for cell in pair),
+                _pair(_factor(cell["odds_shown"]) for cell in pair),
+                _pair(f"{cell['read']:,.0f}" for cell in pair),
+                _pair(f"{cell['read'] / of:.2f}" for cell, of in zip(pair, read, strict=True)),
+            )
+            lines.append(f"| {one['collection']} | {own['mechanism']} | " + " | ".join(figures) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _pair(shown: Iterable[str]) -> str:
+    first, second = shown
+    return first if first == second else f"{first} → {second}"
+
+
 def _number(value: float) -> str:
     return "none" if math.isinf(value) else f"{value:.2f}"
 
@@ -626,6 +667,9 @@ def main() -> int:
         "--vectors", type=Path, help="a file that keeps an integer encoder's sums between runs"
     )
     options.add_argument("--out", type=Path, help="a folder for frontier.json, frontier.md and frontier.svg")
+    options.add_argument(
+        "--beside", type=Path, help="the frontier.json of an earlier run; adds beside.md to --out"
+    )
     args = options.parse_args()
     try:
         texts = [collection(name).sample(args.questions) for name in args.collections]
@@ -655,6 +699,9 @@ def main() -> int:
         whole = {"machine": machine(), **report}
         (args.out / "frontier.json").write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
         (args.out / "frontier.md").write_text(tables, encoding="utf-8")
+        if args.beside:
+            earlier = json.loads(args.beside.read_text(encoding="utf-8"))
+            (args.out / "beside.md").write_text(beside(earlier, whole), encoding="utf-8")
         if not args.only_documents:
             draw(results, args.out / "frontier.svg")
     if args.json:

@@ -1,5 +1,5 @@
 """The integer encoder against the float model: `python -m bench.minilm scales|recall --model FOLDER [--json]
-[--collection NAME ..] [--vectors FILE] [--integers]`.
+[--collection NAME ..] [--vectors FILE] [--integers [NAME ..]]`.
 
 `scales` computes the scales of docs/minilm-int.md: for each kind of value the largest number of fraction bits with
 which every value of the float model, on all questions and passages of SciFact, is in the range of 12 bits.
@@ -7,8 +7,8 @@ which every value of the float model, on all questions and passages of SciFact, 
 `recall` measures five rankings on the same questions: cosines of the float model, cosines of the integer encoder's
 sums, scores of its int4 vectors, scores of the int4 vectors with lexical components, and scores of the default
 embedder. Each has nDCG@10 and recall at 5 and 10 in percent, and the mean difference to the float model over the
-questions with its standard error. `--integers` omits the float model, which takes most of the time. `--vectors` keeps
-vectors between runs, so an interrupted run continues.
+questions with its standard error. `--integers` omits the float model, which takes most of the time, on the named
+collections, or on all. `--vectors` keeps vectors between runs, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from rag_audit.retrieval.embedders.static import normalise
 
 QUERY_TOKENS = 64
 FLOAT, SUMS = "float model, cosine", "integer sums, cosine"
+ABSENT = "not measured"
 
 Values = npt.NDArray[Any]
 Ranking = list[list[int]]
@@ -176,26 +177,22 @@ def measure(
 
 def table(results: Sequence[dict[str, Any]]) -> str:
     """The measurements in Markdown: a table for the rankings, and one for the differences to the float model."""
-    names = list(results[0]["rankings"])
-    head = [
-        "| ranking | " + " | ".join(f"{r['collection']}: {r['passages']:,} passages, {r['questions']:,} questions"
-                                   for r in results) + " |",
-        "|---" * (len(results) + 1) + "|",
-    ]  # fmt: skip
-    lines = [*head]
+    every = {name: None for result in results for name in result["rankings"]}
+    names = sorted(
+        every, key=lambda name: name != FLOAT
+    )  # a collection without the float model may come first
+    sizes = (f"{r['collection']}: {r['passages']:,} passages, {r['questions']:,} questions" for r in results)
+    rule = "|---" * (len(results) + 1) + "|"
+    lines = ["| ranking | " + " | ".join(sizes) + " |", rule]
     for name in names:
-        cells = [_cell(result["rankings"][name]) for result in results]
+        cells = [_cell(r["rankings"][name]) if name in r["rankings"] else ABSENT for r in results]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    compared = [name for name in names if "less_float" in results[0]["rankings"][name]]
-    if compared:
-        lines += [
-            "",
-            "| less the float model | " + " | ".join(r["collection"] for r in results) + " |",
-            head[1],
-        ]
-    for name in compared:
-        cells = [_difference(result["rankings"][name]["less_float"]) for result in results]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    if FLOAT in names:
+        lines += ["", "| less the float model | " + " | ".join(r["collection"] for r in results) + " |", rule]
+        for name in names[1:]:
+            less = (r["rankings"][name].get("less_float") for r in results)
+            cells = [ABSENT if each is None else _difference(each) for each in less]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -229,15 +226,19 @@ def main() -> int:
     options.add_argument("--model", type=Path, required=True, help="the folder of the published files")
     options.add_argument("--collection", action="append", choices=COLLECTIONS, help="repeat for several")
     options.add_argument("--vectors", type=Path, help="a file that keeps vectors between runs")
-    options.add_argument("--integers", action="store_true", help="omit the float model")
+    options.add_argument(
+        "--integers", nargs="*", choices=COLLECTIONS, metavar="NAME",
+        help="omit the float model on these collections, or on all",
+    )  # fmt: skip
     args = options.parse_args()
     try:
         files = load_files(args.model, SCALES, FILE_PINS)
         if args.command == "scales":
             emit(scales(files, args.model), as_json=True)
             return 0
+        omitted = COLLECTIONS if args.integers == [] else args.integers or ()
         results = [
-            measure(collection(name), files, args.model, args.vectors, integers=args.integers)
+            measure(collection(name), files, args.model, args.vectors, integers=name in omitted)
             for name in args.collection or COLLECTIONS[:4]
         ]
     except RagAuditError as exc:

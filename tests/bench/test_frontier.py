@@ -81,3 +81,20 @@ def test_an_embedder_without_a_published_threshold_needs_one() -> None:
         frontier.threshold(args)
     assert frontier.threshold(Namespace(embedder="bge-small-en-v1.5", model=None, relevance=5)) == 5
     assert frontier.threshold(Namespace(embedder=DEFAULT_EMBEDDER, model=None, relevance=None)) == 601
+
+
+def test_two_runs_stand_beside_each_other() -> None:
+    def run(recall: float, read: float, eps: float) -> dict[str, object]:
+        cell = {"mechanism": "noise", "recall": recall, "certified": math.inf, "attack": {"eps": eps, "auc": 0.5},
+                "odds_shown": 2.0, "read": read}  # fmt: skip
+        own = [{**cell, "k": k} for k in (2, 10)]
+        quiet = {"recall": recall}
+        return {"collections": [
+            {"collection": "eight", "without_noise": quiet, "read_exactly": {"2": 8}, "cells": own}
+        ]}  # fmt: skip
+
+    lines = frontier.beside(run(0.5, 4, 0), run(0.75, 2, 1)).splitlines()
+    assert lines[2:] == [
+        "| eight | exact retrieval | 50.0 → 75.0 % | none | none | | | 8 → 8 | |",
+        "| eight | noise | 50.0 → 75.0 % | none | 0.00 → 1.00 | 0.500 | 2 | 4 → 2 | 0.50 → 0.25 |",
+    ]

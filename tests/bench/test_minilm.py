@@ -38,5 +38,8 @@ def test_the_table_has_a_row_for_each_ranking_and_each_difference() -> None:
         "|---|---|",
         "| other | -43.45 ± 17.98, -25.00 ± 21.65 |",
     ]
-    alone = minilm.table([{**result, "rankings": minilm.figures({"other": SECOND}, TEXTS)}])
-    assert "less the float model" not in alone
+    without = {**result, "rankings": minilm.figures({"other": SECOND}, TEXTS)}
+    assert "less the float model" not in minilm.table([without])
+    both = minilm.table([without, {**result, "rankings": rankings}]).splitlines()
+    assert both[2] == f"| {minilm.FLOAT} | not measured | 100.0, 100.0, 100.0 (± 0.0) |"
+    assert both[-1] == "| other | not measured | -43.45 ± 17.98, -25.00 ± 21.65 |"
