@@ -19,7 +19,7 @@ from rag_audit.models.trust import CircuitPin
 from rag_audit.proofs.backends.groth16 import ceremony
 from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, Instance
 from rag_audit.proofs.backends.groth16.keys import KeyFiles, proving_key
-from rag_audit.proofs.backends.groth16.policy import policy_instances
+from rag_audit.proofs.backends.groth16.policy import names_instances, policy_instances
 from rag_audit.proofs.backends.groth16.powers import Contribution
 from rag_audit.retrieval.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
 
@@ -63,10 +63,13 @@ class Circuits:
             parse_hex(self.ptau_digest, 32, field="--ptau-sha256")
 
     def of(self, policy: Path) -> list[Instance]:
-        """The circuits that a policy names, each once, and the circuits that prove batches of its records."""
+        """The circuits that a policy names, each once, the circuits that prove batches of its records, and the circuits
+        that prove names of documents to accounts.
+        """
         read = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
         published = published_constants(self.embedder, self.model)
-        return policy_instances(read, published.dimension, published.table, batch=self.batch)
+        of_windows = policy_instances(read, published.dimension, published.table, batch=self.batch)
+        return [*of_windows, *names_instances(read)]
 
     def one_of(self, policy: Path) -> Instance:
         """The named circuit, or the only circuit of the policy.

@@ -33,6 +33,7 @@ from rag_audit.account.names import (
 from rag_audit.attest import names as attest_names
 from rag_audit.attest.names import NameProofs
 from rag_audit.cli import main
+from rag_audit.cli.setup import Circuits
 from rag_audit.commit.carrying import Continuing
 from rag_audit.commit.commitment import CommittedTenant
 from rag_audit.commit.document_table import place_documents
@@ -57,6 +58,8 @@ from rag_audit.models.publication import Publication
 from rag_audit.models.requests import Answer, answered
 from rag_audit.models.trust import Pins
 from rag_audit.models.windowfile import WindowFile
+from rag_audit.proofs.backends.groth16.instance import NamesInstance
+from rag_audit.proofs.backends.groth16.policy import names_instances
 from rag_audit.proofs.backends.scan.row_names import ScanRowNames
 from rag_audit.proofs.proving import backend
 from rag_audit.proofs.row_names import row_names_of
@@ -64,8 +67,9 @@ from rag_audit.proofs.statements.private import TablePrivate
 from rag_audit.proofs.statements.row_names import RowNamesPublic
 from rag_audit.relation.bernoulli import PROBABILITY_RANGE
 from rag_audit.service.names import STATUSES, Names
+from tests.drafting import draft
 from tests.serving.conftest import Reply, Served, serving
-from tests.window.simulator import QUESTIONS, TEXTS, Service
+from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_document_tables import FIRST, SECOND, THIRD, Texts
 
 EVERY = PROBABILITY_RANGE - 1
@@ -289,8 +293,64 @@ def test_names_of_a_tenant_with_circuits(tmp_path: Path) -> None:
         with pytest.raises(InvalidProof, match="the proof is refused"):
             check_proof(window, "law", {**at, position: wrong}, lie, pins)
         arguments = ["account", "names", str(chain.law.directory), "--window"]
-        run = CliRunner().invoke(main, [*arguments, str(served.window.directory / "public")])
+        arguments.append(str(served.window.directory / "public"))
+        run = CliRunner().invoke(main, arguments)
         assert run.exit_code == 3 and "the provider can forge this proof" in run.output, run.output
+
+        trust = pinned_by_setup(chain, window, tmp_path, pin)
+        arguments += ["--trust", str(trust)]
+        run = CliRunner().invoke(main, arguments)
+        assert run.exit_code == 3 and "\nproved: " not in run.output, run.output
+        # As `verifier trust new --zkey` writes it after the checks of a ceremony.
+        trust.write_text(trust.read_text().replace('setup = "unsafe"', 'setup = "ceremony"'))
+        run = CliRunner().invoke(main, [*arguments, "--json"])
+        assert run.exit_code == 0, run.output
+        value = json.loads(run.stdout)
+        assert value["proved"] is True and value["setup"] == "ceremony"
+
+
+def pinned_by_setup(chain: Chain, window: Publication, folder: Path, pin: Mapping[str, str]) -> Path:
+    """A trust file with the keys that `provider setup new` lists for a window's policy, that of the names among them."""
+    policy, keys, trust = (folder / name for name in ("policy.json", "keys.json", "names.toml"))
+    policy.write_bytes(jcs(window.policy))
+    run = CliRunner().invoke(
+        main, ["provider", "setup", "new", str(policy), "--embedder", chain.service.embedder, "--json"]
+    )
+    assert run.exit_code == 0, run.output
+    keys.write_text(run.stdout)
+    listed = {key["circuit"]: key for key in json.loads(run.stdout)["keys"]}
+    assert listed[pin["circuit"]] == {
+        **pin, "setup": "unsafe", "name": NamesInstance(16, SHAPE.rows).name
+    }  # fmt: skip
+    service = chain.service
+    witnesses = [item for w in service.witnesses.values() for item in ("--witness", str(w.vkey))]
+    run = CliRunner().invoke(
+        main,
+        ["verifier", "trust", "new", str(trust), "--origin", ORIGIN, "--provider", str(service.key.verifier),
+         *witnesses, "--embedder", service.embedder, "--setup", str(keys)],
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    return trust
+
+
+def test_setup_has_the_circuit_of_names_of_each_size_once(tmp_path: Path) -> None:
+    """Of tenants with circuits and a document table, which `policy_instances` does not list, as no window needs it."""
+    table = Sampling(keep=EVERY, documents=SHAPE)
+    policy = draft(
+        window="w", opens_at=1, closes_at=2, n=3, k_max=2, eps_acc="4", system="groth16",
+        capacities={"a": 16, "b": 16, "c": 16, "d": 32},
+        mechanisms={"a": table, "b": table, "c": Sampling(keep=EVERY), "d": table},
+    )  # fmt: skip
+    assert names_instances(policy) == [NamesInstance(16, SHAPE.rows), NamesInstance(32, SHAPE.rows)]
+    path = tmp_path / "policy.json"
+    path.write_bytes(policy.canonical())
+    one = NamesInstance(32, SHAPE.rows)
+    circuits = Circuits("wordllama-lexical-768", None, batch=None, ptau_digest=None, circuit=one.name)
+    assert circuits.one_of(path) == one, "the commands of a ceremony take it by name"
+    scan = policy.model_copy(
+        update={"tenants": [t.model_copy(update={"system": "scan"}) for t in policy.tenants]}
+    )
+    assert names_instances(scan) == []
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------------

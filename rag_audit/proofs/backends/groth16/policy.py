@@ -75,3 +75,18 @@ def policy_instances(
         result = coalition.instance(CoalitionSize(coalition_proof.records, dimension, (p, q)))
         named[result.digest()] = result
     return list(named.values())
+
+
+def names_instances(policy: Policy) -> list[NamesInstance]:
+    """The circuits of names of documents, one for each size of a document table of a Groth16 tenant.
+
+    No policy names them, because no window has their proofs: the service proves names at an account's request, and the
+    account pins the key.
+    """
+    named = {}
+    for tenant in policy.tenants:
+        table = policy.mechanism(tenant).table
+        if tenant.system == "groth16" and table is not None:
+            instance = NamesInstance(tenant.capacity, table.rows)
+            named[instance.digest()] = instance
+    return list(named.values())
