@@ -3,6 +3,7 @@ one malicious provider for each check of the account."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import shutil
@@ -22,6 +23,7 @@ from rag_audit.account import account as account_module
 from rag_audit.account import names as account_names
 from rag_audit.account.account import Account, StoredReceipt
 from rag_audit.account.client import Client
+from rag_audit.account.client.asynchronous import AsyncClient
 from rag_audit.account.names import (
     NamedPassage,
     StoredNames,
@@ -862,8 +864,9 @@ def test_a_service_that_proves_no_names_is_named(
     assert value["refused"]["error"] == "RequestRefused" and not value["proved"] and value["positions"]
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_proof_is_stored_before_the_comparison(
-    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    open_window: tuple[Chain, Served], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, asynchronous: bool
 ) -> None:
     """Two proved names of one document are evidence, which a failed comparison must not prevent."""
     chain, served = open_window
@@ -875,9 +878,16 @@ def test_the_proof_is_stored_before_the_comparison(
         def unequal(*args: Any, **options: Any) -> Any:
             raise InvalidProof("one document has two names")
 
+        async def names() -> None:
+            async with AsyncClient(served.service.url, chain.service.key.verifier) as other:
+                await other.names(account, served.publication)
+
         monkeypatch.setattr(account_module, "check_names", unequal)
         with pytest.raises(InvalidProof, match="one document has two names"):
-            client.names(account, served.publication)
+            if asynchronous:
+                asyncio.run(names())
+            else:
+                client.names(account, served.publication)
     assert account.stored_proof(served.publication, account.passages(served.publication))
     run = CliRunner().invoke(
         main,
