@@ -664,6 +664,16 @@ class EncoderModel:
         """Proof of A1 for (context, hq, cq); parameters are (places T, A), tokens uint32, salts of hq and cq.
         ValueError if the statement is false; EncoderOutOfRange if the text leaves a range."""
 
+    def prove_all(
+        self,
+        parameters: tuple[int, int],
+        statements: Sequence[bytes],
+        tokens: Sequence[bytes],
+        salts: Sequence[bytes],
+    ) -> bytes:
+        """One proof for 2, 4, 8 or 16 records, each with the values of `prove` (docs/scan/encoder-batch.md). An error names
+        the query. ValueError too for another number of records."""
+
 @final
 class EncoderPins:
     """A model of the integer encoder as a verifier of A1 has it; immutable."""
@@ -676,6 +686,15 @@ class EncoderPins:
 
     def verify(self, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
         """ValueError with the reason unless the proof of A1 holds for (context, hq, cq) and (places T, A)."""
+
+    def verify_all(self, parameters: tuple[int, int], statements: Sequence[bytes], proof: bytes) -> None:
+        """The same for one proof of several records."""
+
+    def verify_many(
+        self, parameters: tuple[int, int], items: Sequence[tuple[Sequence[bytes], bytes]]
+    ) -> list[tuple[int, str]]:
+        """Verifies proofs in one sum, each of the records whose statements are beside it. The numbers of refused proofs,
+        ascending, with the reasons."""
 
 @final
 class ScanCoalition:

@@ -22,6 +22,7 @@ MANIFEST = ROOT.parent / "native" / "Cargo.toml"
 FILES = (
     "attention.json",
     "document-table.json",
+    "encoder-batch.json",
     "encoder-embed.json",
     "encoder-input.json",
     "encoder-output.json",

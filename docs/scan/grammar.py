@@ -256,6 +256,9 @@ class Run:
     file: str = "trace"
     """The published file with the run's trace."""
 
+    title: str = ""
+    """The heading of the run, where it is not the run's name."""
+
     @property
     def traced(self) -> str:
         """The run's name in the trace."""
@@ -469,8 +472,11 @@ def _input(places: int, table: encoder_input.Embeddings) -> Read:
     return lambda reader: encoder_input.read(run, reader)
 
 
-def _encoder_embed(places: int, table: encoder_input.Embeddings, layers: list[encoder.Layer]) -> Read:
-    run = encoder_embed.EncoderEmbedded(0, table, layers, places, 11_712, 0, 0)
+def _encoder_embed(
+    places: int, table: encoder_input.Embeddings, layers: list[encoder.Layer], queries: int = 1
+) -> Read:
+    hashes = [encoder_embed.Hashes(0, 0, 0)] * queries
+    run = encoder_embed.EncoderEmbedded(hashes, table, layers, places, 11_712)
     return lambda reader: encoder_embed.read(run, reader)
 
 
@@ -567,6 +573,12 @@ RUNS = [
         "2 layers, 32 of 64 places of 384, 30,522 words, 12 heads, 1,536 inner, rows of 4,096":
             _encoder_embed(32, _embeddings((30_522, 384, 64), 6, 12), [_layer((384, 12, 1_536))] * 2),
     }, file="encoder-embed"),
+    Run("encoder embed", "encoder-batch", {
+        "2 queries, 2 layers, 4 of 4 places of 4, 9 words, 2 heads, 4 inner, rows of 1,024":
+            _encoder_embed(4, _embeddings((9, 4, 4), 6, 10), [_layer((4, 2, 4), row_bits=10)] * 2, 2),
+        "4 queries, 2 layers, 8 of 8 places of 6, 21 words, 3 heads, 4 inner, rows of 1,024":
+            _encoder_embed(8, _embeddings((21, 6, 8), 6, 10), [_layer((6, 3, 4), row_bits=10)] * 2, 4),
+    }, file="encoder-batch", title="encoder embed of several"),
 ]  # fmt: skip
 
 HEAD = """# Messages and claims of each run
@@ -606,7 +618,7 @@ def page() -> str:
             f"{n}: {size} ({32 * h.sent:,} bytes)" for n, (size, h) in enumerate(result.items(), 1)
         )
         parts.append(
-            f"\n## {run.name}\n[Specification]({run.page}.md#in-full). Sizes and proofs: {listed}.\n"
+            f"\n## {run.title or run.name}\n[Specification]({run.page}.md#in-full). Sizes and proofs: {listed}.\n"
         )
         parts.append(f"\n```\n{text}\n```\n")
     return "".join(parts)

@@ -61,6 +61,15 @@ def prove(model: _native.EncoderModel, public: bytes, tokens: Sequence[int], pla
     return model.prove((places, NORM_FACTOR), public, packed, b"".join(map(element, SALTS)))
 
 
+def prove_all(
+    model: _native.EncoderModel, public: Sequence[bytes], texts: Sequence[Sequence[int]], places: int = PLACES
+) -> bytes:
+    """One proof for all texts, each with the same salts."""
+    packed = [np.array(tokens, "<u4").tobytes() for tokens in texts]
+    salts = [b"".join(map(element, SALTS))] * len(texts)
+    return model.prove_all((places, NORM_FACTOR), public, packed, salts)
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = small_bert.write(tmp_path_factory.mktemp("small"))
@@ -115,6 +124,28 @@ def test_a_text_that_leaves_a_range_has_its_own_error(made: Made) -> None:
         with pytest.raises(ValueError, match="tokens") as refused:
             prove(made.model, made.statement, tokens)
         assert not isinstance(refused.value, _native.EncoderOutOfRange)
+
+
+def test_several_queries_share_a_proof(made: Made) -> None:
+    texts = [TOKENS, [2, 7, 3]]
+    public = [statement(made.integers, tokens, 70 + k) for k, tokens in enumerate(texts)]
+    parameters, proof = (PLACES, NORM_FACTOR), prove_all(made.model, public, texts)
+    made.pins.verify_all(parameters, public, proof)
+    assert len(proof) < 2 * len(made.proof)
+    for others in (public[::-1], public[:1], [public[0], made.statement]):
+        with pytest.raises(ValueError, match=r"false|malformed"):
+            made.pins.verify_all(parameters, others, proof)
+    with pytest.raises(ValueError, match="queries together"):
+        made.pins.verify_all(parameters, [*public, public[0]], proof)
+    with pytest.raises(ValueError, match="query 1: "):
+        prove_all(made.model, public, [TOKENS, TOKENS])
+    with pytest.raises(ValueError, match="salts: expected 2 lists, found 1"):
+        made.model.prove_all(parameters, public, [b"", b""], [b""])
+
+    items = [(public, proof), ([made.statement], made.proof), (public[::-1], proof), (public, proof[:-1])]
+    refused = made.pins.verify_many(parameters, items)
+    assert [number for number, _ in refused] == [2, 3]
+    assert made.pins.verify_many(parameters, items[:2]) == []
 
 
 def test_stored_pins_replace_the_commitments(made: Made) -> None:

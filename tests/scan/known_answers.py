@@ -7,7 +7,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -333,8 +333,23 @@ def _input_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
 def _encoder_embed_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
     """:param part: the proof with both hashes"""
     context, hq, cq = *numbers(doc, "context"), *numbers(part, "hq", "cq")
+    return _embedded(doc, part, [encoder_embed.Hashes(context, hq, cq)])
+
+
+def _several_embedded_of(doc: dict[str, Any], part: dict[str, Any]) -> KnownAnswers:
+    """:param part: the proof, with another hash of the first query's vector if it is a wrong proof"""
+    queries = [encoder_embed.Hashes(*numbers(query, "context", "hq", "cq")) for query in doc["queries"]]
+    if "cq" in part:
+        (cq,) = numbers(part, "cq")
+        queries[0] = replace(queries[0], cq=cq)
+    return _embedded(published("encoder-embed")["run"], part, queries)
+
+
+def _embedded(
+    model: dict[str, Any], part: dict[str, Any], queries: list[encoder_embed.Hashes]
+) -> KnownAnswers:
     requested = encoder_embed.EncoderEmbedded(
-        context, _embeddings(doc), _layers(doc), doc["places"], doc["norm_factor"], hq, cq
+        queries, _embeddings(model), _layers(model), model["places"], model["norm_factor"]
     )
     return KnownAnswers(encoder_embed.RUN, requested, encoder_embed.read, part)
 
@@ -346,6 +361,7 @@ ENCODERS = {
     "encoder output": ("encoder-output", "output", _output_of),
     "encoder input": ("encoder-input", "input", _input_of),
     "encoder embed": ("encoder-embed", "run", _encoder_embed_of),
+    "encoder embed of several": ("encoder-batch", "run", _several_embedded_of),
 }
 """The runs about the integer encoder: the file of each, what the file calls the values with a proof, and their reader."""
 

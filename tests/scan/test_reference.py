@@ -13,6 +13,7 @@ from py_ecc.optimized_bn128 import FQ, Z1, add, multiply, normalize
 from rag_audit.errors import EncodingError, RagAuditError
 from rag_audit.proofs.backends.reference import attention, encoder, encoder_input, feed_forward
 from rag_audit.proofs.backends.reference.drawn import Seed
+from rag_audit.proofs.backends.reference.encoder_embed import Hashes
 from rag_audit.proofs.backends.reference.extensions import Functional, below, dot, eq_table, numbers
 from rag_audit.proofs.backends.reference.group import G, P, decode, encode, generator, total
 from rag_audit.proofs.backends.reference.index import Index
@@ -121,6 +122,7 @@ def other(value: Any) -> Any:
             attention.Weights: "scale_v",
             encoder.Layer: "attention",
             encoder_input.Embeddings: "unused",
+            Hashes: "hq",
         }[type(value)]
         return dataclasses.replace(value, **{name: other(getattr(value, name))})
     return type(value)([other(value[0]), *value[1:]])
@@ -202,6 +204,9 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
         ("encoder embed", {"places": 8}),
         ("encoder embed", {"layers": []}),
         ("encoder embed", {"norm_factor": (1 << 20) + 1}),
+        ("encoder embed", {"queries": []}),
+        ("encoder embed", {"queries": [Hashes(0, 0, 0)] * 3}),
+        ("encoder embed of several", {"queries": [Hashes(0, 0, 0)] * 32}),
         ("attention", {"places": 0}),
         ("attention", {"places": 24}),
         ("attention", {"inputs": []}),

@@ -12,7 +12,7 @@ import pytest
 from rag_audit.errors import EncodingError
 from rag_audit.proofs.backends.reference import attention, encoder, feed_forward
 from rag_audit.proofs.backends.reference.block import Blocks, Dense, Matrix, Norm, of_limbs, widths
-from rag_audit.proofs.backends.reference.encoder_embed import EncoderEmbedded
+from rag_audit.proofs.backends.reference.encoder_embed import EncoderEmbedded, Hashes
 from rag_audit.proofs.backends.reference.encoder_input import Embeddings
 from rag_audit.proofs.backends.reference.group import G, encode, generator, total
 from rag_audit.proofs.backends.reference.session import Session
@@ -133,6 +133,7 @@ PARTS = {
     "encoder output": 1,
     "encoder input": 6,
     "encoder embed": 1 + 6 + 2 * (6 + 10),
+    "encoder embed of several": 1 + 6 + 2 * (6 + 10),
 }
 """The number of changed values for each run."""
 
@@ -311,7 +312,7 @@ def test_parts_that_do_not_fit_are_refused_by_name(
 ) -> None:
     parts = {"embeddings": table, "layers": [layer()], "places": 4, "norm_factor": 1} | change
     with pytest.raises(EncodingError) as refusal:
-        EncoderEmbedded(0, **parts, hq=0, cq=0)
+        EncoderEmbedded([Hashes(0, 0, 0)], **parts)
     assert refusal.value.field == field
 
 

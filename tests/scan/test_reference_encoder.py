@@ -12,7 +12,7 @@ import pytest
 from rag_audit.errors import EncodingError
 from rag_audit.proofs.backends.reference import attention, encoder, encoder_embed, feed_forward
 from rag_audit.proofs.backends.reference.block import Blocks, Dense, Matrix, Norm
-from rag_audit.proofs.backends.reference.encoder_embed import EncoderEmbedded
+from rag_audit.proofs.backends.reference.encoder_embed import EncoderEmbedded, Hashes
 from rag_audit.proofs.backends.reference.encoder_input import Embeddings
 from rag_audit.proofs.backends.reference.encoder_pins import decode_pins
 from rag_audit.proofs.backends.reference.group import G, Point, total
@@ -20,7 +20,7 @@ from rag_audit.proofs.backends.reference.transcript import Reader, Transcript
 from rag_audit.retrieval.embedders.integer_bert.files import load_files
 from rag_audit.retrieval.embedders.integer_bert.semantics import IntegerModel, exp_table, gelu_table
 from tests.embedders import small_bert
-from tests.native.test_encoder import FIRST, NORM_FACTOR, TOKENS, core, prove, statement
+from tests.native.test_encoder import FIRST, NORM_FACTOR, TOKENS, core, prove, prove_all, statement
 
 PLACE_ROWS, ROW_BITS = 16, 12
 
@@ -143,11 +143,27 @@ def test_a_native_proof_is_accepted_for_its_statement_alone(
     public = statement(model, tokens)
     proof = prove(core(model), public, tokens, places)
     context, hq, cq = (int.from_bytes(public[i : i + 32], "big") for i in (0, 32, 64))
-    right = EncoderEmbedded(context, table, layers, places, NORM_FACTOR, hq, cq)
+    right = EncoderEmbedded([Hashes(context, hq, cq)], table, layers, places, NORM_FACTOR)
 
     def holds(claim: EncoderEmbedded) -> bool:
         return encoder_embed.read(claim, Reader(Transcript(encoder_embed.RUN), proof)).holds()
 
     assert holds(right)
-    assert not holds(replace(right, hq=hq + 1))
-    assert not holds(replace(right, cq=cq + 1))
+    assert not holds(replace(right, queries=[Hashes(context, hq + 1, cq)]))
+    assert not holds(replace(right, queries=[Hashes(context, hq, cq + 1)]))
+
+
+@pytest.mark.full
+def test_a_native_proof_of_several_is_accepted_for_its_queries_alone(model: IntegerModel) -> None:
+    table, layers = decode_pins(core(model).pins())
+    texts = [[2, 3], [2, 5]]
+    public = [statement(model, tokens, 70 + k) for k, tokens in enumerate(texts)]
+    proof = prove_all(core(model), public, texts, 2)
+    queries = [Hashes(*(int.from_bytes(one[i : i + 32], "big") for i in (0, 32, 64))) for one in public]
+    right = EncoderEmbedded(queries, table, layers, 2, NORM_FACTOR)
+
+    def holds(claim: EncoderEmbedded) -> bool:
+        return encoder_embed.read(claim, Reader(Transcript(encoder_embed.RUN), proof)).holds()
+
+    assert holds(right)
+    assert not holds(replace(right, queries=queries[::-1]))

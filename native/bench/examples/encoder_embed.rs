@@ -1,11 +1,14 @@
 //! Processor time and size of a proof of A1 for the integer encoder at the published size with random weights, beside a noise
-//! proof in the same run: `cargo run --release -p ragaudit-bench --example encoder_embed -- PLACES`, with 32 places unless the
-//! number is given.
+//! proof in the same run: `cargo run --release -p ragaudit-bench --example encoder_embed -- PLACES [--queries QUERIES]`, with 32
+//! places and one query unless the numbers are given. Several queries share one proof.
 use ragaudit_bench::encoder::{gain, layers, WIDTH};
-use ragaudit_bench::{measure_block, measure_noise, random, timed, tokens_hash, vector_hash};
+use ragaudit_bench::{
+    measure_block, measure_noise, measure_query, memory, random, timed, tokens_hash, vector_hash,
+};
 use ragaudit_scan_prover::encoder::Layer;
 use ragaudit_scan_prover::encoder_embed::{
-    prove_encoder_embed, vector_of, verify_encoder_embed, EncoderEmbedStatement, Table, Text,
+    batch, prove_encoder_embed, prove_encoder_embeds, vector_of, verify_encoder_embed,
+    EncoderEmbedStatement, Hashes, Item, Table, Text,
 };
 use ragaudit_scan_prover::encoder_input::{Parameters, Shape};
 use ragaudit_scan_prover::group::Fr;
@@ -17,8 +20,13 @@ const USED: usize = 15;
 const NORM_FACTOR: u64 = 11_712;
 
 fn main() {
-    let places = std::env::args().nth(1);
-    let places: usize = places.map_or(32, |places| places.parse().expect("a number of places"));
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |text: &String| text.parse::<usize>().expect("a number");
+    let places = args.first().map_or(32, number);
+    let count = match args.get(1).map(String::as_str) {
+        Some("--queries") => number(args.get(2).expect("a number of queries")),
+        _ => 1,
+    };
     let shape = Shape {
         vocabulary: VOCABULARY,
         width: WIDTH,
@@ -41,29 +49,79 @@ fn main() {
     println!("commitment to the word rows: {seconds:.1} s");
     let table = table.expect("embeddings within the bounds");
     let layers = layers(LAYERS);
-    let text = Text {
-        tokens: (0..USED.min(places) as u32)
-            .map(|i| 101 + 2003 * i)
+    let text = |k: usize| Text {
+        tokens: (0..USED.min(places))
+            .map(|i| (101 + 2003 * i + 17 * k) as u32 % VOCABULARY as u32)
             .collect(),
-        salt: Fr::from(100u8),
+        salt: Fr::from(100 + k as u64),
+    };
+    let texts: Vec<Text> = (0..count).map(text).collect();
+    let salts: Vec<Fr> = (0..count).map(|k| Fr::from(200 + k as u64)).collect();
+    let hashes = |k: usize, cq: Fr| Hashes {
+        context: Fr::from(7u8),
+        hq: tokens_hash(texts[k].salt, &texts[k].tokens),
+        cq,
     };
     let mut statement = EncoderEmbedStatement {
-        context: Fr::from(7u8),
+        queries: vec![hashes(0, Fr::from(0u8))],
         embeddings: &table.public,
         layers: layers.iter().collect::<Vec<&Layer>>(),
         places,
         norm_factor: NORM_FACTOR,
-        hq: tokens_hash(text.salt, &text.tokens),
-        cq: Fr::from(0u8),
     };
-    let (vector, seconds) = timed(|| vector_of(&statement, &table, &text));
-    println!("vector and its values: {seconds:.2} s");
-    let vector = vector.expect("a text within the ranges");
-    let salt = Fr::from(200u8);
-    statement.cq = vector_hash(salt, &vector);
-    measure_block(
-        || prove_encoder_embed(&statement, &table, &text, &salt).expect("a true statement"),
-        |proof| verify_encoder_embed(&statement, proof).is_ok(),
-    );
+    let mut queries = Vec::new();
+    for k in 0..count {
+        let (vector, seconds) = timed(|| vector_of(&statement, &table, &texts[k]));
+        println!("vector and its values: {seconds:.2} s");
+        let vector = vector.expect("a text within the ranges");
+        queries.push(hashes(k, vector_hash(salts[k], &vector)));
+    }
+    statement.queries = queries[..1].to_vec();
+    if count > 1 {
+        statement.queries = queries;
+        let secrets: Vec<(&Text, &Fr)> = texts.iter().zip(&salts).collect();
+        let prove = || prove_encoder_embeds(&statement, &table, &secrets);
+        let (proof, seconds) = timed(prove);
+        let proof = proof.expect("a true statement");
+        let verify = || verify_encoder_embed(&statement, &proof).is_ok();
+        assert!(verify());
+        let (checked, verifying) = timed(|| (0..4).all(|_| verify()));
+        assert!(checked);
+        const PROOFS: usize = 8;
+        let items: Vec<Item> = (0..PROOFS)
+            .map(|_| (statement.clone(), &proof[..]))
+            .collect();
+        let in_one_sum = || {
+            let mut sum = batch().expect("an empty sum");
+            sum.add(&items).is_empty() && sum.holds()
+        };
+        let (checked, in_one_sum) = timed(in_one_sum);
+        assert!(checked);
+        let each = |value: f64| value / count as f64;
+        println!(
+            "proof of {count} queries: {seconds:.2} s, {} bytes, verified in {:.3} s, {}",
+            proof.len(),
+            verifying / 4.0,
+            memory()
+        );
+        println!(
+            "each query: {:.2} s, {:.0} bytes, verified in {:.4} s ({:.4} s in one sum of {PROOFS} proofs)",
+            each(seconds),
+            each(proof.len() as f64),
+            each(verifying / 4.0),
+            each(in_one_sum / PROOFS as f64)
+        );
+    } else {
+        measure_block(
+            || {
+                let proof = prove_encoder_embed(&statement, &table, &texts[0], &salts[0]);
+                proof.expect("a true statement")
+            },
+            |proof| verify_encoder_embed(&statement, proof).is_ok(),
+        );
+    }
     measure_noise();
+    if count > 1 {
+        measure_query();
+    }
 }

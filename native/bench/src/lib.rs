@@ -5,7 +5,7 @@ use ragaudit_field_simd::commitment::pack_nibbles;
 use ragaudit_field_simd::noise::draw;
 use ragaudit_field_simd::poseidon::{hash, hash_list};
 use ragaudit_field_simd::selection::{noised_top_k, ScoreWindow};
-use ragaudit_scan_prover::answer::{Parameters, Record, Slot};
+use ragaudit_scan_prover::answer::{self, Item, Parameters, Record, Slot};
 use ragaudit_scan_prover::bernoulli::{Bernoulli, BernoulliStatement};
 use ragaudit_scan_prover::coalition::{
     distinct_norms, Blocks, CoalitionSecret, CoalitionStatement,
@@ -16,7 +16,7 @@ use ragaudit_scan_prover::embed::{EmbedStatement, Query};
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::index::{commit_index, commit_table, IndexCommitment, IndexKey};
 use ragaudit_scan_prover::noise::{noise_key, Noise, NoiseStatement, Seed};
-use ragaudit_scan_prover::query::Answer;
+use ragaudit_scan_prover::query::{Answer, ProvenColumns};
 
 pub mod encoder;
 
@@ -100,6 +100,57 @@ pub fn measure_noise() {
         println!(
             "noise of {POSITIONS} positions: {seconds:.2} s, {} bytes, verified in {verifying:.3} s",
             proof.len()
+        );
+    }
+}
+
+/// Prints the time of three verifications of a query proof of 10^5 positions with three gains, for comparison.
+pub fn measure_query() {
+    let case = Case::new(100_000, 256, &[1, 2, 4]);
+    let seeds = std::slice::from_ref(&case.seed);
+    let (index, parameters) = (&case.index, &case.parameters);
+    let noise = answer::prove_noise(index, parameters, &[case.record.slot], seeds, false);
+    let noise = noise.expect("a true statement");
+    let proven = ProvenColumns {
+        noise: &noise.columns,
+        sample: None,
+    };
+    let records = std::slice::from_ref(&case.record);
+    let answers = std::slice::from_ref(&case.answer);
+    let key = &case.key;
+    let proof = answer::prove(
+        index,
+        parameters,
+        records,
+        answers,
+        &noise.proof,
+        proven,
+        key,
+        false,
+    );
+    let proof = proof.expect("a true statement");
+    let alone = |proofs: [&[u8]; 2]| {
+        let item = Item::single(case.record, proofs);
+        answer::verify(index, parameters, item).is_ok()
+    };
+    let statement = NoiseStatement::single(
+        parameters.window,
+        case.record.slot,
+        index.layout.capacity,
+        Noise {
+            gains: parameters.gains.clone(),
+        },
+    );
+    for _ in 0..3 {
+        let (checked, both) = timed(|| (0..10).all(|_| alone([&noise.proof, &proof])));
+        let noises = || (0..10).all(|_| drawn::verify(&statement, &noise.proof).is_ok());
+        let (noise_checked, first) = timed(noises);
+        assert!(checked && noise_checked);
+        println!(
+            "query proof: {} bytes, verified in {:.4} s ({:.4} s with its noise proof)",
+            proof.len(),
+            (both - first) / 10.0,
+            both / 10.0
         );
     }
 }

@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::exactly;
 use ragaudit_scan_prover::attention;
 use ragaudit_scan_prover::block::MAX_PLACES;
-use ragaudit_scan_prover::encoder_embed::{verify_encoder_embed, Text};
+use ragaudit_scan_prover::encoder_embed::{batch, verify_encoder_embed, Hashes, Text};
 use ragaudit_scan_prover::encoder_model::{decode_pins, Integers, Model, Pins, Sizes};
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::{protocol, Error, Result};
@@ -40,6 +40,24 @@ const ROW_VARIABLES: usize = 12;
 /// context, hq, cq.
 fn hashes(bytes: &[u8]) -> Result<[Fr; 3]> {
     Ok(exactly(bytes, "statement")?)
+}
+
+/// The hashes of several queries.
+fn all_hashes(statements: &[Vec<u8>]) -> Result<Vec<Hashes>> {
+    let one = |bytes: &Vec<u8>| {
+        let [context, hq, cq] = hashes(bytes)?;
+        Ok(Hashes { context, hq, cq })
+    };
+    statements.iter().map(one).collect()
+}
+
+fn text_of(tokens: &[u8], salts: &[u8]) -> Result<(Text, Fr)> {
+    let [query_salt, vector_salt] = exactly(salts, "salts")?;
+    let text = Text {
+        tokens: tokens_of(tokens)?,
+        salt: query_salt,
+    };
+    Ok((text, vector_salt))
 }
 
 fn tokens_of(bytes: &[u8]) -> Result<Vec<u32>> {
@@ -128,13 +146,40 @@ impl EncoderModel {
         salts: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
         let proof = guard(py, || {
-            let [query_salt, vector_salt] = exactly(salts, "salts")?;
-            let text = Text {
-                tokens: tokens_of(tokens)?,
-                salt: query_salt,
-            };
+            let (text, vector_salt) = text_of(tokens, salts)?;
             let statement = self.0.statement(hashes(statement)?, parameters);
             match self.0.prove(&statement, &text, &vector_salt) {
+                Err(Error::OutOfRange(what)) => Ok(Err(what)),
+                proof => proof.map(Ok),
+            }
+        })?;
+        proof
+            .map(|proof| PyBytes::new(py, &proof))
+            .map_err(EncoderOutOfRange::new_err)
+    }
+
+    /// One proof for several records, 2, 4, 8 or 16: of each its statement, tokens and salts, as in [`Self::prove`].
+    fn prove_all<'py>(
+        &self,
+        py: Python<'py>,
+        parameters: (usize, u64),
+        statements: Vec<Vec<u8>>,
+        tokens: Vec<Vec<u8>>,
+        salts: Vec<Vec<u8>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let proof = guard(py, || {
+            let count = statements.len();
+            for (field, lists) in [("tokens", &tokens), ("salts", &salts)] {
+                if lists.len() != count {
+                    return Err(Error::invalid(field, format!("{count} lists"), lists.len()));
+                }
+            }
+            let texts = tokens.iter().zip(&salts).map(|(t, s)| text_of(t, s));
+            let texts = texts.collect::<Result<Vec<(Text, Fr)>>>()?;
+            let queries: Vec<(&Text, &Fr)> =
+                texts.iter().map(|(text, salt)| (text, salt)).collect();
+            let statement = self.0.statement_of(&all_hashes(&statements)?, parameters);
+            match self.0.prove_all(&statement, &queries) {
                 Err(Error::OutOfRange(what)) => Ok(Err(what)),
                 proof => proof.map(Ok),
             }
@@ -173,6 +218,48 @@ impl EncoderPins {
         guard(py, || {
             let statement = self.0.statement(hashes(statement)?, parameters);
             verify_encoder_embed(&statement, proof)
+        })
+    }
+
+    /// The same for one proof of several records.
+    fn verify_all(
+        &self,
+        py: Python<'_>,
+        parameters: (usize, u64),
+        statements: Vec<Vec<u8>>,
+        proof: &[u8],
+    ) -> PyResult<()> {
+        guard(py, || {
+            let statement = self.0.statement_of(&all_hashes(&statements)?, parameters);
+            verify_encoder_embed(&statement, proof)
+        })
+    }
+
+    /// Verifies many proofs in one sum, each of one or several records. Returns the numbers of the refused proofs with the
+    /// reasons.
+    fn verify_many(
+        &self,
+        py: Python<'_>,
+        parameters: (usize, u64),
+        items: Vec<(Vec<Vec<u8>>, Vec<u8>)>,
+    ) -> PyResult<Vec<(usize, String)>> {
+        guard(py, || {
+            let statement = |(statements, proof): &'_ (Vec<Vec<u8>>, Vec<u8>)| {
+                let hashes = all_hashes(statements)?;
+                Ok((self.0.statement_of(&hashes, parameters), proof.as_slice()))
+            };
+            let mut all = Vec::new();
+            for item in &items {
+                all.push(statement(item)?);
+            }
+            let mut sum = batch()?;
+            let malformed = sum.add(&all);
+            let refused = match sum.holds() {
+                true => malformed,
+                false => sum.search(&all),
+            };
+            let reasons = refused.into_iter().map(|(k, error)| (k, error.to_string()));
+            Ok::<_, Error>(reasons.collect())
         })
     }
 }

@@ -60,25 +60,26 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Sends the marks of a column, and claims that the used places come first. The lookups of exp admit no other marks than 0
-    /// and 1, and the maxima need a used place.
+    /// Sends the marks of a column, and claims that the used places of each text come first. The lookups of exp admit no other
+    /// marks than 0 and 1, and the maxima need a used place.
     pub fn of_column<C: Channel>(
         session: &mut Session<C>,
         column: ColumnId,
-        places: usize,
+        texts: Texts,
     ) -> Result<Self> {
         let known = session.known();
         let marks = known.map(|known| {
             let marks = known.column(column).iter();
             marks.map(|mark| from_small(*mark)).collect::<Vec<Fr>>()
         });
-        let vars = session.send("marks", places, marks.as_deref())?;
-        for pair in vars.windows(2) {
+        let vars = session.send("marks", texts.all(), marks.as_deref())?;
+        let pairs = vars.chunks(texts.places).flat_map(|text| text.windows(2));
+        for pair in pairs {
             let [before, mark] = [pair[0], pair[1]].map(Expr::from);
             session.constrain_product("used places", before, mark.clone(), mark);
         }
         let marks = Self { vars };
-        let point = session.challenges("marks", log2_ceil(places));
+        let point = session.challenges("marks", texts.variables());
         let here = Weight::evaluation(&point);
         session.claim(here, vec![(column, Fr::ONE)], marks.at(&point));
         Ok(marks)
@@ -102,12 +103,13 @@ impl Marks {
 pub fn look_up(
     segments: &mut Segments,
     shape: &Shape,
-    places: usize,
+    texts: Texts,
     at: &Places,
     columns: &Columns<ColumnId>,
     derived: Option<Derived>,
 ) {
-    let (of_scores, of_width) = (shape.score_variables(places), shape.place_variables(places));
+    let places = texts.all();
+    let (of_scores, of_width) = (shape.score_variables(texts), shape.place_variables(places));
     let (marks, tops) = derived.map(|d| (d.marks, d.tops)).unzip();
     for (u, e) in columns.distances.iter().zip(&columns.exps) {
         let mark = Entry::Derived(marks.clone());
@@ -154,7 +156,7 @@ pub fn attention_protocol<'a, C: Channel>(
 ) -> Result<C::Closed> {
     statement.check()?;
     let (weights, places) = (statement.weights, statement.places);
-    let shape = &weights.shape;
+    let (shape, texts) = (&weights.shape, Texts::one(places));
 
     let openings = secret
         .as_mut()
@@ -168,26 +170,26 @@ pub fn attention_protocol<'a, C: Channel>(
     let matrices = [statement.inputs, statement.outputs];
     let at = Places::add(&mut session, variables, matrices, openings);
     let matrices = weights.matrices.each_ref().map(|m| m.add(&mut session));
-    let mut bounds = Columns::bounds(shape, places).in_order();
-    bounds.extend(Multiplicities::bounds(shape, places).in_order());
+    let mut bounds = Columns::bounds(shape, texts).in_order();
+    bounds.extend(Multiplicities::bounds(shape, texts).in_order());
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
     let ids = session.commit_bounded("attention columns", &bounds, values)?;
     let mut ids = ids.into_iter();
     let columns = Columns::named(&mut ids, shape);
     let multiplicities = Multiplicities::named(ids);
-    let marks = Marks::of_column(&mut session, marks, places)?;
+    let marks = Marks::of_column(&mut session, marks, texts)?;
 
     let (derived, norm) = secret.map(|s| (s.derived, s.norm)).unzip();
     let mut segments = Segments::default();
     segments.activations(variables, &at.x);
-    look_up(&mut segments, shape, places, &at, &columns, derived);
+    look_up(&mut segments, shape, texts, &at, &columns, derived);
     look_up_exp(&mut segments, &weights.exp, multiplicities.of_exp);
     segments.tables(multiplicities.shared, &shape.widths());
     let claims = segments.claim(&mut session)?;
     let block = Block {
         weights,
         matrices: &matrices,
-        places,
+        texts,
         at: &at,
         columns: &columns,
         marks: &marks,
@@ -201,7 +203,7 @@ pub struct Block<'b> {
     pub weights: &'b Weights,
     /// The columns of the weights' matrices.
     pub matrices: &'b [Vec<ColumnId>; 4],
-    pub places: usize,
+    pub texts: Texts,
     pub at: &'b Places,
     pub columns: &'b Columns<ColumnId>,
     pub marks: &'b Marks,
@@ -218,8 +220,16 @@ impl<'b> Block<'b> {
         &self.weights.shape
     }
 
+    /// The variables that number the places of one text.
     fn of_places(&self) -> usize {
-        log2_ceil(self.places)
+        self.texts.of_places()
+    }
+
+    /// The point of a score's key from that of the score: (key, query, text) and more coordinates. The key and the query are places
+    /// of one text.
+    fn key_of(&self, score: &[Fr]) -> Vec<Fr> {
+        let (key, rest) = score.split_at(self.of_places());
+        [key, &rest[self.of_places()..self.texts.variables()]].concat()
     }
 
     /// The variables that number the heads.
@@ -236,12 +246,18 @@ impl<'b> Block<'b> {
         }
     }
 
+    /// The coordinates of a text's number.
+    fn corner(&self, text: usize) -> Vec<Fr> {
+        let bit = |k: usize| Fr::from((text >> k & 1) as u64);
+        (0..self.texts.of_texts()).map(bit).collect()
+    }
+
     /// A functional of `count` limbs of each head at a point of places.
     fn limbs_at(&self, place: &[Fr], low: &[Fr], first: usize, count: usize) -> Weight {
         Weight {
             point: [place, low].concat(),
             coefficients: limb_factors(first, count, HEAD_STRIDE),
-            items: self.places * self.shape().head_blocks().entries(),
+            items: self.texts.all() * self.shape().head_blocks().entries(),
         }
     }
 
@@ -289,7 +305,7 @@ impl<'b> Block<'b> {
         let [of_q, of_k, of_v, of_scores, of_heads]: [Expr; 5] =
             dividends.try_into().expect("five");
         let (score_point, width_point) = (&marks[0].0[..], &tops[0][0].0[..]);
-        let here = self.marks.at(&score_point[..self.of_places()]);
+        let here = self.marks.at(&self.key_of(score_point));
         for (_, var) in marks {
             session.constrain("key", Expr::from(*var) - here.clone());
         }
@@ -301,7 +317,7 @@ impl<'b> Block<'b> {
 
         let deviation = Normed {
             norm: &self.weights.norm,
-            places: self.places,
+            places: self.texts.all(),
             outputs: &self.at.y,
             limbs: &columns.limbs[5],
             roots: columns.roots,
@@ -329,12 +345,10 @@ impl<'b> Block<'b> {
         let (mut tau, claim) = plain(log2_ceil(heads.blocks), Expr::zero());
         tau = [point, &tau].concat();
         let tables = session.known().map(|known| {
-            let marks: Vec<Fr> = self
-                .marks
-                .vars
-                .iter()
-                .map(|v| known.secrets.value(*v))
-                .collect();
+            let marks = self.marks.vars.iter();
+            let marks: Vec<Fr> = marks.map(|v| known.secrets.value(*v)).collect();
+            let of_text = |marks: &[Fr]| marks.repeat(self.texts.places);
+            let marks: Vec<Fr> = marks.chunks(self.texts.places).flat_map(of_text).collect();
             let (mut hot, mut lacking) = (Vec::new(), Vec::new());
             for (b, power) in powers[..heads.blocks].iter().enumerate() {
                 hot.extend(known.entries(&[(columns.hot[b], *power)]));
@@ -347,7 +361,7 @@ impl<'b> Block<'b> {
         let gate = Gate::Product;
         let reduced = sumcheck(session, "maximum", &tau, claim, 2, tables, gate)?;
         let (here, block) = reduced.point.split_at(point.len());
-        let unused = Expr::from(Fr::ONE) - self.marks.at(&here[..self.of_places()]);
+        let unused = Expr::from(Fr::ONE) - self.marks.at(&self.key_of(here));
         let unused = unused * prefix(block, heads.blocks);
         let values = session.known().zip(reduced.finals);
         let values = values.map(|(known, f)| [f[0], f[1] - known.value(&unused), f[0] * f[1]]);
@@ -372,7 +386,8 @@ impl<'b> Block<'b> {
         Ok(())
     }
 
-    /// mark (S M + half - 2^s m) is the remainder less 2^s distances, for every score.
+    /// mark (S M + half - 2^s m) is the remainder less 2^s distances, for every score. The sum over keys is also one over texts, each
+    /// with its own queries and maxima, so with several texts the maxima are those of the text at the point of keys.
     fn scores<C: Channel>(
         &self,
         session: &mut Session<C>,
@@ -382,57 +397,88 @@ impl<'b> Block<'b> {
     ) -> Result<()> {
         let (shape, columns) = (self.shape(), self.columns);
         let (width, heads) = (shape.width_blocks(), shape.head_blocks());
-        let (key, rest) = point.split_at(self.of_places());
-        let (query, low) = rest.split_at(self.of_places());
+        let (key, query) = (
+            self.key_of(point),
+            &point[self.of_places()..][..self.of_places()],
+        );
+        let low = &point[self.of_places() + self.texts.variables()..];
         let of_heads = of_components(&powers[..heads.blocks], low);
-        let all: Fr = of_heads.iter().sum();
-
-        let weight = self.limbs_at(query, low, 0, MAXIMUM_LIMBS);
-        let blocks = columns.heads.iter().copied().zip(powers.iter().copied());
-        let blocks: Vec<(ColumnId, Fr)> = blocks.collect();
-        let known = session.known();
-        let value = known.map(|known| known.functional(&weight, &blocks));
-        let maxima = Expr::from(session.send_one("maxima", value)?);
-        session.claim(weight, blocks, maxima.clone());
-        let maxima = maxima - (power_of_two(MAXIMUM_RAISE_BITS) * all).into();
+        let of_maxima = |text: &[Fr]| {
+            let weight = self.limbs_at(&[query, text].concat(), low, 0, MAXIMUM_LIMBS);
+            let blocks = columns.heads.iter().copied().zip(powers.iter().copied());
+            (weight, blocks.collect::<Vec<(ColumnId, Fr)>>())
+        };
+        let send_maxima = |session: &mut Session<C>, text: &[Fr]| -> Result<Expr> {
+            let (weight, blocks) = of_maxima(text);
+            let known = session.known();
+            let value = known.map(|known| known.functional(&weight, &blocks));
+            let maxima = Expr::from(session.send_one("maxima", value)?);
+            session.claim(weight, blocks, maxima.clone());
+            Ok(maxima)
+        };
+        let mut maxima = match self.texts.count {
+            1 => Some(send_maxima(session, &[])?),
+            _ => None,
+        };
         // Half less 2^s m, of all heads.
-        let shift = shape.score_shift();
-        let beside = Expr::from(power_of_two(shift - 1) * all) - maxima * power_of_two(shift);
+        let (all, shift): (Fr, usize) = (of_heads.iter().sum(), shape.score_shift());
+        let raised = power_of_two(MAXIMUM_RAISE_BITS) * all;
+        let beside = |maxima: Expr| {
+            let maxima = maxima - raised.into();
+            Expr::from(power_of_two(shift - 1) * all) - maxima * power_of_two(shift)
+        };
         let factor = from_small(shape.score_factor());
 
         let of_components: Vec<Fr> = (0..shape.width)
             .map(|component| of_heads[component / shape.head()])
             .collect();
-        let queries = session.channel.secrets().map(|secrets| {
-            let ids = &columns.projections[0];
-            row_at(secrets, &session.columns, ids, width, &eq_table(query))
-        });
+        // The row of each text at a point of its places.
+        let rows_at = |session: &Session<C>, kind: usize, place: &[Fr]| {
+            let secrets = session.channel.secrets()?;
+            let (ids, eq) = (&columns.projections[kind], eq_table(place));
+            let of_text = |text| row_of_text(secrets, &session.columns, (ids, width), text, &eq);
+            Some((0..self.texts.count).map(of_text).collect::<Vec<Vec<Fr>>>())
+        };
+        let queries = rows_at(session, 0, query);
         let tables = session
             .known()
             .zip(queries.as_ref())
             .map(|(known, queries)| {
-                let weighted: Vec<Fr> = queries
-                    .iter()
-                    .zip(&of_components)
-                    .map(|(q, w)| *q * w)
-                    .collect();
-                let beside = known.value(&beside);
-                let score = |place: usize| {
-                    let blocks = columns.projections[1]
-                        .iter()
-                        .zip(weighted.chunks(width.entries()));
-                    let products = blocks.map(|(id, weights)| {
-                        let keys = &known.column(*id)[place * width.entries()..][..width.entries()];
-                        known.secrets.dot(keys, weights)
-                    });
-                    factor * products.sum::<Fr>() + beside
-                };
+                let weigh = |(q, w): (&Fr, &Fr)| *q * w;
+                let mut scores = Vec::new();
+                for (k, query) in queries.iter().enumerate() {
+                    let weighted: Vec<Fr> = query.iter().zip(&of_components).map(weigh).collect();
+                    let maxima = match &maxima {
+                        Some(sent) => known.value(sent),
+                        None => {
+                            let (weight, blocks) = of_maxima(&self.corner(k));
+                            known.functional(&weight, &blocks)
+                        }
+                    };
+                    let beside = known.value(&beside(maxima.into()));
+                    let score = |place: usize| {
+                        let blocks = columns.projections[1]
+                            .iter()
+                            .zip(weighted.chunks(width.entries()));
+                        let products = blocks.map(|(id, weights)| {
+                            let keys = &known.column(*id)[place * width.entries()..];
+                            known.secrets.dot(&keys[..width.entries()], weights)
+                        });
+                        factor * products.sum::<Fr>() + beside
+                    };
+                    scores.extend((k * self.texts.places..(k + 1) * self.texts.places).map(score));
+                }
                 let marks = self.marks.vars.iter().map(|v| known.secrets.value(*v));
-                vec![marks.collect(), (0..self.places).map(score).collect()]
+                vec![marks.collect(), scores]
             });
         let gate = Gate::Product;
-        let reduced = sumcheck(session, "marked scores", key, dividend, 2, tables, gate)?;
+        let reduced = sumcheck(session, "marked scores", &key, dividend, 2, tables, gate)?;
         let key = reduced.point;
+        let (of_key, text) = key.split_at(self.of_places());
+        if maxima.is_none() {
+            maxima = Some(send_maxima(session, text)?);
+        }
+        let beside = beside(maxima.expect("sent before or after"));
         let value = reduced.finals.map(|f| f[1]);
         let score = Expr::from(session.send_one("marked scores", value)?);
         session.constrain_product(
@@ -444,24 +490,33 @@ impl<'b> Block<'b> {
 
         // The products of queries and keys, at one component.
         let inverse = factor.inverse().expect("a factor of at least 1");
-        let (tau, claim) = plain(log2_ceil(shape.width), (score - beside) * inverse);
-        let tables = queries.map(|queries| {
-            let secrets = session.channel.secrets().expect("a prover's");
-            let ids = &columns.projections[1];
-            let keys = row_at(secrets, &session.columns, ids, width, &eq_table(&key));
-            vec![of_components.clone(), queries, keys]
+        let (mut tau, claim) = plain(log2_ceil(shape.width), (score - beside) * inverse);
+        let components = tau.len();
+        tau.extend(text);
+        let keys = rows_at(session, 1, of_key);
+        let tables = queries.zip(keys).map(|(queries, keys)| {
+            let of_components = vec![of_components.clone(); self.texts.count];
+            let padded = |rows: Vec<Vec<Fr>>| {
+                let pad = |mut row: Vec<Fr>| {
+                    row.resize(1 << components, Fr::ZERO);
+                    row
+                };
+                rows.into_iter().flat_map(pad).collect()
+            };
+            [of_components, queries, keys].map(padded).into()
         });
         let gate = Gate::Weighed;
         let reduced = sumcheck(session, "products of heads", &tau, claim, 3, tables, gate)?;
-        let component = &reduced.point[..];
+        let (component, text) = reduced.point.split_at(components);
         let factor = evaluate_list(&of_components, component);
         let values = reduced.finals.map(|f| [f[1], f[2], f[1] * f[2]]);
         let vars = session.send("products of heads", 3, values.as_ref().map(|v| &v[..]))?;
         session.constrain_product("score", vars[0].into(), vars[1].into(), vars[2].into());
         let product = Expr::from(vars[2]) * factor;
         session.constrain("products of heads", product - reduced.claim);
-        for (kind, place) in [query, &key].into_iter().enumerate() {
-            let (weight, blocks) = entry_at(&columns.projections[kind], width, component, place);
+        for (kind, place) in [query, of_key].into_iter().enumerate() {
+            let place = [place, text].concat();
+            let (weight, blocks) = entry_at(&columns.projections[kind], width, component, &place);
             session.claim(weight, blocks, vars[kind].into());
         }
         Ok(())
@@ -477,7 +532,8 @@ impl<'b> Block<'b> {
         outputs: &[Fr],
         dividend: Expr,
     ) -> Result<ValueClaim> {
-        let (shape, columns, places) = (self.shape(), self.columns, self.places);
+        let (shape, columns) = (self.shape(), self.columns);
+        let (places, keys) = (self.texts.all(), self.texts.places);
         let (width, head) = (shape.width_blocks(), shape.head());
         let heads = shape.head_blocks();
         let chi = session.challenge("normalisers");
@@ -489,7 +545,7 @@ impl<'b> Block<'b> {
         );
         let tau = [place, &free].concat();
 
-        // The values of each head at each place, weighed: entry j + T a.
+        // The values of each head at each place, weighed: entry j + (number of places) a.
         let values = session.known().map(|known| {
             let mut values = Vec::new();
             for a in 0..shape.heads {
@@ -505,13 +561,14 @@ impl<'b> Block<'b> {
         });
         let tables = session.known().zip(values.as_ref()).map(|(known, values)| {
             let mut tables = vec![Vec::new(); 5];
-            for a in 0..shape.heads {
+            for (a, power) in of_heads.iter().enumerate() {
                 let (b, low) = (a / heads.entries(), a % heads.entries());
                 let limbs = &known.column(columns.heads[b])[low * places * HEAD_STRIDE..];
-                let exps = &known.column(columns.exps[b])[low * places * places..];
+                let exps = &known.column(columns.exps[b])[low * places * keys..];
                 for i in 0..places {
                     let limbs = &limbs[i * HEAD_STRIDE..][..HEAD_STRIDE];
-                    let exps = &exps[i * places..][..places];
+                    let exps = &exps[i * keys..][..keys];
+                    let of_text = a * places + i / keys * keys;
                     let number = |first: usize| {
                         let limbs = limbs[first..][..QUOTIENT_LIMBS].iter().enumerate();
                         let parts =
@@ -519,14 +576,8 @@ impl<'b> Block<'b> {
                         parts.sum::<Fr>()
                     };
                     let sum: Fr = exps.iter().map(|e| from_small(*e)).sum();
-                    let weighted = known.secrets.dot(exps, &values[a * places..][..places]);
-                    let row = [
-                        number(OF_QUOTIENT),
-                        weighted,
-                        of_heads[a],
-                        sum,
-                        number(OF_REST),
-                    ];
+                    let weighted = known.secrets.dot(exps, &values[of_text..][..keys]);
+                    let row = [number(OF_QUOTIENT), weighted, *power, sum, number(OF_REST)];
                     tables.iter_mut().zip(row).for_each(|(t, v)| t.push(v));
                 }
             }
@@ -534,7 +585,7 @@ impl<'b> Block<'b> {
         });
         let gate = Gate::Normaliser;
         let reduced = sumcheck(session, "normalisers", &tau, claim, 3, tables, gate)?;
-        let (place, point) = reduced.point.split_at(self.of_places());
+        let (place, point) = reduced.point.split_at(self.texts.variables());
         let factor = evaluate_list(&of_heads, point);
         let at = self.head_point(point);
         let sum_weight =
@@ -575,13 +626,14 @@ impl<'b> Block<'b> {
 
         // The sums of E v of all keys, at one key and head.
         let (free, claim) = plain(self.of_places(), weighted);
-        let tau = [&free, point].concat();
-        let eq = eq_table(place);
+        let (query, text) = place.split_at(self.of_places());
+        let tau = [&free, text, point].concat();
+        let eq = eq_table(query);
         let tables = session.known().zip(values).map(|(known, values)| {
             let mut exps = Vec::new();
             for block in &columns.exps {
-                for of_head in known.column(*block).chunks_exact(places * places) {
-                    let rows = of_head.chunks_exact(places).zip(&eq);
+                for of_text in known.column(*block).chunks_exact(keys * keys) {
+                    let rows = of_text.chunks_exact(keys).zip(&eq);
                     let rows: Vec<(&[i64], Fr)> = rows.map(|(row, e)| (row, *e)).collect();
                     exps.extend(known.secrets.combine(&rows));
                 }
@@ -590,7 +642,8 @@ impl<'b> Block<'b> {
         });
         let gate = Gate::Product;
         let reduced = sumcheck(session, "weighted sums", &tau, claim, 2, tables, gate)?;
-        let (key, point) = reduced.point.split_at(self.of_places());
+        let (key, point) = reduced.point.split_at(self.texts.variables());
+        let (of_key, text) = key.split_at(self.of_places());
         let values = reduced.finals.map(|f| [f[0], f[1], f[0] * f[1]]);
         let vars = session.send("weighted sums", 3, values.as_ref().map(|v| &v[..]))?;
         session.constrain_product(
@@ -601,7 +654,7 @@ impl<'b> Block<'b> {
         );
         session.constrain("weighted sums", Expr::from(vars[2]) - reduced.claim);
         let at = self.head_point(point);
-        let weight = Weight::evaluation(&[key, place, at.low].concat());
+        let weight = Weight::evaluation(&[of_key, query, text, at.low].concat());
         let blocks = columns.exps.iter().copied().zip(at.blocks).collect();
         session.claim(weight, blocks, vars[0].into());
         let eq = eq_table(point);

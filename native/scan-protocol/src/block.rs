@@ -96,6 +96,40 @@ impl Blocks {
     }
 }
 
+/// Texts of a run, each with as many places: place t of text k is place t + T k of the run. Both numbers are powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Texts {
+    pub count: usize,
+    /// T: the places of one text.
+    pub places: usize,
+}
+
+impl Texts {
+    pub fn one(places: usize) -> Self {
+        Self { count: 1, places }
+    }
+
+    /// The number of places of all texts.
+    pub fn all(&self) -> usize {
+        self.count * self.places
+    }
+
+    /// The variables that number the places of one text.
+    pub fn of_places(&self) -> usize {
+        log2_ceil(self.places)
+    }
+
+    /// The variables that number the texts.
+    pub fn of_texts(&self) -> usize {
+        log2_ceil(self.count)
+    }
+
+    /// The variables that number all places.
+    pub fn variables(&self) -> usize {
+        self.of_texts() + self.of_places()
+    }
+}
+
 /// Widths of the limbs of a remainder of so many bits, the lowest limb first.
 pub fn limb_widths(bits: usize) -> Vec<usize> {
     let count = bits.div_ceil(LIMB_BITS);
@@ -260,7 +294,9 @@ impl Matrix {
         let openings = session.channel.secrets().and(self.opened.as_ref());
         let openings = openings.map(|o| o.openings.clone());
         let variables = self.blocks().map(|b| b.variables).iter().sum();
-        add_columns(session, variables, &self.rows, openings)
+        let ids = add_columns(session, variables, &self.rows, openings);
+        session.pin(&ids);
+        ids
     }
 
     /// The inner product of each row with a vector.
@@ -634,10 +670,22 @@ pub fn row_at(
     blocks: Blocks,
     eq: &[Fr],
 ) -> Vec<Fr> {
+    row_of_text(secrets, columns, (ids, blocks), 0, eq)
+}
+
+/// The same of the rows of one of several texts, of which each has as many rows as eq has entries.
+pub fn row_of_text(
+    secrets: &dyn ProverWitness,
+    columns: &[Column],
+    (ids, blocks): (&[ColumnId], Blocks),
+    text: usize,
+    eq: &[Fr],
+) -> Vec<Fr> {
     let of_block = |id: &ColumnId| {
         let opening = columns[id.0].opening.as_ref();
         let values = opening.map_or(&[][..], |o| &o.values[..]);
-        let rows = values.chunks_exact(blocks.entries()).zip(eq);
+        let rows = values.chunks_exact(blocks.entries());
+        let rows = rows.skip(text * eq.len()).zip(eq);
         let rows: Vec<(&[i64], Fr)> = rows.map(|(row, e)| (row, *e)).collect();
         secrets.combine(&rows)
     };

@@ -106,6 +106,14 @@ impl Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnId(pub usize);
 
+/// Columns whose rows have 2^row_variables entries each, in a run that commits to columns in longer rows. The run opens them by an
+/// argument of their own: `docs/scan/closing.md`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    pub row_variables: usize,
+    pub columns: Vec<ColumnId>,
+}
+
 /// A public linear functional on a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Functional {

@@ -43,6 +43,15 @@ impl<C: Channel> Session<'_, C> {
                 single: opened.single,
             };
             equations.push(self.open_columns(&committed)?);
+            if let Some(pinned) = &opened.pinned {
+                equations.push(self.open_columns(&ToOpen {
+                    row_variables: pinned.row_variables,
+                    factors: &pinned.factors,
+                    table: None,
+                    single: pinned.single,
+                    ..committed
+                })?);
+            }
             if let Some(joined) = scores {
                 let mut factors = vec![Fr::ZERO; self.columns.len()];
                 for (id, factor) in joined.scores {

@@ -17,7 +17,7 @@ use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{permutations, start_of_list, Call};
 use crate::session::{Session, TableClaim};
 use crate::transcript::{Hash, Oracle, Transcript};
-use crate::vector::{self, Vector};
+use crate::vector::{self, Vectors};
 use crate::verifier::Verifier;
 
 pub mod statement;
@@ -156,7 +156,7 @@ pub fn embed_protocol<'a, C: Channel>(
     let (salts, rest) = exprs.split_at(2);
     let (tokens, rest) = rest.split_at(maximum);
     let (used, values) = rest.split_at(maximum);
-    let vector = Vector {
+    let vectors = Vectors {
         size,
         columns: &columns.vector,
         values,
@@ -179,8 +179,10 @@ pub fn embed_protocol<'a, C: Channel>(
         used,
         statement.hq,
     )];
-    calls.extend(vector.hash(&mut session, salts[1].clone(), statement.cq)?);
-    vector.take_root(&mut session);
+    for vector in vectors.each() {
+        calls.extend(vector.hash(&mut session, salts[1].clone(), statement.cq)?);
+        vector.take_root(&mut session);
+    }
 
     let mut segments = vec![
         // A used place has a token of the vocabulary, an unused place has 0.
@@ -197,18 +199,18 @@ pub fn embed_protocol<'a, C: Channel>(
             count: Count::Table(columns.histogram),
         },
     ];
-    segments.extend(vector.look_up_steps(columns.steps));
+    segments.extend(vectors.look_up_steps(columns.steps));
     segments.push(Segment {
         variables: LIMB_BITS,
         tag: TAG_LIMB,
         entries: vec![Entry::Row],
         count: Count::Table(columns.limbs),
     });
-    segments.extend(vector.look_up_limbs());
+    segments.extend(vectors.look_up_limbs());
     lookups(&mut session, segments)?;
 
-    let secret = secret.as_ref().map(|s| &s.vector);
-    vector.components(&mut session, secret, |session, at, sum| {
+    let secret = secret.as_ref().map(|s| std::slice::from_ref(&s.vector));
+    let (at, _) = vectors.components(&mut session, secret, |session, at, sum| {
         let factors = eq_table(at)[..statement.table.dimension].to_vec();
         session.claim_table(TableClaim {
             table: statement.table,
@@ -218,7 +220,7 @@ pub fn embed_protocol<'a, C: Channel>(
             value: sum.clone(),
         });
     })?;
-    vector.finish(&mut session, secret)?;
+    vectors.finish(&mut session, &at, secret)?;
 
     permutations(&mut session, None, calls)?;
     session.close(None)

@@ -69,7 +69,7 @@ pub fn encoder_protocol<'a, C: Channel>(
     mut secret: Option<Private>,
 ) -> Result<C::Closed> {
     let shape = statement.check()?;
-    let places = statement.places;
+    let (places, texts) = (statement.places, Texts::one(statement.places));
 
     let openings = secret
         .as_mut()
@@ -84,13 +84,13 @@ pub fn encoder_protocol<'a, C: Channel>(
     let ends = Places::add(&mut session, variables, matrices, openings);
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
     let count = statement.layers.len();
-    let mut bounds = Layers::bounds(&shape, places, count);
-    bounds.extend(Multiplicities::bounds(&shape, places, count).in_order());
+    let mut bounds = Layers::bounds(&shape, texts, count);
+    bounds.extend(Multiplicities::bounds(&shape, texts, count).in_order());
     let ids = session.commit_bounded("encoder columns", &bounds, values)?;
     let mut ids = ids.into_iter();
-    let layers = Layers::named(&mut session, &statement.layers, places, ends, &mut ids);
+    let layers = Layers::named(&mut session, &statement.layers, texts, ends, &mut ids);
     let multiplicities = Multiplicities::named(ids);
-    let marks = Marks::of_column(&mut session, marks, places)?;
+    let marks = Marks::of_column(&mut session, marks, texts)?;
 
     let (entries, norms) = secret
         .map(|s| LayerPrivate::apart(s.layers))
@@ -120,14 +120,14 @@ struct Placed<'a> {
 /// Layers of one shape and with the same tables, with their columns.
 pub struct Layers<'a> {
     shape: Shape,
-    places: usize,
+    texts: Texts,
     all: Vec<Placed<'a>>,
 }
 
 impl<'a> Layers<'a> {
     /// The columns of so many layers, between the first layer's x and the last layer's y.
-    pub fn bounds(shape: &Shape, places: usize, count: usize) -> Vec<(usize, Bound)> {
-        let of_layer = |n| Columns::bounds(shape, places, n + 1 == count).in_order();
+    pub fn bounds(shape: &Shape, texts: Texts, count: usize) -> Vec<(usize, Bound)> {
+        let of_layer = |n| Columns::bounds(shape, texts, n + 1 == count).in_order();
         (0..count).flat_map(of_layer).collect()
     }
 
@@ -135,7 +135,7 @@ impl<'a> Layers<'a> {
     pub fn named<C: Channel>(
         session: &mut Session<C>,
         weights: &[&'a Layer],
-        places: usize,
+        texts: Texts,
         ends: Places,
         ids: &mut impl Iterator<Item = ColumnId>,
     ) -> Self {
@@ -159,7 +159,7 @@ impl<'a> Layers<'a> {
                 columns,
             });
         }
-        Self { shape, places, all }
+        Self { shape, texts, all }
     }
 
     /// The columns of the first layer's x.
@@ -176,13 +176,20 @@ impl<'a> Layers<'a> {
     /// verifier has no entries.
     pub fn look_up(&self, segments: &mut Segments, entries: Vec<Entries>) {
         let mut entries = entries.into_iter();
-        let (places, shape) = (self.places, &self.shape);
+        let (texts, shape) = (self.texts, &self.shape);
         for layer in &self.all {
             let (derived, tops) = entries.next().unzip();
             let (at, columns) = (&layer.attention, &layer.columns.attention);
-            attention::look_up(segments, &shape.attention, places, at, columns, derived);
+            attention::look_up(segments, &shape.attention, texts, at, columns, derived);
             let (at, columns) = (&layer.feed_forward, &layer.columns.feed_forward);
-            feed_forward::look_up(segments, &shape.feed_forward, places, at, columns, tops);
+            feed_forward::look_up(
+                segments,
+                &shape.feed_forward,
+                texts.all(),
+                at,
+                columns,
+                tops,
+            );
         }
     }
 
@@ -214,7 +221,7 @@ impl<'a> Layers<'a> {
             attention::Block {
                 weights: &layer.weights.attention,
                 matrices: &layer.of_attention,
-                places: self.places,
+                texts: self.texts,
                 at: &layer.attention,
                 columns: &layer.columns.attention,
                 marks,
@@ -223,7 +230,7 @@ impl<'a> Layers<'a> {
             feed_forward::block(
                 session,
                 (&layer.weights.feed_forward, &layer.of_feed_forward),
-                self.places,
+                self.texts.all(),
                 (&layer.feed_forward, &layer.columns.feed_forward),
                 of_feed_forward,
                 norms.map(|n| &n[1]),

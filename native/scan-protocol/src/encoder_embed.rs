@@ -1,8 +1,11 @@
 //! Claim A1 for the integer encoder: the tokens with the hash hq give the vector with the hash cq, in one run from the word rows to the
-//! quantiser. `docs/scan/encoder-embed.md`.
+//! quantiser, for one query or for several. `docs/scan/encoder-embed.md`.
 //!
 //! [`crate::protocol::encoder_name`] names its protocol.
+use std::sync::Arc;
+
 use crate::attention::{statement as attention, Marks};
+use crate::batch::{self, Kind};
 use crate::block::*;
 use crate::channel::{Channel, Verifies};
 use crate::embed::MAX_NORM_FACTOR;
@@ -10,20 +13,24 @@ use crate::encoder::{LayerPrivate, Layers, MAX_LAYERS};
 use crate::encoder_input::statement::MAX_VOCABULARY;
 use crate::encoder_input::{Input, Table, TableOpenings, Tokens};
 use crate::encoder_output::Output;
+use crate::engine::{Engine, Plain};
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::feed_forward::MAX_INNER;
 use crate::group::Fr;
+use crate::index::{IndexCommitment, Layout};
 use crate::poseidon::permutations;
-use crate::session::Session;
-use crate::vector::{self, Vector};
+use crate::session::{Pinned, Session};
+use crate::transcript::{Hash, Oracle, Transcript};
+use crate::vector::{self, Vectors};
+use crate::verifier::Verifier;
 
 pub mod pins;
 pub mod statement;
 
 pub use pins::{Pins, Sizes};
-pub use statement::{Columns, EncoderEmbedStatement, Multiplicities, Shape};
+pub use statement::{Columns, EncoderEmbedStatement, Hashes, Multiplicities, Shape, MAX_QUERIES};
 
 /// The constants that determine the positions of values in a proof, and the limits of its parameters.
 pub fn rules() -> [u64; 24] {
@@ -60,15 +67,26 @@ pub fn rules() -> [u64; 24] {
 pub struct Private<'s> {
     pub table: TableOpenings,
     pub columns: Vec<Vec<i64>>,
-    /// The salt of hq, the token of each place, and the hidden limbs of each place.
+    /// The salt of each hq, the token of each place, and the hidden limbs of each place.
     pub tokens: &'s [Fr],
-    /// The salt of cq, and the hidden values of the vector.
+    /// The salt of each cq, and the hidden values of each vector.
     pub hidden: &'s [Fr],
     /// The top limbs of the remainders of the embeddings' LayerNorm, and that norm.
     pub input_tops: Tops,
     pub input_norm: NormPrivate<'s>,
     pub layers: Vec<LayerPrivate<'s>>,
-    pub vector: vector::Private<'s>,
+    pub vectors: Vec<vector::Private<'s>>,
+}
+
+/// Reads a proof. Returns the equation that must hold.
+pub fn check_encoder_embed<'p, V: Verifies<'p>>(
+    statement: &EncoderEmbedStatement,
+    proof: &'p [u8],
+) -> Result<Equation> {
+    let shape = statement.check()?;
+    let transcript = statement.transcript(&shape);
+    let session: Session<V> = Session::verifier(transcript, statement.row_variables(), proof);
+    Ok(encoder_embed_protocol(session, statement, None)?.into())
 }
 
 /// Verifies a proof of A1 for the integer encoder.
@@ -76,11 +94,62 @@ pub fn verify_encoder_embed<'p, V: Verifies<'p>>(
     statement: &EncoderEmbedStatement,
     proof: &'p [u8],
 ) -> Result<()> {
-    let shape = statement.check()?;
-    let transcript = statement.transcript(&shape);
-    let session: Session<V> = Session::verifier(transcript, statement.row_variables(), proof);
-    let equation: Equation = encoder_embed_protocol(session, statement, None)?.into();
-    equation.verify::<V::Engine>(&[])
+    check_encoder_embed::<V>(statement, proof)?.verify::<V::Engine>(&[])
+}
+
+/// A statement with its proof.
+pub type Item<'a> = (EncoderEmbedStatement<'a>, &'a [u8]);
+
+/// Proofs of this run, which have no index.
+#[derive(Clone, Copy)]
+pub struct Proofs;
+
+impl Kind for Proofs {
+    type Item<'a> = Item<'a>;
+
+    fn transcript<O: Oracle>(&self, _: &[u8; 32]) -> Transcript<O> {
+        Transcript::new("encoder embed batch")
+    }
+
+    /// A statement outside its limits has no transcript; its proof is refused on its own.
+    fn absorb<O: Oracle>(&self, transcript: &mut Transcript<O>, items: &[Item]) {
+        for (statement, proof) in items {
+            if let Ok(shape) = statement.check() {
+                let digest = statement.transcript::<O>(&shape).digest();
+                transcript.bytes("statement", &digest);
+            }
+            transcript.bytes("proof", proof);
+        }
+    }
+
+    fn equations(&self) -> usize {
+        1
+    }
+
+    fn check<E: Engine>(
+        &self,
+        _: &IndexCommitment,
+        (statement, proof): &Item,
+    ) -> Result<Vec<Equation>> {
+        let equation = check_encoder_embed::<Verifier<Hash, E>>(statement, proof)?;
+        Ok(vec![equation])
+    }
+}
+
+/// Many proofs in one sum.
+pub type Batch<O = Hash, E = Plain> = batch::Batch<Proofs, O, E>;
+
+/// No proof yet.
+///
+/// # Errors
+/// None: an index of no dimension has a layout.
+pub fn batch<O: Oracle, E: Engine>() -> Result<Batch<O, E>> {
+    let none = IndexCommitment {
+        layout: Layout::new(1)?,
+        dimension: 0,
+        points: Vec::new(),
+    };
+    Ok(Batch::new(Arc::new(none), Proofs))
 }
 
 /// The protocol, for both parties.
@@ -90,30 +159,37 @@ pub fn encoder_embed_protocol<'a, C: Channel>(
     mut secret: Option<Private>,
 ) -> Result<C::Closed> {
     let shape = statement.check()?;
-    let (embeddings, places) = (statement.embeddings, statement.places);
-    let (size, count) = (shape.output.vector(places), statement.layers.len());
+    let (embeddings, texts) = (statement.embeddings, statement.texts());
+    let (size, count) = (shape.output.vectors(texts), statement.layers.len());
+    if session.row_variables != shape.input.row_variables {
+        session.pinned = Some(Pinned {
+            row_variables: shape.input.row_variables,
+            columns: Vec::new(),
+        });
+    }
 
     let openings = secret.as_ref().map(|s| s.table.clone());
     let table = Table::add(&mut session, embeddings, openings);
     let values = secret.as_mut().map(|s| std::mem::take(&mut s.columns));
-    let bounds = Columns::bounds(&shape, places, count).in_order();
+    let bounds = Columns::bounds(&shape, texts, count).in_order();
     let ids = session.commit_bounded("embedding columns", &bounds, values)?;
-    let columns = Columns::named(ids, &shape, places, count);
-    let marks = Marks::of_column(&mut session, columns.marks, places)?;
+    let columns = Columns::named(ids, &shape, texts, count);
+    let marks = Marks::of_column(&mut session, columns.marks, texts)?;
     let ends = Places {
         x: columns.x,
         y: columns.y,
     };
-    let (hq, hidden) = (statement.hq, secret.as_ref().map(|s| s.tokens));
-    let (tokens, call) = Tokens::send(&mut session, &shape.input, &marks, hq, hidden)?;
+    let hashes: Vec<Fr> = statement.queries.iter().map(|query| query.hq).collect();
+    let hidden = (&hashes[..], secret.as_ref().map(|s| s.tokens));
+    let (tokens, mut calls) = Tokens::send(&mut session, &shape.input, texts, &marks, hidden)?;
     let hidden = secret.as_ref().map(|s| s.hidden);
-    let vars = session.send("vector", 1 + size.hidden(), hidden)?;
+    let vars = session.send("vector", texts.count * (1 + size.hidden()), hidden)?;
     let values: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
-    let (salt, values) = values.split_at(1);
+    let (salts, values) = values.split_at(texts.count);
 
     let input = Input {
         embeddings,
-        places,
+        texts,
         x: &ends.x,
         table: &table,
         columns: &columns.input,
@@ -124,24 +200,29 @@ pub fn encoder_embed_protocol<'a, C: Channel>(
     let layers = Layers::named(
         &mut session,
         &statement.layers,
-        places,
+        texts,
         ends.clone(),
         &mut of_layers,
     );
     let output = Output {
         shape: shape.output,
+        texts,
         y: &ends.y,
         marks: &marks,
-        vector: Vector {
+        vectors: Vectors {
             size,
             columns: &columns.vector,
             values,
         },
     };
-    let mut calls = vec![call];
-    let salt = salt[0].clone();
-    calls.extend(output.vector.hash(&mut session, salt, statement.cq)?);
-    output.vector.take_root(&mut session);
+    let of_vectors = output
+        .vectors
+        .each()
+        .zip(salts.iter().zip(&statement.queries));
+    for (vector, (salt, query)) in of_vectors {
+        calls.extend(vector.hash(&mut session, salt.clone(), query.cq)?);
+        vector.take_root(&mut session);
+    }
 
     let mut input_tops = None;
     let (mut entries, mut norms) = (Vec::new(), Vec::new());
@@ -162,7 +243,7 @@ pub fn encoder_embed_protocol<'a, C: Channel>(
     let norm = secret.as_ref().map(|s| &s.input_norm);
     input.claim(&mut session, of_input, norm)?;
     layers.claim(&mut session, &marks, of_layers, &norms)?;
-    output.claim(&mut session, secret.as_ref().map(|s| &s.vector))?;
+    output.claim(&mut session, secret.as_ref().map(|s| &s.vectors[..]))?;
     permutations(&mut session, None, calls)?;
     session.close(None)
 }

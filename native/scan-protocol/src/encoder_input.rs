@@ -76,10 +76,11 @@ impl Table {
         let (words, positions) = openings.map(|o| (o.words, o.positions)).unzip();
         let of_places = log2_ceil(shape.places) + shape.width_blocks().variables;
         let of_words = shape.token_bits();
-        Self {
-            words: add_columns(session, of_words, &embeddings.words, words),
-            positions: add_columns(session, of_places, &embeddings.positions, positions),
-        }
+        let words = add_columns(session, of_words, &embeddings.words, words);
+        let positions = add_columns(session, of_places, &embeddings.positions, positions);
+        session.pin(&words);
+        session.pin(&positions);
+        Self { words, positions }
     }
 }
 
@@ -91,24 +92,29 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Sends the salt, the tokens and their limbs. Returns the call that computes hq from them, for [`permutations`].
+    /// Sends the salt of each text, the tokens of all places and their limbs. Returns the calls that compute each text's hash from
+    /// them, for [`permutations`].
     pub fn send<C: Channel>(
         session: &mut Session<C>,
         shape: &Shape,
+        texts: Texts,
         marks: &Marks,
-        hq: Fr,
-        hidden: Option<&[Fr]>,
-    ) -> Result<(Self, Call)> {
-        let places = marks.vars.len();
+        (hashes, hidden): (&[Fr], Option<&[Fr]>),
+    ) -> Result<(Self, Vec<Call>)> {
+        let (count, places) = (texts.count, texts.all());
         let below = shape.hidden_limbs();
-        let vars = session.send("tokens", 1 + (1 + below) * places, hidden)?;
+        let vars = session.send("tokens", count + (1 + below) * places, hidden)?;
         let exprs: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
-        let (salt, rest) = exprs.split_at(1);
+        let (salts, rest) = exprs.split_at(count);
         let (tokens, limbs) = rest.split_at(places);
         let used = marks.exprs();
-        // Without a used place, no place has the row that unused places repeat.
-        session.constrain("first place", used[0].clone() - 1u64.into());
-        let call = call_of_tokens::<C::Engine>(&salt[0], tokens, &used, hq);
+        let of_texts = tokens.chunks(texts.places).zip(used.chunks(texts.places));
+        let mut calls = Vec::new();
+        for ((tokens, used), (salt, hq)) in of_texts.zip(salts.iter().zip(hashes)) {
+            // Without a used place, no place has the row that unused places repeat.
+            session.constrain("first place", used[0].clone() - 1u64.into());
+            calls.push(call_of_tokens::<C::Engine>(salt, tokens, used, *hq));
+        }
 
         let last = Fr::from(shape.vocabulary as u64 - 1);
         let mut top: Vec<Expr> = tokens
@@ -126,14 +132,14 @@ impl Tokens {
         let scale = scale.expect("a power of two");
         slacks.push(top.into_iter().map(|expr| expr * scale).collect());
         let tokens = tokens.to_vec();
-        Ok((Self { tokens, slacks }, call))
+        Ok((Self { tokens, slacks }, calls))
     }
 }
 
 /// The input whose lookups are claimed.
 pub struct Input<'i> {
     pub embeddings: &'i Embeddings,
-    pub places: usize,
+    pub texts: Texts,
     /// The columns of x.
     pub x: &'i [ColumnId],
     pub table: &'i Table,
@@ -150,7 +156,7 @@ pub fn input_protocol<'a, C: Channel>(
 ) -> Result<C::Closed> {
     statement.check()?;
     let (embeddings, places) = (statement.embeddings, statement.places);
-    let shape = &embeddings.shape;
+    let (shape, texts) = (&embeddings.shape, Texts::one(places));
 
     let marks = session.add_column(Column {
         variables: log2_ceil(places),
@@ -171,13 +177,14 @@ pub fn input_protocol<'a, C: Channel>(
     let mut ids = ids.into_iter();
     let columns = Columns::named(&mut ids, shape);
     let multiplicities = SharedMultiplicities::named(ids);
-    let marks = Marks::of_column(&mut session, marks, places)?;
+    let marks = Marks::of_column(&mut session, marks, texts)?;
     let hidden = secret.as_ref().map(|s| s.hidden);
-    let (tokens, call) = Tokens::send(&mut session, shape, &marks, statement.hq, hidden)?;
+    let hashes = [statement.hq];
+    let (tokens, calls) = Tokens::send(&mut session, shape, texts, &marks, (&hashes, hidden))?;
 
     let input = Input {
         embeddings,
-        places,
+        texts,
         x: &x,
         table: &table,
         columns: &columns,
@@ -190,7 +197,7 @@ pub fn input_protocol<'a, C: Channel>(
     segments.tables(multiplicities, &shape.widths());
     let claims = segments.claim(&mut session)?;
     input.claim(&mut session, &claims, norm.as_ref())?;
-    permutations(&mut session, None, vec![call])?;
+    permutations(&mut session, None, calls)?;
     session.close(None)
 }
 
@@ -202,7 +209,7 @@ impl Input<'_> {
     /// Appends the run's own segments in the order of the page, with the range of x, and without tables.
     pub fn look_up(&self, segments: &mut Segments, tops: Option<Tops>) {
         let (shape, columns) = (self.shape(), self.columns);
-        let of_places = log2_ceil(self.places);
+        let of_places = self.texts.variables();
         for (digit, column) in shape.digits().into_iter().zip(columns.digits) {
             segments.look_up(of_places + digit, BIT as u64, vec![one(column)]);
         }
@@ -217,7 +224,7 @@ impl Input<'_> {
         segments.activations(variables, self.x);
         let (limbs, bits) = (&columns.norm_limbs, shape.norm_shift());
         segments.remainder(variables, limbs, bits, tops, blocks.blocks);
-        let of_roots = log2_ceil(self.places * ROOT_STRIDE);
+        let of_roots = log2_ceil(self.texts.all() * ROOT_STRIDE);
         segments.look_up(of_roots, LIMB_BITS as u64, vec![one(columns.roots)]);
     }
 
@@ -232,7 +239,7 @@ impl Input<'_> {
         let powers = powers(lambda, self.shape().width_blocks().blocks);
         let deviation = Normed {
             norm: &self.embeddings.norm,
-            places: self.places,
+            places: self.texts.all(),
             outputs: self.x,
             limbs: &self.columns.norm_limbs,
             roots: self.columns.roots,
@@ -322,20 +329,21 @@ impl Input<'_> {
         Ok(())
     }
 
-    /// sum over j of h_j times component j of each place row.
+    /// sum over j of h_j times component j of each place row, once for each text.
     fn place_values(&self, known: &Known, factors: &[Fr]) -> Vec<Fr> {
         let entries = self.shape().width_blocks().entries();
-        let mut sums = vec![Fr::default(); self.places];
+        let mut sums = vec![Fr::default(); self.texts.places];
         for (id, factors) in self.table.positions.iter().zip(factors.chunks(entries)) {
             let rows = known.column(*id).chunks_exact(entries);
             for (sum, row) in sums.iter_mut().zip(rows) {
                 *sum += dot(row, factors);
             }
         }
-        sums
+        sums.repeat(self.texts.count)
     }
 
-    /// The extension of those values at a point of places: a value for each block, each a functional of its column.
+    /// The extension of those values at a point of places: a value for each block, each a functional of its column. All texts have
+    /// the same place rows, so the coordinates of the text have no effect.
     fn place_row<C: Channel>(
         &self,
         session: &mut Session<C>,
@@ -348,9 +356,9 @@ impl Input<'_> {
             .zip(factors.chunks(blocks.entries()))
             .map(|(id, factors)| {
                 let weight = Weight {
-                    point: place.to_vec(),
+                    point: place[..self.texts.of_places()].to_vec(),
                     coefficients: factors.to_vec(),
-                    items: self.places,
+                    items: self.texts.places,
                 };
                 (weight, vec![(*id, Fr::ONE)])
             })
@@ -372,7 +380,7 @@ impl Input<'_> {
 
     /// Each row of the digits' columns has as many entries 1 as the place's mark says, at the digits of its token.
     fn digits<C: Channel>(&self, session: &mut Session<C>) -> Result<()> {
-        let point = session.challenges("digits", log2_ceil(self.places));
+        let point = session.challenges("digits", self.texts.variables());
         let eq = eq_table(&point);
         let [low, high] = self.shape().digits();
         let numbers = |digit: usize, first: Fr, step: Fr| Weight {
@@ -380,7 +388,7 @@ impl Input<'_> {
             coefficients: (0..1u64 << digit)
                 .map(|x| first + step * Fr::from(x))
                 .collect(),
-            items: self.places,
+            items: self.texts.all(),
         };
         let [lower, upper] = self.columns.digits.map(|id| vec![(id, Fr::ONE)]);
         let value = session.known().map(|known| {

@@ -17,7 +17,7 @@ use crate::numbers::log2_ceil;
 use crate::poseidon::permutations;
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
-use crate::vector::{self, Vector};
+use crate::vector::{self, Vectors};
 
 pub mod statement;
 
@@ -68,25 +68,27 @@ pub fn output_protocol<'a, C: Channel>(
     let bounds = Columns::bounds(&shape, places).in_order();
     let ids = session.commit_bounded("output columns", &bounds, values)?;
     let columns = Columns::named(ids, &size.bounds);
-    let marks = Marks::of_column(&mut session, marks, places)?;
+    let marks = Marks::of_column(&mut session, marks, Texts::one(places))?;
     let hidden = secret.as_ref().map(|s| s.hidden);
     let vars = session.send("vector", 1 + size.hidden(), hidden)?;
     let values: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
     let (salt, values) = values.split_at(1);
     let output = Output {
         shape,
+        texts: Texts::one(places),
         y: &y,
         marks: &marks,
-        vector: Vector {
+        vectors: Vectors {
             size,
             columns: &columns.vector,
             values,
         },
     };
-    let calls = output
-        .vector
-        .hash(&mut session, salt[0].clone(), statement.cq)?;
-    output.vector.take_root(&mut session);
+    let mut calls = Vec::new();
+    for vector in output.vectors.each() {
+        calls.extend(vector.hash(&mut session, salt[0].clone(), statement.cq)?);
+        vector.take_root(&mut session);
+    }
 
     let mut segments = Segments::default();
     let used = Entry::Hidden(marks.exprs());
@@ -95,7 +97,8 @@ pub fn output_protocol<'a, C: Channel>(
     output.look_up(&mut segments, columns.steps);
     segments.tables(columns.shared, &[LIMB_BITS, BIT]);
     segments.claim(&mut session)?;
-    output.claim(&mut session, secret.as_ref().map(|s| &s.vector))?;
+    let secret = secret.as_ref().map(|s| std::slice::from_ref(&s.vector));
+    output.claim(&mut session, secret)?;
     permutations(&mut session, None, calls)?;
     session.close(None)
 }
@@ -103,33 +106,35 @@ pub fn output_protocol<'a, C: Channel>(
 /// The output of rows with a range.
 pub struct Output<'o> {
     pub shape: Shape,
+    pub texts: Texts,
     /// The columns of the last layer's rows.
     pub y: &'o [ColumnId],
     pub marks: &'o Marks,
-    pub vector: Vector<'o>,
+    pub vectors: Vectors<'o>,
 }
 
 impl Output<'_> {
-    /// Appends the vector's lookups and the table of steps, without the table of limbs.
+    /// Appends the vectors' lookups and the table of steps, without the table of limbs.
     pub fn look_up(&self, segments: &mut Segments, steps: ColumnId) {
-        segments.extend(self.vector.look_up_steps(steps));
-        segments.extend(self.vector.look_up_limbs());
+        segments.extend(self.vectors.look_up_steps(steps));
+        segments.extend(self.vectors.look_up_limbs());
     }
 
-    /// The claims after the lookups: those of the vector, and that its sums are those of the used places' rows.
+    /// The claims after the lookups: those of the vectors, and that their sums are those of the used places' rows of their texts.
     pub fn claim<C: Channel>(
         &self,
         session: &mut Session<C>,
-        secret: Option<&vector::Private>,
+        secret: Option<&[vector::Private]>,
     ) -> Result<()> {
-        let (at, sum) = self.vector.components(session, secret, |_, _, _| ())?;
-        self.vector.finish(session, secret)?;
+        let (at, sum) = (self.vectors).components(session, secret, |_, _, _| ())?;
+        self.vectors.finish(session, &at, secret)?;
+        let (at, text) = at.split_at(self.vectors.size.components());
         let blocks = self.shape.width_blocks();
         let tables = session.known().map(|known| {
             let marks = self.marks.vars.iter();
             let marks = marks.map(|mark| known.value(&(*mark).into()));
             let mut rows = vec![Fr::default(); self.marks.vars.len()];
-            let factors = eq_table(&at);
+            let factors = eq_table(at);
             for (id, factors) in self.y.iter().zip(factors.chunks(blocks.entries())) {
                 let places = known.column(*id).chunks_exact(blocks.entries());
                 for (sum, place) in rows.iter_mut().zip(places) {
@@ -138,13 +143,14 @@ impl Output<'_> {
             }
             vec![marks.collect(), rows]
         });
-        let (tau, claim) = plain(log2_ceil(self.marks.vars.len()), sum);
+        let (mut tau, claim) = plain(self.texts.of_places(), sum);
+        tau.extend(text);
         let reduced = sumcheck(session, "used rows", &tau, claim, 2, tables, Gate::Product)?;
         let row = reduced.finals.as_ref().map(|finals| finals[1]);
         let row = session.send_one("used rows", row)?;
         let mark = self.marks.at(&reduced.point);
         session.constrain_product("used rows", mark, row.into(), reduced.claim);
-        let (weight, columns) = entry_at(self.y, blocks, &at, &reduced.point);
+        let (weight, columns) = entry_at(self.y, blocks, at, &reduced.point);
         session.claim(weight, columns, row.into());
         Ok(())
     }

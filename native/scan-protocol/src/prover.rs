@@ -87,7 +87,7 @@ pub trait ProverWitness: Sync {
         &self,
         columns: &[Column],
         leaves: Leaves<'t>,
-        low_memory: Option<usize>,
+        low_memory: Option<Recomputed>,
     ) -> Box<dyn Tree + 't>;
 
     /// Permutations of so many states, the others up to 2^variables all zeros.
@@ -133,6 +133,15 @@ pub struct Leaves<'t> {
     pub offsets: &'t [usize],
     pub depth: usize,
     pub challenges: [Fr; 2],
+}
+
+/// How a prover recomputes the lowest layers of a lookup's tree, which it does not store in low memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recomputed {
+    /// Blocks of leaves that are made at a time.
+    pub run: usize,
+    /// The rounds of a layer's sumcheck that recompute the layer before the next one stores what is left. Each halves it.
+    pub rounds: usize,
 }
 
 /// Which rows of columns are combined: those of each column with its factor, row by row with these.

@@ -26,13 +26,13 @@
 use std::sync::Arc;
 
 use crate::channel::{Channel, Proves, Verifies};
-pub use crate::claims::{Bound, Claim, Column, ColumnId, Functional, Opening, TableClaim};
+pub use crate::claims::{Bound, Claim, Column, ColumnId, Functional, Opening, Pinned, TableClaim};
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine, G1Projective, WIDTH};
 use crate::mle::Weight;
 use crate::numbers::log2_ceil;
-use crate::prover::{Known, ProverWitness};
+use crate::prover::{Known, ProverWitness, Recomputed};
 use crate::transcript::Transcript;
 
 pub struct Session<'a, C: Channel> {
@@ -40,9 +40,8 @@ pub struct Session<'a, C: Channel> {
     pub channel: C,
     /// Columns are committed in rows of 2^row_variables.
     pub row_variables: usize,
-    /// The prover recomputes its largest tables when it needs them, this number of blocks of leaves at a time: the same proof
-    /// in less memory and more time.
-    pub low_memory: Option<usize>,
+    /// The prover recomputes its largest tables when it needs them: the same proof in less memory and more time.
+    pub low_memory: Option<Recomputed>,
     pub messages: Vec<G1Affine>,
     pub singles: Vec<G1Affine>,
     pub constraints: Vec<(&'static str, Expr)>,
@@ -51,6 +50,8 @@ pub struct Session<'a, C: Channel> {
     pub claims: Vec<Claim>,
     /// At most one in a run.
     pub table: Option<TableClaim<'a>>,
+    /// Columns of a statement with rows of another length than those that the run commits to.
+    pub pinned: Option<Pinned>,
 }
 
 impl<C: Proves> Session<'_, C> {
@@ -90,6 +91,7 @@ impl<'a, C: Channel> Session<'a, C> {
             columns: Vec::new(),
             claims: Vec::new(),
             table: None,
+            pinned: None,
         }
     }
 
@@ -232,6 +234,13 @@ impl<'a, C: Channel> Session<'a, C> {
     pub fn add_column(&mut self, column: Column) -> ColumnId {
         self.columns.push(column);
         ColumnId(self.columns.len() - 1)
+    }
+
+    /// States that columns of a statement have rows of the length of [`Self::pinned`], if there is one.
+    pub fn pin(&mut self, columns: &[ColumnId]) {
+        if let Some(pinned) = &mut self.pinned {
+            pinned.columns.extend(columns);
+        }
     }
 
     /// Claims a linear functional of columns.

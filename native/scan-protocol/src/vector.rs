@@ -1,12 +1,12 @@
 //! From sums of rows to a query's vector: the root of the sum of squares, the quantiser, and the vector's hash:
 //! `docs/scan/embed.md`.
-use ark_ff::Field;
+use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
 use crate::channel::Channel;
 use crate::claims::Bound;
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::index::COMPONENT;
 use crate::lookup::{Count, Entry, Segment};
@@ -104,7 +104,7 @@ impl<T> Columns<T> {
 impl Columns<(usize, Bound)> {
     /// Entries and bound of each column.
     pub fn bounds(size: &Size) -> Self {
-        let all = 1 << size.components();
+        let all = 1 << size.variables();
         let slack_bound = (all, Bound::within(size.bounds.scaled as usize + 1));
         let limb_bounds = vec![(all, Bound::Unsigned(LIMB_BITS)); size.bounds.limbs];
         Self {
@@ -118,10 +118,13 @@ impl Columns<(usize, Bound)> {
     }
 }
 
-/// The size of a vector, and the tags of its tables in a run.
+/// The size of a run's vectors, and the tags of their tables. Component j of vector k is entry j + 2^c k of a column, with c
+/// variables for the components.
 #[derive(Clone, Copy)]
 pub struct Size {
     pub dimension: usize,
+    /// How many vectors, a power of two.
+    pub count: usize,
     /// A.
     pub norm_factor: u64,
     pub bounds: Bounds,
@@ -130,24 +133,29 @@ pub struct Size {
 }
 
 impl Size {
-    /// The variables of the columns over components.
+    /// The variables that number the components.
     pub fn components(&self) -> usize {
         log2_ceil(self.dimension)
+    }
+
+    /// The variables of the columns over the components of all vectors.
+    pub fn variables(&self) -> usize {
+        self.components() + log2_ceil(self.count)
     }
 
     fn elements(&self) -> usize {
         self.dimension.div_ceil(NIBBLES_PER_ELEMENT)
     }
 
-    /// The number of hidden values: limbs of w - 1, of the remainder under the root and of its distance from 2 w; w^2; the packed
-    /// elements of v.
+    /// The number of hidden values of one vector: limbs of w - 1, of the remainder under the root and of its distance from 2 w;
+    /// w^2; the packed elements of v.
     pub fn hidden(&self) -> usize {
         3 * self.bounds.limbs + 1 + self.elements()
     }
 
     /// The number of lookups of limbs.
     pub fn limbs_looked_up(&self) -> usize {
-        ((2 << self.components()) + 3) * self.bounds.limbs
+        ((2 << self.variables()) + 3 * self.count) * self.bounds.limbs
     }
 }
 
@@ -158,11 +166,18 @@ pub struct Private<'s> {
     pub squared: &'s [i64],
 }
 
-/// A vector with its hidden values.
-pub struct Vector<'v> {
+/// The hidden values of one vector, in the order of [`Size::hidden`].
+#[derive(Clone, Copy)]
+pub struct Values<'v> {
+    limbs: usize,
+    all: &'v [Expr],
+}
+
+/// Vectors with their hidden values.
+pub struct Vectors<'v> {
     pub size: Size,
     pub columns: &'v Columns<ColumnId>,
-    /// In the order of [`Size::hidden`].
+    /// Those of one vector after another.
     pub values: &'v [Expr],
 }
 
@@ -177,28 +192,27 @@ fn columns_joined(run: &[ColumnId]) -> Vec<(ColumnId, Fr)> {
         .collect()
 }
 
-impl Vector<'_> {
-    fn root_limbs(&self) -> &[Expr] {
-        &self.values[..3 * self.size.bounds.limbs]
+impl<'v> Values<'v> {
+    fn root_limbs(&self) -> &'v [Expr] {
+        &self.all[..3 * self.limbs]
     }
 
-    fn square(&self) -> &Expr {
-        &self.values[3 * self.size.bounds.limbs]
+    fn square(&self) -> &'v Expr {
+        &self.all[3 * self.limbs]
     }
 
-    fn packed(&self) -> &[Expr] {
-        &self.values[3 * self.size.bounds.limbs + 1..]
+    fn packed(&self) -> &'v [Expr] {
+        &self.all[3 * self.limbs + 1..]
     }
 
     /// w.
     fn root(&self) -> Expr {
-        joined(&self.root_limbs()[..self.size.bounds.limbs]) + 1u64.into()
+        joined(&self.root_limbs()[..self.limbs]) + 1u64.into()
     }
 
     /// The remainder under the root.
     fn left(&self) -> Expr {
-        let limbs = self.size.bounds.limbs;
-        joined(&self.root_limbs()[limbs..2 * limbs])
+        joined(&self.root_limbs()[self.limbs..2 * self.limbs])
     }
 
     /// The calls of the vector's hash, which is `cq` under this salt.
@@ -219,9 +233,18 @@ impl Vector<'_> {
     pub fn take_root<C: Channel>(&self, session: &mut Session<C>) {
         let root = self.root();
         session.constrain_product("root", root.clone(), root.clone(), self.square().clone());
-        let lacking = joined(&self.root_limbs()[2 * self.size.bounds.limbs..]);
+        let lacking = joined(&self.root_limbs()[2 * self.limbs..]);
         let twice = root * Fr::from(2u8);
         session.constrain("root", self.left() + lacking - twice);
+    }
+}
+
+impl<'v> Vectors<'v> {
+    /// The hidden values of each vector.
+    pub fn each(&self) -> impl Iterator<Item = Values<'v>> {
+        let limbs = self.size.bounds.limbs;
+        let all = self.values.chunks(self.size.hidden());
+        all.map(move |all| Values { limbs, all })
     }
 
     /// Each component with its slacks, and the table of steps with its multiplicities.
@@ -235,7 +258,7 @@ impl Vector<'_> {
         let looked_up = [columns.vector, columns.lower_slack, columns.upper_slack];
         [
             Segment {
-                variables: self.size.components(),
+                variables: self.size.variables(),
                 tag: self.size.step_tag,
                 entries: looked_up.map(one).into(),
                 count: Count::Once,
@@ -251,16 +274,16 @@ impl Vector<'_> {
 
     /// All limbs.
     pub fn look_up_limbs(&self) -> Vec<Segment> {
-        let limbs = self.root_limbs();
+        let limbs: Vec<Expr> = self.each().flat_map(|v| v.root_limbs().to_vec()).collect();
         let mut segments = vec![Segment {
             variables: log2_ceil(limbs.len()),
             tag: self.size.limb_tag,
-            entries: vec![Entry::Hidden(limbs.to_vec())],
             count: Count::First(limbs.len()),
+            entries: vec![Entry::Hidden(limbs)],
         }];
         let columns = self.columns.lower.iter().chain(&self.columns.upper);
         segments.extend(columns.map(|id| Segment {
-            variables: self.size.components(),
+            variables: self.size.variables(),
             tag: self.size.limb_tag,
             entries: vec![one(*id)],
             count: Count::Once,
@@ -268,31 +291,52 @@ impl Vector<'_> {
         segments
     }
 
-    /// The first claims after the lookups: all claims that are linear in the columns over components, at one random point.
-    /// `of_sums` adds a run's claim about the sums at that point. Returns the point, and the sums at it.
+    /// The first claims after the lookups: all claims that are linear in the columns over components, at one random point of
+    /// components, and with several vectors at one of vectors. `of_sums` adds a run's claim about the sums at that point. Returns
+    /// both points as one, and the sums at it.
     pub fn components<'s, C: Channel>(
         &self,
         session: &mut Session<'s, C>,
-        secret: Option<&Private>,
+        secret: Option<&[Private]>,
         of_sums: impl FnOnce(&mut Session<'s, C>, &[Fr], &Expr),
     ) -> Result<(Vec<Fr>, Expr)> {
-        let columns = self.columns;
-        let at = session.challenges("components", self.size.components());
-        let values = secret.map(|s| {
+        let (columns, count) = (self.columns, self.size.count);
+        let mut at = session.challenges("components", self.size.components());
+        let values = secret.map(|secrets| {
             let eq = eq_table(&at);
             let dot = |(v, e): (&i64, &Fr)| from_small(*v) * e;
-            [0, 1, 2].map(|k| s.at_point[k].iter().zip(&eq).map(dot).sum::<Fr>())
+            let of_kind = |k: usize| {
+                let each = secrets.iter();
+                each.map(move |s| &s.at_point[k])
+            };
+            let sums = (0..3).flat_map(of_kind);
+            let sums = sums.map(|values| values.iter().zip(&eq).map(dot).sum::<Fr>());
+            sums.collect::<Vec<Fr>>()
         });
-        let vars = session.send("components", 3, values.as_ref().map(|v| &v[..]))?;
-        let [e, v, product] = [0, 1, 2].map(|i| Expr::from(vars[i]));
+        let vars = session.send("components", 3 * count, values.as_deref())?;
+        let among = session.challenges("vectors", log2_ceil(count));
+        let eq = eq_table(&among);
+        at.extend(&among);
+        let joined_vars = |vars: &[Var]| {
+            let terms = vars.iter().copied().zip(eq.iter().copied());
+            Expr {
+                terms: terms.collect(),
+                constant: Fr::ZERO,
+            }
+        };
+        let [e, v, twice] = [0, 1, 2].map(|k| joined_vars(&vars[k * count..][..count]));
         let here = Weight::evaluation(&at);
         session.claim(here.clone(), vec![(columns.sums, Fr::ONE)], e.clone());
         of_sums(session, &at, &e);
-        session.claim(here.clone(), vec![(columns.vector, Fr::ONE)], v.clone());
-        let root = self.root();
-        session.constrain_product("steps", root.clone(), v, product.clone());
+        session.claim(here.clone(), vec![(columns.vector, Fr::ONE)], v);
+        let mut root = Expr::zero();
+        for ((vector, e), k) in self.each().zip(&eq).zip(0..) {
+            let [v, product] = [1, 2].map(|kind| vars[kind * count + k].into());
+            session.constrain_product("steps", vector.root(), v, product);
+            root.add_scaled(&vector.root(), *e);
+        }
         let factor = Fr::from(2 * self.size.norm_factor);
-        let twice = product * Fr::from(2u8);
+        let twice = twice * Fr::from(2u8);
         let mut distance = |limbs: &[ColumnId], slack: ColumnId, factor: Fr, value: Expr| {
             let mut joined = columns_joined(limbs);
             joined.extend([(slack, -Fr::ONE), (columns.sums, factor)]);
@@ -305,43 +349,69 @@ impl Vector<'_> {
         Ok((at, e))
     }
 
-    /// The other claims after the lookups.
+    /// The other claims after the lookups, with the point of the first ones.
     pub fn finish<C: Channel>(
         &self,
         session: &mut Session<C>,
-        secret: Option<&Private>,
+        at: &[Fr],
+        secret: Option<&[Private]>,
     ) -> Result<()> {
         self.pack(session);
-        self.add_squares(session, secret)
+        self.add_squares(session, &at[self.size.components()..], secret)
     }
 
-    /// Packed components: one random combination of the elements.
+    /// Packed components: one random combination of the elements of all vectors.
     fn pack<C: Channel>(&self, session: &mut Session<C>) {
-        let among = session.challenges("packed vector", log2_ceil(self.size.elements()));
-        let eq = eq_table(&among);
+        let of_elements = log2_ceil(self.size.elements());
+        let among = session.challenges("packed vector", of_elements + log2_ceil(self.size.count));
+        let (among, vectors) = among.split_at(of_elements);
+        let eq = eq_table(among);
         let of_component = |j| {
             let place = power_of_two(4 * (j % NIBBLES_PER_ELEMENT));
             eq[j / NIBBLES_PER_ELEMENT] * place
         };
+        let mut coefficients: Vec<Fr> = (0..self.size.dimension).map(of_component).collect();
+        if self.size.count > 1 {
+            coefficients.resize(1 << self.size.components(), Fr::ZERO);
+        }
         let combination = Weight {
-            point: Vec::new(),
-            coefficients: (0..self.size.dimension).map(of_component).collect(),
-            items: 1,
+            point: vectors.to_vec(),
+            coefficients,
+            items: self.size.count,
         };
-        let value = Expr::combination(self.packed().iter().zip(eq));
+        let mut value = Expr::zero();
+        for (vector, of_vector) in self.each().zip(eq_table(vectors)) {
+            for (element, e) in vector.packed().iter().zip(&eq) {
+                value.add_scaled(element, of_vector * e);
+            }
+        }
         session.claim(combination, vec![(self.columns.vector, Fr::ONE)], value);
     }
 
-    /// The sum of squares.
+    /// The sum of squares of each vector, at a point of vectors.
     fn add_squares<C: Channel>(
         &self,
         session: &mut Session<C>,
-        secret: Option<&Private>,
+        vectors: &[Fr],
+        secret: Option<&[Private]>,
     ) -> Result<()> {
         let scale = power_of_two(ROOT_SHIFT).inverse().expect("a power of two");
-        let total = (self.square().clone() + self.left()) * scale;
-        let table = secret.map(|s| vec![s.squared.iter().map(|e| from_small(*e)).collect()]);
-        let (tau, claim) = plain(self.size.components(), total);
+        let mut total = Expr::zero();
+        for (vector, e) in self.each().zip(eq_table(vectors)) {
+            let sum = vector.square().clone() + vector.left();
+            total.add_scaled(&sum, scale * e);
+        }
+        let components = self.size.components();
+        let table = secret.map(|secrets| {
+            let mut squared = Vec::new();
+            for (k, secret) in secrets.iter().enumerate() {
+                squared.resize(k << components, Fr::ZERO);
+                squared.extend(secret.squared.iter().map(|e| from_small(*e)));
+            }
+            vec![squared]
+        });
+        let (mut tau, claim) = plain(components, total);
+        tau.extend(vectors);
         let reduced = sumcheck(session, "squares", &tau, claim, 2, table, Gate::Square)?;
         let e = session.send("squares", 1, reduced.finals.as_deref())?;
         let e = Expr::from(e[0]);

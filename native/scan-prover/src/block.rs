@@ -3,6 +3,8 @@ use std::sync::Arc;
 
 use ark_ec::CurveGroup;
 use ark_ff::AdditiveGroup;
+use ragaudit_field_simd::dispatch;
+use ragaudit_field_simd::lanes::Lanes;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -221,7 +223,19 @@ pub(crate) fn commit_public(openings: &[Arc<Opening>], row_variables: usize) -> 
 
 /// x W, row by row.
 pub(crate) fn product(x: &[i64], matrix: &[i16], inputs: usize) -> Vec<i64> {
+    /// Rows whose sums are computed together, for each loaded row of the matrix.
+    const TOGETHER: usize = 4;
     let outputs = matrix.len() / inputs;
+    if activations("", x).is_ok() {
+        // No sum of a committed matrix leaves 32 bits: `bounded`.
+        let runs = x.par_chunks(TOGETHER * inputs);
+        let of_run = |rows: &[i64]| {
+            let mut sums = vec![0i32; rows.len() / inputs * outputs];
+            dispatch!(l => add_products(l, rows, matrix, inputs, &mut sums));
+            sums.into_iter().map(i64::from)
+        };
+        return runs.flat_map_iter(of_run).collect();
+    }
     let of_row = |row: &[i64]| {
         let mut sums = vec![0i64; outputs];
         for (v, weights) in row.iter().zip(matrix.chunks_exact(outputs)) {
@@ -232,6 +246,20 @@ pub(crate) fn product(x: &[i64], matrix: &[i16], inputs: usize) -> Vec<i64> {
         sums
     };
     x.par_chunks_exact(inputs).flat_map_iter(of_row).collect()
+}
+
+/// Adds x W to the sums, row by row; the code has the instructions of the lanes.
+#[inline(always)]
+fn add_products<L: Lanes<Fr>>(_: L, x: &[i64], matrix: &[i16], inputs: usize, sums: &mut [i32]) {
+    let outputs = matrix.len() / inputs;
+    for (j, weights) in matrix.chunks_exact(outputs).enumerate() {
+        for (row, sums) in x.chunks_exact(inputs).zip(sums.chunks_exact_mut(outputs)) {
+            let v = row[j] as i32;
+            for (sum, w) in sums.iter_mut().zip(weights) {
+                *sum += v * i32::from(*w);
+            }
+        }
+    }
 }
 
 /// x W + b 2^bits, row by row.

@@ -19,12 +19,13 @@ use crate::group::{Fr, G1Affine};
 use crate::index::Layout;
 use crate::numbers::log2_ceil;
 use crate::prover::columns::{self, count};
-use crate::prover::fractional_sumcheck::RUN;
+use crate::prover::fractional_sumcheck::LEAST;
 use crate::prover::Prover;
 use crate::secrets::Nonces;
 use crate::session::Session;
 use crate::verifier::Verifier;
 use crate::words::{noise_key, words, Seed};
+use ragaudit_scan_protocol::prover::Recomputed;
 
 /// The limbs of a name.
 fn limbs_of(name: Fr) -> [i64; NAME_LIMBS] {
@@ -469,7 +470,7 @@ pub fn prove(
         seed,
         witness,
         openings,
-        low_memory.then_some(RUN),
+        low_memory.then_some(LEAST),
     )
 }
 
@@ -505,7 +506,7 @@ pub(crate) fn prove_witness<P: Proves>(
     seed: &Seed,
     witness: Witness,
     openings: Vec<Arc<Opening>>,
-    low_memory: Option<usize>,
+    low_memory: Option<Recomputed>,
 ) -> Result<DocumentTableProof> {
     let rows = statement.layout()?.row_variables;
     let mut session: Session<P> = Session::prover(statement.transcript(), rows, &seed.witness())?;

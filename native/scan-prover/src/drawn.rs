@@ -8,7 +8,7 @@ use crate::channel::Proves;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::prover::columns::{add_counts, count};
-use crate::prover::fractional_sumcheck::RUN;
+use crate::prover::fractional_sumcheck::LEAST;
 use crate::prover::Prover;
 use crate::session::{Column, Session};
 use crate::verifier::Verifier;
@@ -16,6 +16,7 @@ use crate::words::{
     noise_key, push_limbs, stream_columns, upper_parts, words, Limbs, Seed, Upper, DRAWS_PER_WORD,
     WORDS_PER_BLOCK,
 };
+use ragaudit_scan_protocol::prover::Recomputed;
 
 /// A distribution as its provers draw it.
 pub trait Draw: Distribution {
@@ -154,7 +155,7 @@ pub(crate) fn prove_as<P: Proves, D: Draw>(
     };
     let draws = seeds.iter().zip(&statement.slots).map(of_slot);
     let draws = draws.collect::<Result<Vec<_>>>()?;
-    prove_draws::<P, D>(statement, seeds, draws, low_memory.then_some(RUN))
+    prove_draws::<P, D>(statement, seeds, draws, low_memory.then_some(LEAST))
 }
 
 /// Proves these draws, whatever the stream gives; in low memory so many blocks at a time.
@@ -162,7 +163,7 @@ pub(crate) fn prove_draws<P: Proves, D: Draw>(
     statement: &DrawnStatement<D>,
     seeds: &[Seed],
     draws: Vec<Draws>,
-    low_memory: Option<usize>,
+    low_memory: Option<Recomputed>,
 ) -> Result<DrawnProof> {
     let witness: Vec<u8> = (seeds.iter())
         .flat_map(|seed| seed.witness().to_vec())

@@ -1,103 +1,27 @@
 //! Proofs of A1 for the integer encoder by their provers: `docs/scan/encoder-embed.md`.
-use ragaudit_scan_protocol::block::{NormPrivate, Tops, LIMB_BITS};
-use ragaudit_scan_protocol::encoder::Entries as LayerEntries;
-use ragaudit_scan_protocol::encoder_embed::{
-    encoder_embed_protocol, Columns, Multiplicities, Private,
+use ragaudit_scan_protocol::block::within;
+use ragaudit_scan_protocol::encoder::LayerPrivate;
+use ragaudit_scan_protocol::encoder_embed::{encoder_embed_protocol, Private};
+pub use ragaudit_scan_protocol::encoder_embed::{
+    EncoderEmbedStatement, Hashes, Item, Shape, MAX_QUERIES,
 };
-pub use ragaudit_scan_protocol::encoder_embed::{EncoderEmbedStatement, Shape};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
-use crate::block::{seed, split, Counts};
 use crate::channel::Proves;
-use crate::encoder::{check_opened_layers, Witness as LayersWitness};
-use crate::encoder_input::inputs::Witness as InputWitness;
 pub use crate::encoder_input::{Table, Text};
-use crate::encoder_output::Witness as OutputWitness;
+use crate::engine::Fast;
 use crate::error::{Error, Result};
-use crate::group::{encode_scalar, Fr};
+use crate::group::Fr;
+use crate::prover::fractional_sumcheck::LESS;
 use crate::prover::Prover;
 use crate::session::Session;
-use crate::vector::{self, Claimed};
+use crate::transcript::Hash;
+use crate::vector::Claimed;
 use crate::verifier::Verifier;
 
-/// The prover's values.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Witness {
-    pub(crate) input: InputWitness,
-    pub(crate) layers: LayersWitness,
-    pub(crate) output: OutputWitness,
-}
+mod parts;
 
-impl Witness {
-    /// The witness of an honest prover.
-    pub(crate) fn new(
-        statement: &EncoderEmbedStatement,
-        table: &Table,
-        text: &Text,
-    ) -> Result<Self> {
-        let shape = statement.check()?;
-        check_opened_layers(&statement.layers)?;
-        let compute = || {
-            let input = InputWitness::new(table, statement.places, text)?;
-            let layers = LayersWitness::new(&statement.layers, &input.marks, &input.norm.y)?;
-            let output = OutputWitness::new(&shape.output, &input.marks, layers.outputs())?;
-            Ok(Self {
-                input,
-                layers,
-                output,
-            })
-        };
-        // No statement about the values exists yet: they fail only where they leave a range.
-        compute().map_err(|error| match error {
-            Error::Unsatisfied(what) => Error::OutOfRange(what),
-            other => other,
-        })
-    }
-}
-
-/// A prover's values of the columns and of the derived entries.
-pub(crate) struct Entries {
-    pub(crate) columns: Columns<Vec<i64>>,
-    pub(crate) input_tops: Tops,
-    pub(crate) layers: Vec<LayerEntries>,
-    pub(crate) claimed: Claimed,
-}
-
-impl Entries {
-    pub(crate) fn new(witness: &Witness, shape: &Shape) -> Self {
-        let claimed = Claimed::of(&witness.output.vector);
-        let (blocks, width) = (shape.input.width_blocks(), shape.input.width);
-        let size = shape.output.vector(witness.input.marks.len());
-        let output = &witness.output.vector;
-        let vector = output.columns(size.components(), &size.bounds);
-        let layers = witness.layers.columns(&shape.layers).into_iter();
-
-        let widths = shape.widths();
-        let mut counts = Counts::new(&widths);
-        witness.input.count(&shape.input, &mut counts);
-        let [of_exp, of_gelu] = witness.layers.count(&shape.layers, &mut counts);
-        counts.limbs(LIMB_BITS, &output.limbs(&vector, &claimed, &size.bounds));
-        Self {
-            columns: Columns {
-                marks: witness.output.marks.clone(),
-                x: split(&witness.input.norm.y, blocks, width),
-                y: split(&witness.output.y, blocks, width),
-                input: witness.input.columns(&shape.input),
-                layers: layers.flat_map(|layer| layer.in_order()).collect(),
-                multiplicities: Multiplicities {
-                    of_steps: vector::Witness::steps(&vector),
-                    of_exp,
-                    of_gelu,
-                    shared: counts.multiplicities(),
-                },
-                vector,
-            },
-            input_tops: witness.input.tops(&shape.input),
-            layers: witness.layers.derived(&shape.layers),
-            claimed,
-        }
-    }
-}
+use parts::{Joined, Part, Witness};
 
 /// The int4 vector of a text: `docs/minilm-int.md`.
 ///
@@ -115,61 +39,88 @@ pub fn vector_of(
 /// Proves that hq is the hash of the text's tokens, and cq the hash of the vector that the encoder computes from them.
 ///
 /// # Errors
-/// A statement outside its limits; a table that is not the statement's; a text that leaves a range; another vector or another
-/// salt than those of cq.
+/// A statement outside its limits or about several queries; a table that is not the statement's; a text that leaves a range;
+/// another vector or another salt than those of cq.
 pub fn prove_encoder_embed(
     statement: &EncoderEmbedStatement,
     table: &Table,
     text: &Text,
     salt: &Fr,
 ) -> Result<Vec<u8>> {
-    prove_as::<Prover>(statement, table, text, salt)
+    prove_encoder_embeds(statement, table, &[(text, salt)])
+}
+
+/// The same for all queries of a statement, each with its text and the salt of its cq.
+///
+/// # Errors
+/// As [`prove_encoder_embed`], with the number of the query; another number of texts than of queries.
+pub fn prove_encoder_embeds(
+    statement: &EncoderEmbedStatement,
+    table: &Table,
+    queries: &[(&Text, &Fr)],
+) -> Result<Vec<u8>> {
+    prove_as::<Prover>(statement, table, queries)
 }
 
 pub(crate) fn prove_as<P: Proves>(
     statement: &EncoderEmbedStatement,
     table: &Table,
-    text: &Text,
-    salt: &Fr,
+    queries: &[(&Text, &Fr)],
 ) -> Result<Vec<u8>> {
     let shape = statement.check()?;
+    let count = statement.queries.len();
+    within("texts", count, count, queries.len())?;
     table.expect(statement.embeddings)?;
-    let witness = Witness::new(statement, table, text)?;
-    witness.output.expect(salt, statement.cq)?;
-    let entries = Entries::new(&witness, &shape);
-    prove_entries::<P>(statement, table, &witness, entries, salt)
+    let mut parts = Vec::new();
+    for (k, (text, salt)) in queries.iter().enumerate() {
+        let part = || {
+            let witness = Witness::new(statement, table, text)?;
+            witness.output.expect(salt, statement.queries[k].cq)?;
+            Ok(Part::new(&witness, &shape, salt))
+        };
+        let named = |what: String| match count {
+            1 => what,
+            _ => format!("query {k}: {what}"),
+        };
+        parts.push(part().map_err(|error| match error {
+            Error::Unsatisfied(what) => Error::Unsatisfied(named(what)),
+            Error::OutOfRange(what) => Error::OutOfRange(named(what)),
+            other => other,
+        })?);
+    }
+    prove_parts::<P>(statement, table, parts)
 }
 
-/// Proves with these values for the columns and for the derived entries.
-fn prove_entries<P: Proves>(
+/// Proves with the values of one text after another. Several texts are proved in low memory.
+fn prove_parts<P: Proves>(
     statement: &EncoderEmbedStatement,
     table: &Table,
-    witness: &Witness,
-    entries: Entries,
-    salt: &Fr,
+    parts: Vec<Part>,
 ) -> Result<Vec<u8>> {
     let shape = statement.check()?;
-    let mut seed = seed(&witness.input.tokens, [].iter());
-    seed.extend(encode_scalar(&witness.input.salt));
-    seed.extend(encode_scalar(salt));
+    let layers = statement.layers.len();
+    let joined = Joined::new(parts, &shape, layers);
     let transcript = statement.transcript(&shape);
-    let session: Session<P> = Session::prover(transcript, statement.row_variables(), &seed)?;
-    let tokens = Zeroizing::new(witness.input.hidden(&shape.input));
-    let hidden = witness.output.hidden(&shape.output, &entries.claimed, salt);
-    let input_roots = Zeroizing::new(witness.input.norm.roots());
-    let roots = witness.layers.roots();
+    let mut session: Session<P> =
+        Session::prover(transcript, statement.row_variables(), &joined.seed)?;
+    session.low_memory = (statement.texts().count > 1).then_some(LESS);
+    let (of_input, of_layers) = joined.norms.split_first().expect("the embeddings' norm");
+    let derived = joined.layers.into_iter().zip(of_layers.chunks(2));
     let private = Private {
         table: table.openings.clone(),
-        columns: entries.columns.in_order(),
-        tokens: &tokens,
-        hidden: &hidden,
-        input_tops: entries.input_tops,
-        input_norm: NormPrivate {
-            deviations: &witness.input.norm.deviations,
-            roots: &input_roots,
-        },
-        layers: witness.layers.private(&roots, entries.layers),
-        vector: entries.claimed.private(),
+        columns: joined.columns,
+        tokens: &joined.tokens,
+        hidden: &joined.hidden,
+        input_tops: joined.input_tops,
+        input_norm: of_input.private(),
+        layers: derived
+            .map(|((derived, tops), norms)| LayerPrivate {
+                derived,
+                tops,
+                norms: [norms[0].private(), norms[1].private()],
+            })
+            .collect(),
+        vectors: joined.claimed.iter().map(Claimed::private).collect(),
     };
     Ok(encoder_embed_protocol(session, statement, Some(private))?.into())
 }
@@ -177,6 +128,17 @@ fn prove_entries<P: Proves>(
 /// See [`ragaudit_scan_protocol::encoder_embed::verify_encoder_embed`].
 pub fn verify_encoder_embed(statement: &EncoderEmbedStatement, proof: &[u8]) -> Result<()> {
     ragaudit_scan_protocol::encoder_embed::verify_encoder_embed::<Verifier>(statement, proof)
+}
+
+/// Many proofs in one sum.
+pub type Batch = ragaudit_scan_protocol::encoder_embed::Batch<Hash, Fast>;
+
+/// No proof yet.
+///
+/// # Errors
+/// See [`ragaudit_scan_protocol::encoder_embed::batch`].
+pub fn batch() -> Result<Batch> {
+    ragaudit_scan_protocol::encoder_embed::batch()
 }
 
 #[cfg(test)]

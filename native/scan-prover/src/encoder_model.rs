@@ -5,7 +5,9 @@ use ragaudit_scan_protocol::encoder_embed::pins::{digest, encode};
 pub use ragaudit_scan_protocol::encoder_embed::{Pins, Sizes};
 
 use crate::encoder::Layer;
-use crate::encoder_embed::{prove_encoder_embed, EncoderEmbedStatement, Table, Text};
+use crate::encoder_embed::{
+    prove_encoder_embed, prove_encoder_embeds, EncoderEmbedStatement, Hashes, Table, Text,
+};
 use crate::encoder_input::Parameters;
 use crate::engine::Fast;
 use crate::error::{Error, Result};
@@ -180,6 +182,15 @@ impl Model {
         EncoderEmbedStatement::of(&self.table.public, &self.layers, hashes, sizes)
     }
 
+    /// See [`EncoderEmbedStatement::of_several`].
+    pub fn statement_of(
+        &self,
+        queries: &[Hashes],
+        sizes: (usize, u64),
+    ) -> EncoderEmbedStatement<'_> {
+        EncoderEmbedStatement::of_several(&self.table.public, &self.layers, queries, sizes)
+    }
+
     /// See [`prove_encoder_embed`].
     pub fn prove(
         &self,
@@ -188,6 +199,15 @@ impl Model {
         salt: &Fr,
     ) -> Result<Vec<u8>> {
         prove_encoder_embed(statement, &self.table, text, salt)
+    }
+
+    /// See [`prove_encoder_embeds`].
+    pub fn prove_all(
+        &self,
+        statement: &EncoderEmbedStatement,
+        queries: &[(&Text, &Fr)],
+    ) -> Result<Vec<u8>> {
+        prove_encoder_embeds(statement, &self.table, queries)
     }
 
     /// See [`crate::encoder_embed::vector_of`].

@@ -143,10 +143,27 @@ pub(crate) fn shape(prove: impl FnOnce() -> Vec<u8>) -> (usize, Vec<String>) {
 }
 
 /// A test of each of these for a run. `small` and `of_claims` are cases with `statement` and `prove`, and the statement's
-/// `context` is a field element. One bit changes in every so many bytes of the small case's proof.
+/// `context`, or the field that `context` names, is a field element. One bit changes in every so many bytes of the small case's proof.
 macro_rules! run_tests {
     (
         $run:literal,
+        small: $small:expr,
+        of_claims: $of_claims:expr,
+        every: $bytes:literal,
+        ignored: $ignored:literal $(,)?
+    ) => {
+        crate::kit::run_tests!(
+            $run,
+            context: [context],
+            small: $small,
+            of_claims: $of_claims,
+            every: $bytes,
+            ignored: $ignored,
+        );
+    };
+    (
+        $run:literal,
+        context: [$($context:tt)+],
         small: $small:expr,
         of_claims: $of_claims:expr,
         every: $bytes:literal,
@@ -156,7 +173,7 @@ macro_rules! run_tests {
         fn a_transcript_forgets_nothing() {
             let case = $small;
             let (base, mut other) = (case.statement(), case.statement());
-            other.context += crate::group::Fr::from(1u8);
+            other.$($context)+ += crate::group::Fr::from(1u8);
             crate::kit::forgets_nothing(&base, &other, || case.prove());
         }
 

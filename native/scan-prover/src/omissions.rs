@@ -84,6 +84,7 @@ fn copy<'a>((session, link): &Run<'a>) -> Run<'a> {
         columns: session.columns.clone(),
         claims: session.claims.iter().map(claim).collect(),
         table: session.table.as_ref().map(table),
+        pinned: session.pinned.clone(),
     };
     let link = IndexLink {
         index: link.index,

@@ -23,7 +23,7 @@ use crate::hidden_query::{count_components, count_scores};
 use crate::index::{IndexKey, Layout};
 use crate::numbers::{from_small, log2_ceil};
 use crate::prover::columns::{self, add_counts, count};
-use crate::prover::fractional_sumcheck::RUN;
+use crate::prover::fractional_sumcheck::LEAST;
 use crate::prover::Prover;
 use crate::query::inputs::{key, Witness as AnswerWitness};
 use crate::query::Answer;
@@ -33,6 +33,7 @@ use crate::verifier::Verifier;
 use crate::words::{noise_key, words, Seed};
 use ragaudit_scan_protocol::drawn::TABLES;
 use ragaudit_scan_protocol::prover::Blindings;
+use ragaudit_scan_protocol::prover::Recomputed;
 use ragaudit_scan_protocol::query::statement::RecordColumns as AnswerColumns;
 
 /// The columns whose commitments the statement has, with their openings.
@@ -365,7 +366,7 @@ pub fn prove(
             )));
         }
     }
-    prove_witness::<Prover>(statement, inputs, witness, low_memory.then_some(RUN))
+    prove_witness::<Prover>(statement, inputs, witness, low_memory.then_some(LEAST))
 }
 
 /// [`prove`] with the commitments that follow, which it puts into the records of the statement.
@@ -382,7 +383,7 @@ pub fn commit_and_prove(
     for (record, column) in statement.records.iter_mut().zip(after) {
         record.after = column.rows;
     }
-    prove_witness::<Prover>(statement, inputs, witness, low_memory.then_some(RUN))
+    prove_witness::<Prover>(statement, inputs, witness, low_memory.then_some(LEAST))
 }
 
 /// The private columns, if the lists are those that follow.
@@ -449,7 +450,7 @@ pub(crate) fn prove_witness<P: Proves>(
     statement: &PooledListingStatement,
     inputs: Inputs,
     witness: Witness,
-    low_memory: Option<usize>,
+    low_memory: Option<Recomputed>,
 ) -> Result<Vec<u8>> {
     let blinding = |place| inputs.key.blinding(place);
     let (session, link) = before_closing::<P>(statement, inputs, witness, low_memory, &blinding)?;
@@ -461,7 +462,7 @@ pub(crate) fn before_closing<'a, P: Proves>(
     statement: &PooledListingStatement<'a>,
     inputs: Inputs<'a>,
     witness: Witness,
-    low_memory: Option<usize>,
+    low_memory: Option<Recomputed>,
     index: Blindings<'a>,
 ) -> Result<(Session<'a, P>, IndexLink<'a>)> {
     let mut seed = Zeroizing::new(Vec::new());

@@ -9,8 +9,9 @@ use crate::channel::Proves;
 use crate::error::{Error, Result};
 use crate::group::encode_scalar;
 use crate::index::IndexKey;
-use crate::prover::fractional_sumcheck::RUN;
+use crate::prover::fractional_sumcheck::LEAST;
 use crate::session::{Column, Opening, Session};
+use ragaudit_scan_protocol::prover::Recomputed;
 
 pub(crate) mod inputs;
 
@@ -41,7 +42,7 @@ pub(crate) fn prove_as<P: Proves>(
         openings,
         key,
     };
-    prove_with::<P>(statement, &secret, low_memory.then_some(RUN))
+    prove_with::<P>(statement, &secret, low_memory.then_some(LEAST))
 }
 
 /// The openings of exactly the columns in the statement.
@@ -85,7 +86,7 @@ pub(crate) fn witnesses(
 pub(crate) fn prove_with<P: Proves>(
     statement: &QueryStatement,
     secret: &Secret,
-    low_memory: Option<usize>,
+    low_memory: Option<Recomputed>,
 ) -> Result<Vec<u8>> {
     let mut seed = Zeroizing::new(Vec::new());
     for answer in secret.answers {

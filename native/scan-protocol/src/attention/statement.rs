@@ -171,16 +171,16 @@ impl Shape {
     }
 
     /// The number of lookups of limbs.
-    pub fn limbs_looked_up(&self, places: usize) -> usize {
+    pub fn limbs_looked_up(&self, texts: Texts) -> usize {
         let of_kind = |(kind, bits): (usize, usize)| {
             let entries = match kind {
-                3 => places * self.heads,
+                3 => texts.places * self.heads,
                 _ => self.width,
             };
             entries * limb_widths(bits).len()
         };
         let remainders: usize = (0..).zip(self.remainders()).map(of_kind).sum();
-        places * (remainders + self.heads * HEAD_STRIDE + ROOT_STRIDE)
+        texts.all() * (remainders + self.heads * HEAD_STRIDE + ROOT_STRIDE)
     }
 
     /// The widths of limbs that occur, each once; multiplicities are committed in this order.
@@ -189,8 +189,8 @@ impl Shape {
     }
 
     /// Variables of a column of scores.
-    pub fn score_variables(&self, places: usize) -> usize {
-        2 * log2_ceil(places) + self.head_blocks().variables
+    pub fn score_variables(&self, texts: Texts) -> usize {
+        texts.of_places() + texts.variables() + self.head_blocks().variables
     }
 
     /// Variables of a column of components.
@@ -428,11 +428,13 @@ impl<T> Columns<T> {
 
 impl Columns<(usize, Bound)> {
     /// Entries and bound of each column.
-    pub fn bounds(shape: &Shape, places: usize) -> Self {
+    pub fn bounds(shape: &Shape, texts: Texts) -> Self {
+        let places = texts.all();
         let (width, heads) = (shape.width_blocks(), shape.head_blocks());
         let limb = Bound::Unsigned(LIMB_BITS);
         let of_width = |bound| vec![(places * width.entries(), bound); width.blocks];
-        let of_scores = |bound| vec![(places * places * heads.entries(), bound); heads.blocks];
+        let of_scores =
+            |bound| vec![(texts.places * places * heads.entries(), bound); heads.blocks];
         let activation = || of_width(Bound::Signed(ACTIVATION_BITS));
         let bits = shape.remainders();
         let limbs = std::array::from_fn(|kind| {
@@ -477,9 +479,10 @@ impl<T> Multiplicities<T> {
 }
 
 impl Multiplicities<(usize, Bound)> {
-    pub fn bounds(shape: &Shape, places: usize) -> Self {
-        let scores = places * places * shape.heads;
-        let (activations, limbs) = (6 * places * shape.width, shape.limbs_looked_up(places));
+    pub fn bounds(shape: &Shape, texts: Texts) -> Self {
+        let scores = texts.places * texts.all() * shape.heads;
+        let activations = 6 * texts.all() * shape.width;
+        let limbs = shape.limbs_looked_up(texts);
         Self {
             of_exp: (EXP_ROWS, Bound::up_to(scores)),
             shared: SharedMultiplicities::bounds(activations, &shape.widths(), limbs),

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::index_link::IndexLinkClaim;
-use crate::mle::eq_table;
+use crate::mle::{eq_table, evaluate_list};
 use crate::prover::Weighting;
-use crate::session::{ColumnId, Functional, Session, TableClaim};
+use crate::session::{ColumnId, Functional, Pinned, Session, TableClaim};
 use crate::sumcheck::products;
 
 /// The point of the opening, the factor of each column, and the commitment to the value.
@@ -18,8 +18,18 @@ pub struct Opened<'a> {
     /// The table's functional and its factor.
     pub table: Option<(TableClaim<'a>, Fr)>,
     pub single: Var,
+    /// The columns with rows of another length; `single` and `factors` exclude these columns.
+    pub pinned: Option<OpenedApart>,
     /// The hidden values of the separately opened columns at the point; `single` and `factors` exclude these columns.
     pub apart: Vec<Var>,
+}
+
+/// The columns that are opened by an argument of their own, in rows of 2^row_variables: the factor of each column, and the
+/// commitment to the value.
+pub struct OpenedApart {
+    pub row_variables: usize,
+    pub factors: Vec<Fr>,
+    pub single: Var,
 }
 
 /// One opening: a combination of columns' rows, at a point.
@@ -132,6 +142,13 @@ impl<'a, C: Channel> Session<'a, C> {
         for (id, var) in apart.iter().zip(&of_apart) {
             value.add_term(*var, -std::mem::take(&mut factors[id.0]));
         }
+        let pinned = match self.pinned.take() {
+            Some(pinned) => Some(self.open_apart(pinned, &mut factors, &reduced.point)?),
+            None => None,
+        };
+        if let Some(pinned) = &pinned {
+            value.add_term(pinned.single, -Fr::ONE);
+        }
         let opened = self.known().map(|known| known.value(&value));
         let single = self.send_single("opened value", opened)?;
         self.constrain("opened value", value - single.into());
@@ -140,7 +157,31 @@ impl<'a, C: Channel> Session<'a, C> {
             factors,
             table: table.map(|part| (part, power)),
             single,
+            pinned,
             apart: of_apart,
         }))
+    }
+
+    /// Takes the factors of pinned columns, and sends the value of these columns at the point.
+    fn open_apart(
+        &mut self,
+        pinned: Pinned,
+        factors: &mut [Fr],
+        point: &[Fr],
+    ) -> Result<OpenedApart> {
+        let mut apart = vec![Fr::ZERO; factors.len()];
+        for id in &pinned.columns {
+            apart[id.0] = std::mem::take(&mut factors[id.0]);
+        }
+        let value = self.known().map(|known| {
+            let ids = pinned.columns.iter();
+            let columns: Vec<(ColumnId, Fr)> = ids.map(|id| (*id, apart[id.0])).collect();
+            evaluate_list(&known.entries(&columns), point)
+        });
+        Ok(OpenedApart {
+            row_variables: pinned.row_variables,
+            factors: apart,
+            single: self.send_single("pinned value", value)?,
+        })
     }
 }

@@ -83,6 +83,7 @@ impl EmbedStatement<'_> {
     pub fn vector(&self, bounds: Bounds) -> vector::Size {
         vector::Size {
             dimension: self.table.dimension,
+            count: 1,
             norm_factor: self.norm_factor,
             bounds,
             limb_tag: TAG_LIMB,

@@ -34,8 +34,8 @@ impl Shape {
     }
 
     /// The number of lookups of limbs.
-    pub fn limbs_looked_up(&self, places: usize) -> usize {
-        self.attention.limbs_looked_up(places) + self.feed_forward.limbs_looked_up(places)
+    pub fn limbs_looked_up(&self, texts: Texts) -> usize {
+        self.attention.limbs_looked_up(texts) + self.feed_forward.limbs_looked_up(texts.all())
     }
 
     /// The number of lookups of activations of so many layers: q, k, v, o and both results of each layer, and the first layer's x.
@@ -212,12 +212,12 @@ impl<T> Columns<T> {
 
 impl Columns<(usize, Bound)> {
     /// Entries and bound of each column.
-    pub fn bounds(shape: &Shape, places: usize, last: bool) -> Self {
-        let width = shape.width_blocks();
+    pub fn bounds(shape: &Shape, texts: Texts, last: bool) -> Self {
+        let (places, width) = (texts.all(), shape.width_blocks());
         let one = (places * width.entries(), Bound::Signed(ACTIVATION_BITS));
         let activations = vec![one; width.blocks];
         Self {
-            attention: attention::Columns::bounds(&shape.attention, places),
+            attention: attention::Columns::bounds(&shape.attention, texts),
             middle: activations.clone(),
             feed_forward: feed_forward::Columns::bounds(&shape.feed_forward, places),
             outputs: if last { Vec::new() } else { activations },
@@ -251,13 +251,14 @@ impl<T> Multiplicities<T> {
 }
 
 impl Multiplicities<(usize, Bound)> {
-    pub fn bounds(shape: &Shape, places: usize, layers: usize) -> Self {
+    pub fn bounds(shape: &Shape, texts: Texts, layers: usize) -> Self {
+        let places = texts.all();
         let (attention, feed_forward) = (&shape.attention, &shape.feed_forward);
         let of_layers = |count: usize| Bound::up_to(layers * count);
-        let limbs = layers * shape.limbs_looked_up(places);
+        let limbs = layers * shape.limbs_looked_up(texts);
         let activations = shape.activations_looked_up(places, layers);
         Self {
-            of_exp: (EXP_ROWS, of_layers(places * places * attention.heads)),
+            of_exp: (EXP_ROWS, of_layers(texts.places * places * attention.heads)),
             of_gelu: (1 << ACTIVATION_BITS, of_layers(places * feed_forward.inner)),
             shared: SharedMultiplicities::bounds(activations, &shape.widths(), limbs),
         }

@@ -1,7 +1,7 @@
 //! A model of the integer encoder as a verifier has it, and its canonical encoding: `docs/scan/encoder-embed.md`.
 use sha2::{Digest, Sha256};
 
-use super::statement::EncoderEmbedStatement;
+use super::statement::{EncoderEmbedStatement, Hashes};
 use crate::attention::{self, statement::DISTANCES};
 use crate::block::*;
 use crate::encoder::{check_layers, Layer, MAX_LAYERS};
@@ -294,5 +294,14 @@ impl Pins {
     /// See [`EncoderEmbedStatement::of`].
     pub fn statement(&self, hashes: [Fr; 3], sizes: (usize, u64)) -> EncoderEmbedStatement<'_> {
         EncoderEmbedStatement::of(&self.embeddings, &self.layers, hashes, sizes)
+    }
+
+    /// See [`EncoderEmbedStatement::of_several`].
+    pub fn statement_of(
+        &self,
+        queries: &[Hashes],
+        sizes: (usize, u64),
+    ) -> EncoderEmbedStatement<'_> {
+        EncoderEmbedStatement::of_several(&self.embeddings, &self.layers, queries, sizes)
     }
 }

@@ -1,4 +1,5 @@
 //! The statement of a proof of A1 for the integer encoder, and the bounds of all of its values: `docs/scan/encoder-embed.md`.
+use crate::attention::statement::EXP_ROWS;
 use crate::block::*;
 use crate::claims::Bound;
 use crate::encoder::{self, check_layers, Layer, Layers};
@@ -20,6 +21,33 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// How many rows a run with so many layers looks up in each table: steps, exp, GELU, activations, and limbs of all widths.
+    pub fn looked_up(&self, texts: Texts, layers: usize) -> [usize; 5] {
+        let size = self.output.vectors(texts);
+        let of_ends = self.input.limbs_looked_up(texts.all()) + size.limbs_looked_up();
+        let (attention, feed_forward) = (&self.layers.attention, &self.layers.feed_forward);
+        [
+            1 << size.variables(),
+            layers * texts.places * texts.all() * attention.heads,
+            layers * texts.all() * feed_forward.inner,
+            self.layers.activations_looked_up(texts.all(), layers),
+            layers * self.layers.limbs_looked_up(texts) + of_ends,
+        ]
+    }
+
+    /// The largest number of queries of so many places in one proof.
+    pub fn max_queries(&self, places: usize, layers: usize) -> usize {
+        let fits = |count: &usize| {
+            let texts = Texts {
+                count: *count,
+                places,
+            };
+            self.looked_up(texts, layers).iter().sum::<usize>() <= MAX_LOOKED_UP
+        };
+        let counts = (0..=MAX_QUERIES.ilog2()).map(|k| 1 << k);
+        counts.take_while(fits).last().unwrap_or(1)
+    }
+
     /// The widths of limbs that occur, each once; multiplicities are committed in this order.
     pub fn widths(&self) -> Vec<usize> {
         let mut all = self.input.remainders().to_vec();
@@ -28,11 +56,31 @@ impl Shape {
     }
 }
 
-/// The statement of a proof of A1. The verifier rebuilds every value and reads none from a file.
-#[derive(Clone)]
-pub struct EncoderEmbedStatement<'a> {
+/// The largest number of queries in one proof.
+pub const MAX_QUERIES: usize = 16;
+/// The largest number of looked-up rows of several queries, so that a tree has at most 2^28 leaves. One query has fewer.
+pub const MAX_LOOKED_UP: usize = 1 << 27;
+
+// Rows of the longest run, over which a batch of records has rows too.
+const _: () = assert!(
+    MAX_ROW_VARIABLES + MAX_QUERIES.ilog2() as usize <= crate::batch_size::MAX_ROW_VARIABLES
+        && MAX_QUERIES.is_power_of_two()
+);
+
+/// What a record publishes about its query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashes {
     /// Digest of all other fields of the record.
     pub context: Fr,
+    pub hq: Fr,
+    pub cq: Fr,
+}
+
+/// The statement of a proof of A1 for one query, or for several: 2, 4, 8 or 16. The verifier rebuilds every value and reads none
+/// from a file.
+#[derive(Clone)]
+pub struct EncoderEmbedStatement<'a> {
+    pub queries: Vec<Hashes>,
     pub embeddings: &'a Embeddings,
     /// In the order in which they are applied.
     pub layers: Vec<&'a Layer>,
@@ -40,8 +88,6 @@ pub struct EncoderEmbedStatement<'a> {
     pub places: usize,
     /// A.
     pub norm_factor: u64,
-    pub hq: Fr,
-    pub cq: Fr,
 }
 
 impl<'a> EncoderEmbedStatement<'a> {
@@ -50,16 +96,24 @@ impl<'a> EncoderEmbedStatement<'a> {
         embeddings: &'a Embeddings,
         layers: &'a [Layer],
         [context, hq, cq]: [Fr; 3],
+        sizes: (usize, u64),
+    ) -> Self {
+        Self::of_several(embeddings, layers, &[Hashes { context, hq, cq }], sizes)
+    }
+
+    /// The same about several queries.
+    pub fn of_several(
+        embeddings: &'a Embeddings,
+        layers: &'a [Layer],
+        queries: &[Hashes],
         (places, norm_factor): (usize, u64),
     ) -> Self {
         Self {
-            context,
+            queries: queries.to_vec(),
             embeddings,
             layers: layers.iter().collect(),
             places,
             norm_factor,
-            hq,
-            cq,
         }
     }
 }
@@ -86,25 +140,47 @@ impl EncoderEmbedStatement<'_> {
             norm_factor: self.norm_factor,
         };
         output.check()?;
-        Ok(Shape {
+        let shape = Shape {
             input,
             layers,
             output,
-        })
+        };
+        let (count, maximum) = (
+            self.queries.len(),
+            shape.max_queries(self.places, self.layers.len()),
+        );
+        if !count.is_power_of_two() || count > maximum {
+            let expected = format!("a power of two from 1 to {maximum}");
+            return Err(Error::invalid("queries together", expected, count));
+        }
+        Ok(shape)
     }
 
+    pub fn texts(&self) -> Texts {
+        Texts {
+            count: self.queries.len(),
+            places: self.places,
+        }
+    }
+
+    /// The base-2 logarithm of the length of the rows that the run commits to: as many times longer than the model's as there are
+    /// queries, so that their number does not depend on the number of queries.
     pub fn row_variables(&self) -> usize {
-        self.embeddings.shape.row_variables
+        self.embeddings.shape.row_variables + self.texts().of_texts()
     }
 
     pub fn transcript<O: Oracle>(&self, shape: &Shape) -> Transcript<O> {
         let mut t = Transcript::new("encoder embed");
-        t.scalar("context", &self.context);
+        for query in &self.queries {
+            t.scalar("context", &query.context);
+        }
         t.bytes("embeddings", &self.embeddings.digest());
         encoder::absorb_layers(&mut t, &self.layers, self.places, &shape.layers);
         t.integer("norm factor", self.norm_factor);
-        t.scalar("hq", &self.hq);
-        t.scalar("cq", &self.cq);
+        for query in &self.queries {
+            t.scalar("hq", &query.hq);
+            t.scalar("cq", &query.cq);
+        }
         t
     }
 }
@@ -136,9 +212,9 @@ impl<T> Columns<T> {
 }
 
 impl Columns<ColumnId> {
-    pub fn named(all: Vec<ColumnId>, shape: &Shape, places: usize, count: usize) -> Self {
+    pub fn named(all: Vec<ColumnId>, shape: &Shape, texts: Texts, count: usize) -> Self {
         let width = shape.layers.width_blocks().blocks;
-        let of_layers = Layers::bounds(&shape.layers, places, count).len();
+        let of_layers = Layers::bounds(&shape.layers, texts, count).len();
         let mut all = all.into_iter();
         let marks = all.next().expect("one for each name");
         Self {
@@ -147,7 +223,7 @@ impl Columns<ColumnId> {
             y: all.by_ref().take(width).collect(),
             input: encoder_input::Columns::named(&mut all, &shape.input),
             layers: all.by_ref().take(of_layers).collect(),
-            vector: vector::Columns::named(&mut all, &shape.output.vector(places).bounds),
+            vector: vector::Columns::named(&mut all, &shape.output.vectors(texts).bounds),
             multiplicities: Multiplicities::named(all),
         }
     }
@@ -155,7 +231,8 @@ impl Columns<ColumnId> {
 
 impl Columns<(usize, Bound)> {
     /// Entries and bound of each column.
-    pub fn bounds(shape: &Shape, places: usize, count: usize) -> Self {
+    pub fn bounds(shape: &Shape, texts: Texts, count: usize) -> Self {
+        let places = texts.all();
         let blocks = shape.layers.width_blocks();
         let one = (places * blocks.entries(), Bound::Signed(ACTIVATION_BITS));
         let matrix = vec![one; blocks.blocks];
@@ -164,9 +241,9 @@ impl Columns<(usize, Bound)> {
             x: matrix.clone(),
             y: matrix,
             input: encoder_input::Columns::bounds(&shape.input, places),
-            layers: Layers::bounds(&shape.layers, places, count),
-            vector: vector::Columns::bounds(&shape.output.vector(places)),
-            multiplicities: Multiplicities::bounds(shape, places, count),
+            layers: Layers::bounds(&shape.layers, texts, count),
+            vector: vector::Columns::bounds(&shape.output.vectors(texts)),
+            multiplicities: Multiplicities::bounds(shape, texts, count),
         }
     }
 }
@@ -199,16 +276,12 @@ impl<T> Multiplicities<T> {
 }
 
 impl Multiplicities<(usize, Bound)> {
-    pub fn bounds(shape: &Shape, places: usize, count: usize) -> Self {
-        let of_layers = encoder::Multiplicities::bounds(&shape.layers, places, count);
-        let size = shape.output.vector(places);
-        let of_ends = shape.input.limbs_looked_up(places) + size.limbs_looked_up();
-        let limbs = count * shape.layers.limbs_looked_up(places) + of_ends;
-        let activations = shape.layers.activations_looked_up(places, count);
+    pub fn bounds(shape: &Shape, texts: Texts, count: usize) -> Self {
+        let [steps, scores, inner, activations, limbs] = shape.looked_up(texts, count);
         Self {
-            of_steps: (1 << NIBBLE_VARIABLES, Bound::up_to(1 << size.components())),
-            of_exp: of_layers.of_exp,
-            of_gelu: of_layers.of_gelu,
+            of_steps: (1 << NIBBLE_VARIABLES, Bound::up_to(steps)),
+            of_exp: (EXP_ROWS, Bound::up_to(scores)),
+            of_gelu: (1 << ACTIVATION_BITS, Bound::up_to(inner)),
             shared: SharedMultiplicities::bounds(activations, &shape.widths(), limbs),
         }
     }

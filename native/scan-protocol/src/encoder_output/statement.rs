@@ -38,9 +38,15 @@ impl Shape {
 
     /// The size of the vector of so many places.
     pub fn vector(&self, places: usize) -> vector::Size {
-        let reach = places as u64 * ACTIVATION_LIMIT as u64;
+        self.vectors(Texts::one(places))
+    }
+
+    /// The size of the vectors of texts.
+    pub fn vectors(&self, texts: Texts) -> vector::Size {
+        let reach = texts.places as u64 * ACTIVATION_LIMIT as u64;
         vector::Size {
             dimension: self.width,
+            count: texts.count,
             norm_factor: self.norm_factor,
             bounds: Bounds::of(reach, self.width, self.norm_factor),
             limb_tag: LIMB_BITS as u64,

@@ -236,7 +236,7 @@ impl Witness {
 
     pub(crate) fn derived(&self, shape: &Shape) -> Derived {
         let bits = shape.remainders();
-        let entries = shape.score_variables(self.places());
+        let entries = shape.score_variables(Texts::one(self.places()));
         Derived {
             marks: self
                 .marks
@@ -310,6 +310,29 @@ impl Witness {
             of_exp,
             shared: counts.multiplicities(),
         }
+    }
+}
+
+/// How many runs of values, one for each head of a block, each column has.
+pub(crate) fn runs_of_heads(shape: &Shape) -> Columns<usize> {
+    let (width, heads) = (shape.width_blocks().blocks, shape.head_blocks());
+    let of_heads = || vec![heads.entries(); heads.blocks];
+    let bits = shape.remainders();
+    Columns {
+        projections: [0; 4].map(|_| vec![1; width]),
+        distances: of_heads(),
+        exps: of_heads(),
+        hot: of_heads(),
+        limbs: std::array::from_fn(|kind| {
+            let one = if kind == 3 {
+                of_heads()
+            } else {
+                vec![1; width]
+            };
+            vec![one; limbs_below(bits[kind])]
+        }),
+        heads: of_heads(),
+        roots: 1,
     }
 }
 

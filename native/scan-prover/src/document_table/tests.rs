@@ -205,14 +205,14 @@ impl Case {
     }
 
     /// The proof of a prover without checks.
-    fn prove(&self, witness: Witness, low_memory: Option<usize>) -> DocumentTableProof {
+    fn prove(&self, witness: Witness, low_memory: Option<Recomputed>) -> DocumentTableProof {
         let openings = openings(&self.table, self.carried()).unwrap();
         prove_witness::<MaliciousProver>(&self.statement, &seed(), witness, openings, low_memory)
             .unwrap()
     }
 
     pub(crate) fn proved(&self, low_memory: bool) -> DocumentTableProof {
-        self.prove(self.witness(), low_memory.then_some(RUN))
+        self.prove(self.witness(), low_memory.then_some(LEAST))
     }
 
     fn accepted(&self, proof: &[u8]) -> bool {
@@ -835,7 +835,8 @@ fn low_memory_gives_the_same_proof() {
         assert!(case.accepted(&anew));
         assert!(stored == anew);
         // Blocks of the released size give one run; blocks of size three give several.
-        assert!(stored == case.prove(case.witness(), Some(3)).proof);
+        let few = Recomputed { run: 3, ..LEAST };
+        assert!(stored == case.prove(case.witness(), Some(few)).proof);
     }
     REPEATED.set(false);
     let base = Case::first();

@@ -7,6 +7,7 @@ use crate::kit::{all_are_needed, forgets_nothing, only_for, simulated, Change, P
 use crate::malicious::{caught_by, MaliciousProver, REPEATED};
 use crate::malicious_claims::each_claim_excludes_a_false_value;
 use crate::noise::Noise;
+use crate::prover::fractional_sumcheck::LESS;
 use crate::simulator::Simulated;
 use crate::transcript::{Oracle, Transcript};
 use crate::words::{high, highest, push_upper, seed_commitment, upper, BELOW_BITS, HIGH_LIMBS};
@@ -108,10 +109,12 @@ pub(crate) fn low_memory_is_the_same<D: Tested>() {
         assert!(accepted(&statement, &anew));
         assert!(stored == anew);
         // Blocks of the released size give one run; blocks of size three give several.
-        let draws = vec![draws(&statement)];
-        let several =
-            prove_draws::<MaliciousProver, D>(&statement, &[seed()], draws, Some(3)).unwrap();
-        assert!(stored == several.proof);
+        for how in [LEAST, LESS] {
+            let draws = vec![draws(&statement)];
+            let few = Some(Recomputed { run: 3, ..how });
+            let several = prove_draws::<MaliciousProver, D>(&statement, &[seed()], draws, few);
+            assert!(stored == several.unwrap().proof);
+        }
     }
     REPEATED.set(false);
     let base = statement(7, D::one());

@@ -10,7 +10,9 @@ use ragaudit_transformer::{Encoder, Scales};
 use crate::block::NormWitness;
 use crate::channel::Channel;
 use crate::encoder::tests::{layers_of, shape as layers_shape, Integers};
+use crate::encoder::Witness as LayersWitness;
 use crate::encoder_input::{Embeddings, Parameters, Shape as InputShape, Vectors};
+use crate::encoder_output::Witness as OutputWitness;
 use crate::error::Error;
 use crate::feed_forward;
 use crate::fixtures::{int16, quantised, tokens_hash, unbounded_hash, ROW_VARIABLES};
@@ -18,9 +20,15 @@ use crate::kit::{only_for, run_tests, simulate, simulated, verify, Change, Proto
 use crate::malicious::{caught_by, MaliciousProver};
 use crate::transcript::{Oracle, Transcript};
 
+pub(crate) mod several;
 pub(crate) mod vectors;
 
 const NORM_FACTOR: u64 = 11_712;
+const PUBLIC: Hashes = Hashes {
+    context: Fr::ONE,
+    hq: Fr::ONE,
+    cq: Fr::ONE,
+};
 const LOOKUP: &str = "constraint: lookup layer";
 const MATRICES: &str = "constraint: matrices";
 const ROOTS: &str = "constraint: roots";
@@ -135,19 +143,22 @@ fn tiny() -> Case {
 impl Case {
     fn statement(&self) -> EncoderEmbedStatement<'_> {
         EncoderEmbedStatement {
-            context: Fr::from(77u8),
+            queries: vec![self.hashes_of(self.hq, self.cq)],
             embeddings: &self.table.public,
             layers: self.layers.iter().collect(),
             places: self.places,
             norm_factor: NORM_FACTOR,
-            hq: self.hq,
-            cq: self.cq,
         }
+    }
+
+    fn hashes_of(&self, hq: Fr, cq: Fr) -> Hashes {
+        let context = Fr::from(77u8);
+        Hashes { context, hq, cq }
     }
 
     fn prove(&self) -> Vec<u8> {
         let statement = self.statement();
-        prove_as::<MaliciousProver>(&statement, &self.table, &self.text, &self.salt).unwrap()
+        prove_as::<MaliciousProver>(&statement, &self.table, &[(&self.text, &self.salt)]).unwrap()
     }
 
     fn witness(&self) -> Witness {
@@ -176,15 +187,14 @@ impl Case {
     /// Whether a prover without checks gets through with this witness, for the hashes of its tokens and of its vector.
     fn forged(&self, witness: &Witness) -> bool {
         let (hq, cq) = self.hashes(witness);
-        self.forged_for(witness, |s| (s.hq, s.cq) = (hq, cq))
+        self.forged_for(witness, |s| s.queries = vec![self.hashes_of(hq, cq)])
     }
 
     fn forged_for(&self, witness: &Witness, change: impl Fn(&mut EncoderEmbedStatement)) -> bool {
         let mut statement = self.statement();
         change(&mut statement);
-        let entries = Entries::new(witness, &statement.check().unwrap());
-        let (table, salt) = (&self.table, &self.salt);
-        let proof = prove_entries::<MaliciousProver>(&statement, table, witness, entries, salt);
+        let part = Part::new(witness, &statement.check().unwrap(), &self.salt);
+        let proof = prove_parts::<MaliciousProver>(&statement, &self.table, vec![part]);
         verify(&statement, &proof.unwrap()).is_ok()
     }
 }
@@ -262,20 +272,18 @@ fn a_proof_is_for_its_statement_only() {
     let statement = case.statement();
     // A new field has to be changed below.
     let EncoderEmbedStatement {
-        context: _,
+        queries: _,
         embeddings: _,
         layers: _,
         places: _,
         norm_factor: _,
-        hq: _,
-        cq: _,
     } = &statement;
     let mut other = case.model.clone();
     other.embeddings[0][0] += 1;
     other.layers[1].feed_forward.each[0][0] += 1;
     let (table, layers) = (other.table(), layers_of(&other.layers));
     let changes: Vec<Change<EncoderEmbedStatement>> = vec![
-        Box::new(|s| s.context += Fr::ONE),
+        Box::new(|s| s.queries[0].context += Fr::ONE),
         Box::new(|s| s.embeddings = &table.public),
         Box::new(|s| s.layers.reverse()),
         Box::new(|s| s.layers.truncate(1)),
@@ -283,14 +291,16 @@ fn a_proof_is_for_its_statement_only() {
         Box::new(|s| s.layers[1] = &layers[1]),
         Box::new(|s| s.places = 2),
         Box::new(|s| s.norm_factor += 1),
-        Box::new(|s| s.hq += Fr::ONE),
-        Box::new(|s| s.cq += Fr::ONE),
+        Box::new(|s| s.queries[0].hq += Fr::ONE),
+        Box::new(|s| s.queries[0].cq += Fr::ONE),
+        Box::new(|s| s.queries.push(s.queries[0])),
     ];
     only_for(&statement, &proof, &changes);
 }
 
 run_tests!(
     "encoder embed",
+    context: [queries[0].context],
     small: tiny(),
     of_claims: tiny(),
     every: 293,
@@ -365,7 +375,8 @@ fn hashes_are_those_of_the_text_and_of_its_vector() {
         (&other, other_hq, cq),
         (&other, hq, cq),
     ] {
-        assert!(!case.forged_for(witness, |s| (s.hq, s.cq) = (hq, cq)));
+        let queries = vec![case.hashes_of(hq, cq)];
+        assert!(!case.forged_for(witness, |s| s.queries = queries.clone()));
     }
 }
 
@@ -484,7 +495,7 @@ fn proofs_are_simulated_without_tokens() {
     let case = tiny();
     let real = case.prove();
     let mut public = case.statement();
-    (public.hq, public.cq) = (Fr::from(31_337u64), Fr::from(31_338u64));
+    public.queries = vec![case.hashes_of(Fr::from(31_337u64), Fr::from(31_338u64))];
     simulated(&public, &real);
 }
 
@@ -565,11 +576,22 @@ fn parameters_out_of_range_are_refused() {
 pub(crate) fn largest() {
     let shape = layers_shape(MAX_WIDTH, MAX_HEADS, feed_forward::MAX_INNER);
     let layer = Integers::random(shape, 5).of_points(MAX_ROW_VARIABLES);
+    let embeddings = largest_embeddings(shape.attention.x);
+    simulate(&EncoderEmbedStatement {
+        queries: vec![PUBLIC; 1],
+        embeddings: &embeddings,
+        layers: vec![&layer; MAX_LAYERS],
+        places: MAX_PLACES,
+        norm_factor: MAX_NORM_FACTOR,
+    });
+}
+
+fn largest_embeddings(x: u32) -> Embeddings {
     let input = InputShape {
         vocabulary: MAX_VOCABULARY,
         width: MAX_WIDTH,
         places: MAX_PLACES,
-        x: shape.attention.x,
+        x,
         row_variables: MAX_ROW_VARIABLES,
     };
     let point = crate::group::vector_generators(1)[0];
@@ -581,14 +603,5 @@ pub(crate) fn largest() {
         bias: &bias,
         unused: &unused,
     };
-    let embeddings = Embeddings::new(input, words, positions, vectors).unwrap();
-    simulate(&EncoderEmbedStatement {
-        context: Fr::ONE,
-        embeddings: &embeddings,
-        layers: vec![&layer; MAX_LAYERS],
-        places: MAX_PLACES,
-        norm_factor: MAX_NORM_FACTOR,
-        hq: Fr::ONE,
-        cq: Fr::ONE,
-    });
+    Embeddings::new(input, words, positions, vectors).unwrap()
 }

@@ -213,14 +213,14 @@ impl Case {
     }
 
     /// The proof of a prover without checks.
-    fn prove(&self, witness: Witness, low_memory: Option<usize>) -> Vec<u8> {
+    fn prove(&self, witness: Witness, low_memory: Option<Recomputed>) -> Vec<u8> {
         let statement = self.statement();
         prove_witness::<MaliciousProver>(&statement, self.inputs(), witness, low_memory).unwrap()
     }
 
     /// In low memory or not.
     pub(crate) fn made(&self, low_memory: bool) -> Vec<u8> {
-        self.prove(self.witness(), low_memory.then_some(RUN))
+        self.prove(self.witness(), low_memory.then_some(LEAST))
     }
 
     fn proved(&self) -> Vec<u8> {
@@ -815,12 +815,12 @@ fn large() -> Case {
 fn low_memory_gives_the_same_proof() {
     REPEATED.set(true);
     let case = large();
-    let proof = |low: Option<usize>| case.prove(case.witness(), low);
+    let proof = |low: Option<Recomputed>| case.prove(case.witness(), low);
     let stored = proof(None);
     assert!(case.accepted(&stored));
-    assert!(stored == proof(Some(RUN)));
+    assert!(stored == proof(Some(LEAST)));
     // Blocks of the released size give one run; blocks of size three give several.
-    assert!(stored == proof(Some(3)));
+    assert!(stored == proof(Some(Recomputed { run: 3, ..LEAST })));
     REPEATED.set(false);
     assert_ne!(proof(None), stored, "nonces are fresh");
 }

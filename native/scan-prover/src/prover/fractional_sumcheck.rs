@@ -5,6 +5,7 @@ use std::ops::Range;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_field_simd::dispatch;
 use ragaudit_field_simd::lanes::Lanes;
+use ragaudit_scan_protocol::prover::Recomputed;
 use rayon::prelude::*;
 
 use crate::expr::Expr;
@@ -24,8 +25,16 @@ pub(crate) const BLOCK: usize = 10;
 pub(crate) const RUN: usize = 1 << 9;
 /// The number of lowest layers that are not stored in low memory.
 pub(crate) const NOT_STORED: usize = 3;
-/// The number of sumcheck rounds in which such a layer is recomputed; each of these rounds halves the stored part.
-pub(crate) const AGAIN: usize = 2;
+/// The least memory: a fourth of a layer is stored.
+pub(crate) const LEAST: Recomputed = Recomputed {
+    run: RUN,
+    rounds: 2,
+};
+/// Half of a layer is stored, for less time.
+pub(crate) const LESS: Recomputed = Recomputed {
+    run: RUN,
+    rounds: 1,
+};
 
 /// Rows of a segment within one block.
 pub(crate) type Piece = (usize, Range<usize>);
@@ -415,9 +424,11 @@ impl<L: Lanes<Fr>> Apart<L> {
     }
 
     /// See [`Rounds::bound`], for all stored blocks.
-    pub(crate) fn bound(l: L, again: &Again, rounds: usize) -> Self {
+    pub(crate) fn bound(l: L, again: &Again) -> Self {
         let [of_mixed, all] = again.leaves.sizes();
-        let pairs = |nodes: usize| nodes >> (again.height + 2 + rounds);
+        // Above the leaves, no block has ones.
+        let of_mixed = if again.height > 0 { all } else { of_mixed };
+        let pairs = |nodes: usize| nodes >> (again.height + 2 + again.how.rounds);
         let [q, p] = [Vec::new(), Vec::new()];
         let (halved, mu) = (l.zero(), l.splat(&again.mu));
         let ones = Ones {
@@ -484,8 +495,7 @@ pub(crate) struct Again<'a> {
     pub(crate) inner: Vec<Fr>,
     pub(crate) outer: Vec<Fr>,
     pub(crate) within: usize,
-    /// Blocks that are made at a time.
-    pub(crate) size: usize,
+    pub(crate) how: Recomputed,
 }
 
 impl Again<'_> {
@@ -502,8 +512,8 @@ impl Again<'_> {
         point: &[Fr],
     ) -> ([Fr; 2], Option<Apart<L>>) {
         let mut sums = [self.elsewhere().double(); 2];
-        let mut all = (point.len() == AGAIN).then(|| Apart::bound(l, self, AGAIN));
-        for run in self.leaves.runs(self.size) {
+        let mut all = (point.len() == self.how.rounds).then(|| Apart::bound(l, self));
+        for run in self.leaves.runs(self.how.run) {
             let outer = self.outer[run.clone()].to_vec();
             let layer = self.leaves.layer_at(known, self.height, run);
             let mut apart = Apart::new(l, layer, self.mu, self.inner.clone(), outer, self.within);

@@ -3,14 +3,14 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_field_simd::dispatch;
 use ragaudit_field_simd::lanes::Lanes;
 use ragaudit_scan_protocol::digits::{all_variables, of_coordinate, table, Digit};
-use ragaudit_scan_protocol::prover::{Round, Sums, Tree};
+use ragaudit_scan_protocol::prover::{Recomputed, Round, Sums, Tree};
 
 use crate::group::Fr;
 use crate::lookup::BELOW;
 use crate::numbers::half;
 use crate::prover::digits::{bind, gate_sums};
 use crate::prover::fractional_sumcheck::{
-    above, nodes, spread, Again, Apart, Cross, Layer, Leaves, Stored, NOT_STORED, RUN,
+    above, nodes, spread, Again, Apart, Cross, Layer, Leaves, Stored, LEAST, NOT_STORED,
 };
 use crate::prover::polynomials::{coefficients, of_degree_two};
 use crate::prover::rounds::Kernel;
@@ -22,26 +22,25 @@ pub(crate) struct Layers<'a> {
     leaves: Leaves<'a>,
     /// The layers, from the lowest stored one.
     layers: Vec<Layer>,
-    /// Blocks of leaves that are made at a time.
-    size: usize,
+    how: Recomputed,
 }
 
 impl<'a> Layers<'a> {
-    /// With `low_memory` the prover recomputes leaves when it needs them, this number of blocks at a time.
+    /// With `low_memory` the prover recomputes leaves when it needs them.
     pub(crate) fn new(
         leaves: Leaves<'a>,
         known: &Known,
         depth: usize,
-        low_memory: Option<usize>,
+        low_memory: Option<Recomputed>,
     ) -> Self {
         let (mut layers, mut height) = (Vec::new(), 0);
-        if let Some(size) = low_memory.filter(|_| leaves.bits >= BELOW) {
+        if let Some(how) = low_memory.filter(|_| leaves.bits >= BELOW) {
             height = NOT_STORED;
             let mut lowest = Layer::default();
             let [p, q] = leaves.sizes().map(|n| n >> height);
             lowest.p.reserve_exact(p);
             lowest.q.reserve_exact(q);
-            for run in leaves.runs(size) {
+            for run in leaves.runs(how.run) {
                 let Layer { p, q } = leaves.layer_at(known, height, run);
                 lowest.p.extend(p);
                 lowest.q.extend(q);
@@ -59,11 +58,11 @@ impl<'a> Layers<'a> {
             }
             layers.push(next);
         }
-        let size = low_memory.unwrap_or(RUN);
+        let how = low_memory.unwrap_or(LEAST);
         Self {
             leaves,
             layers,
-            size,
+            how,
         }
     }
 }
@@ -81,7 +80,7 @@ impl Tree for Layers<'_> {
             None => Stored::Again(&self.leaves, height),
         };
         let leaves = &self.leaves;
-        dispatch!(l => Box::new(OfLayer::new(l, leaves, stored, mu, digits, self.size)))
+        dispatch!(l => Box::new(OfLayer::new(l, leaves, stored, mu, digits, self.how)))
     }
 }
 
@@ -122,7 +121,7 @@ impl<'l, L: Lanes<Fr>> OfLayer<'l, L> {
         stored: Stored<'l>,
         mu: Fr,
         [digits, weighed]: [&[Digit]; 2],
-        size: usize,
+        how: Recomputed,
     ) -> Self {
         let of_blocks = leaves.of.trailing_zeros() as usize;
         let all = [digits, weighed].concat();
@@ -158,7 +157,7 @@ impl<'l, L: Lanes<Fr>> OfLayer<'l, L> {
                     inner,
                     outer,
                     within,
-                    size,
+                    how,
                 });
             }
         }

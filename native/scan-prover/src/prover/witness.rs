@@ -3,8 +3,8 @@ use ark_ff::AdditiveGroup;
 use ragaudit_field_simd::poseidon::State;
 use ragaudit_scan_protocol::expr::Var;
 use ragaudit_scan_protocol::prover::{
-    Blindings, Combination, Leaves, Messages, ProverWitness, SboxColumns, Sum, Sums, Tree,
-    Weighting,
+    Blindings, Combination, Leaves, Messages, ProverWitness, Recomputed, SboxColumns, Sum, Sums,
+    Tree, Weighting,
 };
 use rayon::prelude::*;
 
@@ -148,7 +148,7 @@ impl ProverWitness for Secrets {
         &self,
         columns: &[Column],
         leaves: Leaves<'t>,
-        low_memory: Option<usize>,
+        low_memory: Option<Recomputed>,
     ) -> Box<dyn Tree + 't> {
         let known = crate::prover::Known::new(self, columns);
         let depth = leaves.depth;

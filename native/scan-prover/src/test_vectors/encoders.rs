@@ -117,14 +117,41 @@ const ENCODER_EMBED: [Run; 2] = [
     (
         "encoder embed",
         "2 layers, 4 of 4 places of 4, 9 words, 2 heads, 4 inner, rows of 1,024",
-        || encoder_embed::tests::vectors::simulate_any([9, 4, 4], [2, 4], 10, [2, 4]),
+        || encoder_embed::tests::vectors::simulate_any([9, 4, 4], [2, 4], 10, [2, 4, 1]),
     ),
     (
         "encoder embed",
         "2 layers, 32 of 64 places of 384, 30,522 words, 12 heads, 1,536 inner, rows of 4,096",
-        || encoder_embed::tests::vectors::simulate_any([30_522, 384, 64], [12, 1536], 12, [2, 32]),
+        || {
+            encoder_embed::tests::vectors::simulate_any(
+                [30_522, 384, 64],
+                [12, 1536],
+                12,
+                [2, 32, 1],
+            )
+        },
     ),
 ];
+
+const SEVERAL: [Run; 2] = [
+    (
+        "encoder embed",
+        "2 queries, 2 layers, 4 of 4 places of 4, 9 words, 2 heads, 4 inner, rows of 1,024",
+        || encoder_embed::tests::vectors::simulate_any([9, 4, 4], [2, 4], 10, [2, 4, 2]),
+    ),
+    (
+        "encoder embed",
+        "4 queries, 2 layers, 8 of 8 places of 6, 21 words, 3 heads, 4 inner, rows of 1,024",
+        || encoder_embed::tests::vectors::simulate_any([21, 6, 8], [3, 4], 10, [2, 8, 4]),
+    ),
+];
+
+#[test]
+fn encoder_embeddings_of_several_are_the_published_ones() {
+    let head = [("what", explained()), ("runs", traces(&SEVERAL))];
+    let run = encoder_embed::tests::vectors::fields_of_several();
+    published("encoder-batch", &[&head[..], &run].concat());
+}
 
 #[test]
 fn encoder_embeddings_are_the_published_ones() {

@@ -159,12 +159,13 @@ class Attention:
         limits.require(inputs=placed(self.inputs, *size), outputs=placed(self.outputs, *size))
 
 
-def read_marks(session: Session, column: Column, places: int) -> list[Expr]:
-    """The hidden marks of the places, which are 1 up to a place and 0 from there on, if the last is a bit."""
-    marks = session.send("marks", places)
-    for mark, after in pairwise(marks):
-        session.product("used places", mark, after, after)
-    a = session.challenges("marks", log2(places))
+def read_marks(session: Session, column: Column, places: int, texts: int = 1) -> list[Expr]:
+    """The hidden marks of the places of each text: 1 up to a place and 0 from there on, if the last is a bit."""
+    marks = session.send("marks", places * texts)
+    for at_text in range(0, len(marks), places):
+        for mark, after in pairwise(marks[at_text : at_text + places]):
+            session.product("used places", mark, after, after)
+    a = session.challenges("marks", log2(len(marks)))
     session.claim(evaluation(a), [(column, 1)], at(marks, a))
     return marks
 
@@ -179,8 +180,10 @@ class Parts:
     """The columns of a block, without multiplicities; `rests` has the remainders in their order."""
 
     weights: Weights
-    places: int
+    keys: int
+    """The places of one text: those that one query attends to."""
     marks: Sequence[Expr]
+    """Of all places of all texts."""
     x: Sequence[Column]
     y: Sequence[Column]
     projections: Sequence[Sequence[Column]]
@@ -194,11 +197,16 @@ class Parts:
     used: Sequence[Said]
     """The derived marks of keys."""
 
+    @property
+    def places(self) -> int:
+        return len(self.marks)
+
     @staticmethod
-    def entries(weights: Weights, places: int) -> list[int]:
-        """The entries of the columns that a prover commits to."""
+    def entries(weights: Weights, keys: int, texts: int = 1) -> list[int]:
+        """The entries of the columns that a prover commits to, for so many texts of `keys` places each."""
+        places = keys * texts
         of_places, heads = Blocks(weights.width).entries(places), Blocks(weights.heads)
-        of_scores = heads.entries(places * places)
+        of_scores = heads.entries(keys * places)
         sizes = [of_places * 4, of_scores * 3]
         for kind, bits in enumerate(weights.remainders):
             sizes += [of_scores if kind == 3 else of_places] * (len(widths(bits)) - 1)
@@ -213,9 +221,11 @@ class Parts:
         x: Sequence[Column],
         y: Sequence[Column],
         sent: Iterator[Column],
+        texts: int = 1,
     ) -> Parts:
         """The next columns, in the order of `entries`."""
         width, heads = Blocks(weights.width).count, Blocks(weights.heads).count
+        keys = len(marks) // texts
         projections = [take(sent, width) for _ in range(4)]
         distances, exps, hot = (take(sent, heads) for _ in range(3))
         rests = [
@@ -224,20 +234,21 @@ class Parts:
         ]
         of_heads, roots, used = take(sent, heads), next(sent), [derived() for _ in range(heads)]
         return cls(
-            weights, len(marks), marks, x, y, projections, distances, exps, hot, rests, of_heads, roots, used
+            weights, keys, marks, x, y, projections, distances, exps, hot, rests, of_heads, roots, used
         )  # fmt: skip
 
     def lookups(self) -> list[Segment]:
         """The lookups of the columns but the range of x."""
         t = log2(self.places)
         m, n = (Blocks(count).variables for count in (self.weights.width, self.weights.heads))
+        of_scores = log2(self.keys) + t + n
         segments = [
-            Segment(EXP_TAG, [u, e, mark], 1 << 2 * t + n)
+            Segment(EXP_TAG, [u, e, mark], 1 << of_scores)
             for u, e, mark in zip(self.distances, self.exps, self.used, strict=True)
         ]
         *rests, norm_rest = self.rests
         for kind, rest in enumerate(rests):
-            segments += rest.segments(2 * t + n if kind == 3 else t + m)
+            segments += rest.segments(of_scores if kind == 3 else t + m)
         for columns in (*self.projections, self.y):
             segments += in_range(columns, t + m)
         segments += norm_rest.segments(t + m)
@@ -246,10 +257,10 @@ class Parts:
 
     def claims(self, session: Session) -> None:
         """All claims after the lookup, up to the closing."""
-        weights, t = self.weights, log2(self.places)
+        weights = self.weights
         width, heads = Blocks(weights.width), Blocks(weights.heads)
         point, scores = self.rests[0].tops[0].point, self.rests[3].tops[0].point
-        p_t, s_j, s_i, s_a = point[width.variables :], scores[:t], scores[t : 2 * t], scores[2 * t :]
+        p_t, (s_j, _, s_k, s_a) = point[width.variables :], self._cut(scores)
         by_block = powers(session.challenge("attention blocks"), max(width.count, heads.count))
         by_width, by_heads = by_block[: width.count], by_block[: heads.count]
 
@@ -268,10 +279,10 @@ class Parts:
         g = weights_at(width, by_width, point)
         eta = weights_at(heads, by_heads, s_a)
         for mark in self.used:
-            session.constraint("key", mark.value - at(self.marks, s_j))
+            session.constraint("key", mark.value - at(self.marks, [*s_j, *s_k]))
 
         self._maximum(session, scores, by_heads)
-        self._scores(session, of_scores_, by_heads, eta, (s_j, s_i, s_a))
+        self._scores(session, of_scores_, by_heads, eta)
         b_point, value_place, of_value = self._heads(session, of_o, g, p_t)
         end = layer_norm(session, weights.norm, by_width, point, self.y, self.rests[5], self.roots)
 
@@ -316,13 +327,22 @@ class Parts:
         ):
             session.claim(evaluation([*o[:m], *place]), parts(columns, o[m:]), value)
 
+    def _cut(self, point: Sequence[int]) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
+        """A point of scores as coordinates of the key, of the query, of the text and of the head.
+
+        Key and query are places of one text.
+        """
+        t, n = log2(self.keys), log2(self.places)
+        return point[:t], point[t : 2 * t], point[2 * t : t + n], point[t + n :]
+
     def _maximum(self, session: Session, scores: Sequence[int], by_heads: Sequence[int]) -> None:
         """Entries of hot other than 0 have a used place and the distance 0."""
-        count, t = len(by_heads), log2(self.places)
+        count = len(by_heads)
         both, claim = session.reduce("maximum", [*scores, *[HALF] * log2(count)], 0, 2)
         o, o_b = both[: len(scores)], both[len(scores) :]
         hot, distance, out = session.send("maximum", 3)
-        unused = 1 - at(self.marks, o[:t])
+        o_j, _, o_k, _ = self._cut(o)
+        unused = 1 - at(self.marks, [*o_j, *o_k])
         session.product("maximum", hot, distance + below(o_b, count) * unused, out)
         session.constraint("maximum", out - claim)
         weighted = zip(parts(self.hot, o_b), by_heads, strict=True)
@@ -335,26 +355,32 @@ class Parts:
         dividend: Expr,
         by_heads: Sequence[int],
         eta: Sequence[int],
-        at_score: tuple[Sequence[int], Sequence[int], Sequence[int]],
     ) -> None:
-        """The division of scores, reduced to one value of q and one of k.
-
-        :param at_score: the point of the lookup: coordinates of the key's place, of the query's place and of the head
-        """
-        weights, (s_j, s_i, s_a) = self.weights, at_score
+        """The division of scores at the point of the lookup, reduced to one value of q and one of k."""
+        weights, (s_j, s_i, s_k, s_a) = self.weights, self._cut(self.rests[3].tops[0].point)
         width, bits = Blocks(weights.width), self.rests[3].bits
-        (maxima,) = session.send("maxima", 1)
-        session.claim(
-            number([*s_i, *s_a], HEAD_ENTRIES, MAXIMUM), list(zip(self.heads, by_heads, strict=True)), maxima
-        )
+
+        def read_maxima(text: Sequence[int]) -> Expr:
+            (maxima,) = session.send("maxima", 1)
+            pairs = list(zip(self.heads, by_heads, strict=True))
+            session.claim(number([*s_i, *text, *s_a], HEAD_ENTRIES, MAXIMUM), pairs, maxima)
+            return maxima
+
+        several = self.keys < self.places
+        maxima = Expr() if several else read_maxima([])
+        both, claim = session.reduce("marked scores", [*s_j, *s_k], dividend, 2)
+        t = log2(self.keys)
+        j, text = both[:t], both[t:]
+        if several:
+            maxima = read_maxima(text)
+        (y,) = session.send("marked scores", 1)
+        session.product("marked score", at(self.marks, both), y, claim)
         sum_ = sum(eta)
         known = (sum_ << bits - 1) - (1 << bits) * (maxima - (sum_ << 35))
-        j, claim = session.reduce("marked scores", s_j, dividend, 2)
-        (y,) = session.send("marked scores", 1)
-        session.product("marked score", at(self.marks, j), y, claim)
         c = log2(weights.width)
         share = pow(weights.factor, -1, MODULUS) * halved(c, y - known)
-        o, claim = session.reduce("products of heads", [HALF] * c, share, 3)
+        both, claim = session.reduce("products of heads", [*[HALF] * c, *text], share, 3)
+        o, text = both[:c], both[c:]
         query, key, out = session.send("products of heads", 3)
         session.product("score", query, key, out)
         session.constraint("products of heads", extension(weights.of_head(eta), o) * out - claim)
@@ -363,20 +389,20 @@ class Parts:
             (self.projections[0], s_i, query),
             (self.projections[1], j, key),
         ):
-            session.claim(evaluation([*o[:m], *place]), parts(columns, o[m:]), value)
+            session.claim(evaluation([*o[:m], *place, *text]), parts(columns, o[m:]), value)
 
     def _heads(
         self, session: Session, dividend: Expr, g: Sequence[int], p_t: Sequence[int]
     ) -> tuple[list[int], list[int], Expr]:
         """The division of o and the normalisers, reduced to one row of v: the coordinates of its heads, its place, and
         the value."""
-        h, t = self.weights.heads, log2(self.places)
-        c, n = log2(h), Blocks(h).variables
+        h, t = self.weights.heads, log2(self.keys)
+        c, n, all_places = log2(h), Blocks(h).variables, log2(self.places)
         chi = session.challenge("normalisers")
         x = powers(chi, h + 1)[1:]
         joint = halved(c, dividend + (sum(x) << 30))
         both, claim = session.reduce("normalisers", [*p_t, *[HALF] * c], joint, 3)
-        i, a = both[:t], both[t:]
+        i, a = both[:all_places], both[all_places:]
         xi = extension(x, a)
         quotient, sums, length, rest, slack, out = session.send("normalisers", 6)
         session.product("normaliser", quotient, sums + xi * length, out)
@@ -390,12 +416,12 @@ class Parts:
             pairs = [(column, (e << t) % MODULUS) for column, e in parts(columns, a[n:])]
             session.claim(row, pairs, value)
 
-        both, claim = session.reduce("weighted sums", [*[HALF] * t, *a], halved(t, sums), 2)
-        j, b = both[:t], both[t:]
+        both, claim = session.reduce("weighted sums", [*[HALF] * t, *i[t:], *a], halved(t, sums), 2)
+        j, b = both[:all_places], both[all_places:]
         exp, value, out = session.send("weighted sums", 3)
         session.product("weighted sum", exp, value, out)
         session.constraint("weighted sums", out - claim)
-        session.claim(evaluation([*j, *i, *b[:n]]), parts(self.exps, b[n:]), exp)
+        session.claim(evaluation([*j[:t], *i[:t], *j[t:], *b[:n]]), parts(self.exps, b[n:]), exp)
         return b, j, value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_audit._internal.errors import InvalidProof
 from rag_audit.proofs.backends.reference.extensions import (
@@ -73,19 +73,32 @@ def _columns(session: Session, link: IndexLink | None, table: Table | None) -> l
     if link:
         apart = session.send("columns apart", len(link.scores))
         opened -= total((factors.pop(c), s) for c, s in zip(link.scores, apart, strict=True))
+    pinned = {column: factors.pop(column, 0) for column in session.pinned}
+    if pinned:
+        opened -= session.single("pinned value")
     session.constraint("opened value", opened - session.single("opened value"))
-    single, low, high = session.singles[-1], rho[: session.row_bits], rho[session.row_bits :]
-    terms: list[Term] = [
+    *_, single = session.singles
+    opening = _rows(factors, rho, session.row_bits, single)
+    if table:
+        known_terms = [(delta[-1] * k, point) for k, point in table.index.at(rho, table.weights)]
+        opening = replace(opening, terms=[*opening.terms, *known_terms])
+    openings = [opening]
+    if pinned:
+        openings.append(_rows(pinned, rho, session.pinned_bits, session.singles[-2]))
+    if link:
+        openings.append(_linked(session, link, rho, apart))
+    return openings
+
+
+def _rows(factors: dict[Column, int], rho: Sequence[int], row_bits: int, value: Point) -> Opening:
+    """Columns with their factors, in rows of 2^`row_bits` values."""
+    low, high = rho[:row_bits], rho[row_bits:]
+    terms = [
         (factor * height, point)
         for column, factor in factors.items()
         for height, point in zip(eq_table(high, len(column.rows)), column.rows, strict=True)
     ]
-    if table:
-        terms += [(delta[-1] * k, point) for k, point in table.index.at(rho, table.weights)]
-    openings = [Opening(terms, low, single)]
-    if link:
-        openings.append(_linked(session, link, rho, apart))
-    return openings
+    return Opening(terms, low, value)
 
 
 def _linked(session: Session, link: IndexLink, rho: Sequence[int], apart: Sequence[Expr]) -> Opening:

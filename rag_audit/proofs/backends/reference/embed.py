@@ -14,7 +14,7 @@ from rag_audit.proofs.backends.reference.lookup import Segment, look_up
 from rag_audit.proofs.backends.reference.poseidon import Call, permutations
 from rag_audit.proofs.backends.reference.session import Expr, Session, row_bits, total
 from rag_audit.proofs.backends.reference.transcript import Reader
-from rag_audit.proofs.backends.reference.vector import LIMB_BITS, MAX_FACTOR, Size, Vector
+from rag_audit.proofs.backends.reference.vector import LIMB_BITS, MAX_FACTOR, Size, Vectors
 from rag_audit.relation.poseidon import hash_elements
 from rag_audit.relation.tags import TAG_LIST, TAG_QUERY
 
@@ -85,8 +85,8 @@ def read(claim: Embedded, reader: Reader) -> Session:
     tokens, used = (sent[at : at + maximum] for at in (2, 2 + maximum))
     for u, after in pairwise(used):
         session.product("used places", u, after, after)
-    vector = Vector(size, columns, sent[2 + 2 * maximum :])
-    calls = [query_call(tokens, used, salt_q, claim.hq), *vector.calls(session, salt_c, claim.cq)]
+    vector = Vectors(size, columns, sent[2 + 2 * maximum :])
+    calls = [query_call(tokens, used, salt_q, claim.hq), *vector.calls(session, [salt_c], [claim.cq])]
     look_up(
         session,
         [

@@ -9,6 +9,7 @@ from rag_audit.proofs.backends.reference import attention, feed_forward, limits
 from rag_audit.proofs.backends.reference.block import (
     ACTIVATIONS,
     Blocks,
+    Matrix,
     activations,
     allowed,
     in_range,
@@ -39,6 +40,13 @@ class Layer:
     def remainders(self) -> list[int]:
         """The bits of the remainders of both blocks."""
         return [*self.attention.remainders, *self.feed_forward.remainders]
+
+    @property
+    def matrices(self) -> list[Matrix]:
+        """The matrices of both blocks."""
+        a, f = self.attention, self.feed_forward
+        dense = (a.queries, a.keys, a.values, a.output, f.first, f.second)
+        return [layer.matrix for layer in dense]
 
     def sizes(self) -> tuple[object, ...]:
         """All that the layers of an encoder have in common: sizes, scales and tables."""
@@ -91,10 +99,14 @@ class Stack:
     blocks: Sequence[attention.Parts | feed_forward.Parts]
 
     @staticmethod
-    def entries(layers: Sequence[Layer], places: int) -> list[int]:
-        """The entries of the columns that a prover commits to, without those of the first x and of the last result."""
+    def entries(layers: Sequence[Layer], keys: int, texts: int = 1) -> list[int]:
+        """The entries of the columns that a prover commits to, without those of the first x and of the last result.
+
+        :param keys: the places of one text
+        """
+        places = keys * texts
         (first, *others), matrix = layers, Blocks(layers[0].attention.width).entries(places)
-        of_attention = attention.Parts.entries(first.attention, places)
+        of_attention = attention.Parts.entries(first.attention, keys, texts)
         of_layer = [*of_attention, *matrix, *feed_forward.Parts.entries(first.feed_forward, places)]
         return of_layer + [*matrix, *of_layer] * len(others)
 
@@ -106,15 +118,16 @@ class Stack:
         x: Sequence[Column],
         y: Sequence[Column],
         sent: Iterator[Column],
+        texts: int = 1,
     ) -> Stack:
         """The next columns, in the order of `entries`."""
         places, before = len(marks), x
         blocks: list[attention.Parts | feed_forward.Parts] = []
         for number, layer in enumerate(layers, 1):
-            of_attention = attention.Parts.entries(layer.attention, places)
+            of_attention = attention.Parts.entries(layer.attention, places // texts, texts)
             own = iter(take(sent, len(of_attention)))
             between = take(sent, len(x))
-            blocks.append(attention.Parts.of(layer.attention, marks, before, between, own))
+            blocks.append(attention.Parts.of(layer.attention, marks, before, between, own, texts))
             of_feed_forward = feed_forward.Parts.entries(layer.feed_forward, places)
             own = iter(take(sent, len(of_feed_forward)))
             before = take(sent, len(x)) if number < len(layers) else y

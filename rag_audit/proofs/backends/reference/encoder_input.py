@@ -143,26 +143,33 @@ def allowed_of(table: Embeddings, places: int) -> bool:
 class Tokens:
     """Hidden tokens: a number for each place, and the limbs of V - 1 less the number, the lowest limb first."""
 
-    salt: Expr
+    salts: Sequence[Expr]
     numbers: Sequence[Expr]
     limbs: Sequence[Sequence[Expr]]
 
     @classmethod
-    def read(cls, session: Session, table: Embeddings, marks: Sequence[Expr]) -> Tokens:
+    def read(cls, session: Session, table: Embeddings, marks: Sequence[Expr], texts: int = 1) -> Tokens:
+        """The tokens of so many texts with the marks of all of their places."""
         count, below = len(marks), len(widths(table.token_bits)) - 1
-        salt, *sent = session.send("tokens", 1 + (1 + below) * count)
+        sent = session.send("tokens", texts + (1 + below) * count)
+        salts, sent = sent[:texts], sent[texts:]
         numbers, *limbs = (sent[k * count : (k + 1) * count] for k in range(1 + below))
-        session.constraint("first place", marks[0] - 1)
+        for first in marks[:: count // texts]:
+            session.constraint("first place", first - 1)
         inverse = pow(1 << LIMB_BITS * below, -1, MODULUS)
         tops = []
         for p, number in enumerate(numbers):
             lower = total((1 << LIMB_BITS * k, limb[p]) for k, limb in enumerate(limbs))
             tops.append(inverse * (table.vocabulary - 1 - number - lower))
-        return cls(salt, numbers, [*limbs, tops])
+        return cls(salts, numbers, [*limbs, tops])
 
-    def call(self, marks: Sequence[Expr], hq: int) -> Call:
-        """The hash of the list."""
-        return query_call(self.numbers, marks, self.salt, hq)
+    def calls(self, marks: Sequence[Expr], hashes: Sequence[int]) -> list[Call]:
+        """The hash of the list of each text."""
+        size = len(marks) // len(hashes)
+        return [
+            query_call(self.numbers[at : at + size], marks[at : at + size], salt, hq)
+            for at, salt, hq in zip(range(0, len(marks), size), self.salts, hashes, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -242,10 +249,11 @@ class Parts:
         session.claim(evaluation(both), [(self.low, 1)], y)
 
         shares = session.send("place rows", len(self.of_places))
-        size = 1 << Blocks(self.table.width).variables
+        size, of_text = 1 << Blocks(self.table.width).variables, places // len(self.tokens.salts)
+        place = tuple(q_p[: log2(of_text)])  # all texts have the same place rows
         for b, (column, share) in enumerate(zip(self.of_places, shares, strict=True)):
             of_block = tuple(h[b * size : (b + 1) * size])
-            session.claim(Functional(tuple(q_p), of_block, places), [(column, 1)], share)
+            session.claim(Functional(place, of_block, of_text), [(column, 1)], share)
 
         of_words = halved(high, k - total((1, share) for share in shares))
         q_b, claim = session.reduce("upper digits", [HALF] * high, of_words, 2)
@@ -295,6 +303,6 @@ def read(claim: Input, reader: Reader) -> Session:
         [*parts.lookups(), activations(of_activations), *limb_tables(limb_bits, of_widths)],
     )
     parts.claims(session)
-    permutations(session, [tokens.call(marks, claim.hq)])
+    permutations(session, tokens.calls(marks, [claim.hq]))
     close(session)
     return session

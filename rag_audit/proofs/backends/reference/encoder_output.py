@@ -16,20 +16,21 @@ from rag_audit.proofs.backends.reference.block import (
     Blocks,
     activations,
     allowed,
+    halved,
     in_range,
     limb_tables,
     parts,
     placed,
 )
 from rag_audit.proofs.backends.reference.closing import close
-from rag_audit.proofs.backends.reference.extensions import evaluation, log2
+from rag_audit.proofs.backends.reference.extensions import HALF, evaluation, log2
 from rag_audit.proofs.backends.reference.group import Point
 from rag_audit.proofs.backends.reference.index import NIBBLES
 from rag_audit.proofs.backends.reference.lookup import Segment, look_up
 from rag_audit.proofs.backends.reference.poseidon import permutations
 from rag_audit.proofs.backends.reference.session import Column, Expr, Session
 from rag_audit.proofs.backends.reference.transcript import Reader
-from rag_audit.proofs.backends.reference.vector import MAX_FACTOR, Size, Vector
+from rag_audit.proofs.backends.reference.vector import MAX_FACTOR, Size, Vectors
 
 RUN, STEPS_TAG, LARGEST = "encoder output", 16, 1 << 11
 
@@ -65,21 +66,23 @@ def row_bits(width: int, places: int) -> int:
     return min(MAX_ROW_BITS, log2(places) + Blocks(width).variables)
 
 
-def size(width: int, norm_factor: int, places: int) -> Size:
-    """The size of the vector of so many rows."""
-    return Size(width, norm_factor, places * LARGEST)
+def size(width: int, norm_factor: int, places: int, texts: int = 1) -> Size:
+    """The size of the vectors of so many texts, of so many rows each."""
+    return Size(width, norm_factor, places * LARGEST, texts)
 
 
-def lookups(vector: Vector, steps: Column) -> list[Segment]:
+def lookups(vector: Vectors, steps: Column) -> list[Segment]:
     """The lookups of a vector, with the table of steps."""
     return [*vector.steps(STEPS_TAG, steps), *vector.limbs(LIMBS_TAG)]
 
 
-def claims(session: Session, vector: Vector, marks: Sequence[Expr], y: Sequence[Column]) -> None:
-    """All claims after the lookup, up to the hash: those of the vector, and that e is the sum of the used rows."""
+def claims(session: Session, vector: Vectors, marks: Sequence[Expr], y: Sequence[Column]) -> None:
+    """All claims after the lookup, up to the hash, with that each e is the sum of its text's used rows."""
     point, sums = vector.claims(session)
-    m = Blocks(vector.size.dimension).variables
-    p, claim = session.plain("used rows", log2(len(marks)), sums, 2)
+    m, t = Blocks(vector.size.dimension).variables, log2(len(marks) // vector.size.count)
+    c = log2(vector.size.dimension)
+    point, among = point[:c], point[c:]
+    p, claim = session.reduce("used rows", [*[HALF] * t, *among], halved(t, sums), 2)
     (row,) = session.send("used rows", 1)
     session.product("used rows", at(marks, p), row, claim)
     session.claim(evaluation([*point[:m], *p]), parts(y, point[m:]), row)
@@ -105,8 +108,8 @@ def read(claim: Output, reader: Reader) -> Session:
     columns, (of_steps, of_activations, *of_widths) = sent[: len(own)], sent[len(own) :]
     marks = read_marks(session, of_marks, places)
     salt, *hidden = session.send("vector", 1 + of_vector.hidden)
-    vector = Vector(of_vector, columns, hidden)
-    calls = vector.calls(session, salt, claim.cq)
+    vector = Vectors(of_vector, columns, hidden)
+    calls = vector.calls(session, [salt], [claim.cq])
     look_up(
         session,
         [

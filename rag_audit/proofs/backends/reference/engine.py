@@ -186,7 +186,8 @@ def encoders(key: EncoderKey) -> Batch[tuple[bytes, bytes]]:
     def check(record: tuple[bytes, bytes]) -> bool:
         statement, proof = record
         context, hq, cq = _values(statement)
-        claim = encoder_embed.EncoderEmbedded(context, table, layers, places, norm_factor, hq, cq)
+        queries = [encoder_embed.Hashes(context, hq, cq)]
+        claim = encoder_embed.EncoderEmbedded(queries, table, layers, places, norm_factor)
         return encoder_embed.read(claim, _read(encoder_embed.RUN, proof)).holds()
 
     return Batch(check)

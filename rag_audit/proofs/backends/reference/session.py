@@ -98,6 +98,9 @@ class Session:
     claims: list[tuple[Functional | Entries, Pairs, Expr]] = field(default_factory=list)
     equations: list[list[Term]] = field(default_factory=list)
     """Sums of known points that have to vanish."""
+    pinned: list[Column] = field(default_factory=list)
+    """Columns with rows of 2^`pinned_bits` values, where the run's own rows have another length."""
+    pinned_bits: int = 0
     weight: int = 0
     """The last challenge; its powers weight the claims."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isqrt
 
-from rag_audit.proofs.backends.reference.extensions import Functional, eq_table, evaluation, log2
+from rag_audit.proofs.backends.reference.extensions import HALF, Functional, eq_table, evaluation, log2
 from rag_audit.proofs.backends.reference.index import NIBBLES, PACKED
 from rag_audit.proofs.backends.reference.lookup import Segment
 from rag_audit.proofs.backends.reference.poseidon import Call, list_calls
@@ -19,15 +19,17 @@ LIMB_BITS, NORM_BITS, MAX_FACTOR = 12, 16, 1 << 20
 
 @dataclass(frozen=True)
 class Size:
-    """The public values of a vector.
+    """The public values of vectors.
 
     :param norm_factor: A
     :param largest: the bound of a sum's magnitude
+    :param count: the number of vectors, a power of two; component j of vector k is entry j + 2^c k of a column
     """
 
     dimension: int
     norm_factor: int
     largest: int
+    count: int = 1
 
     @property
     def slack(self) -> int:
@@ -47,50 +49,73 @@ class Size:
 
     @property
     def hidden(self) -> int:
-        """The number of hidden values without the salt."""
+        """The number of hidden values of one vector without the salt."""
         return 3 * self.limbs + 1 + self.elements
 
     def entries(self) -> list[int]:
         """The entries of e, v, a, b and of the limbs of both distances."""
-        return [1 << log2(self.dimension)] * (4 + 2 * self.limbs)
+        return [self.count << log2(self.dimension)] * (4 + 2 * self.limbs)
 
 
 @dataclass(frozen=True)
-class Vector:
-    """The columns of a vector and its hidden values, each in the order of the page."""
+class Values:
+    """The hidden values of one vector, in the order of the page."""
 
     size: Size
-    columns: Sequence[Column]
     hidden: Sequence[Expr]
 
-    def calls(self, session: Session, salt: Expr, cq: int) -> list[Call]:
-        """The calls of cq, and the claims about w."""
-        shift = 8 * sum(16**i for i in range(PACKED))
-        calls = list_calls(session, TAG_VECTOR, [salt, *(x + shift for x in self._packed)], cq)
-        session.product("root", self._w, self._w, self._square)
-        session.constraint("root", self._number(1) + self._number(2) - 2 * self._w)
-        return calls
-
-    def _number(self, which: int) -> Expr:
+    def number(self, which: int) -> Expr:
         """w - 1, the remainder under the root, or its distance from 2 w."""
         m = self.size.limbs
         return total((1 << LIMB_BITS * k, x) for k, x in enumerate(self.hidden[which * m : (which + 1) * m]))
 
     @property
-    def _w(self) -> Expr:
-        return self._number(0) + 1
+    def w(self) -> Expr:
+        return self.number(0) + 1
 
     @property
-    def _square(self) -> Expr:
+    def of_root(self) -> Sequence[Expr]:
+        """The limbs of the three numbers."""
+        return self.hidden[: 3 * self.size.limbs]
+
+    @property
+    def square(self) -> Expr:
         return self.hidden[3 * self.size.limbs]
 
     @property
-    def _packed(self) -> Sequence[Expr]:
+    def packed(self) -> Sequence[Expr]:
         return self.hidden[3 * self.size.limbs + 1 :]
+
+    def calls(self, session: Session, salt: Expr, cq: int) -> list[Call]:
+        """The calls of cq, and the claims about w."""
+        shift = 8 * sum(16**i for i in range(PACKED))
+        calls = list_calls(session, TAG_VECTOR, [salt, *(x + shift for x in self.packed)], cq)
+        session.product("root", self.w, self.w, self.square)
+        session.constraint("root", self.number(1) + self.number(2) - 2 * self.w)
+        return calls
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The columns of vectors and their hidden values, one vector's after another's."""
+
+    size: Size
+    columns: Sequence[Column]
+    hidden: Sequence[Expr]
+
+    @property
+    def each(self) -> list[Values]:
+        n = self.size.hidden
+        return [Values(self.size, self.hidden[k * n : (k + 1) * n]) for k in range(self.size.count)]
+
+    def calls(self, session: Session, salts: Sequence[Expr], hashes: Sequence[int]) -> list[Call]:
+        """The calls of each cq, and the claims about each w."""
+        of = zip(self.each, salts, hashes, strict=True)
+        return [call for values, salt, cq in of for call in values.calls(session, salt, cq)]
 
     def steps(self, tag: int, multiplicities: Column) -> list[Segment]:
         """The lookup of v with both slacks, and its table."""
-        rows, slack = 1 << log2(self.size.dimension), self.size.slack
+        rows, slack = self.size.count << log2(self.size.dimension), self.size.slack
         low = [slack * (x == -7) - (x <= 0) for x in NIBBLES]
         high = [slack * (x == 7) - (x >= 0) for x in NIBBLES]
         return [
@@ -100,38 +125,66 @@ class Vector:
 
     def limbs(self, tag: int) -> list[Segment]:
         """The lookups of all limbs."""
-        rows, of_root = 1 << log2(self.size.dimension), self.hidden[: 3 * self.size.limbs]
+        rows = self.size.count << log2(self.size.dimension)
+        of_root = [limb for values in self.each for limb in values.of_root]
         of_columns = (Segment(tag, [limb], rows) for limb in self.columns[4:])
         return [Segment(tag, [of_root], len(of_root)), *of_columns]
 
     def claims(
         self, session: Session, of_sums: Callable[[Sequence[int], Expr], None] = lambda point, sums: None
     ) -> tuple[list[int], Expr]:
-        """All claims after the lookup but those about the origin of e; returns a point of components and e there.
+        """All claims after the lookup but those about the origin of e; returns a point of components and vectors, and e
+        there.
 
         :param of_sums: makes a claim about e at this point, after the claim about the column e
         """
-        d, m = self.size.dimension, self.size.limbs
+        d, m, count = self.size.dimension, self.size.limbs, self.size.count
         e, v, a, b, *each = self.columns
         lower, upper = each[:m], each[m:]
         point = session.challenges("components", log2(d))
-        sums, steps, scaled = session.send("components", 3)
-        at, double, w = evaluation(point), 2 * self.size.norm_factor, self._w
+        sent = session.send("components", 3 * count)
+        among = session.challenges("vectors", log2(count))
+        by_vector, all_values = eq_table(among, count), self.each
+        sums, steps, scaled = (
+            total(zip(by_vector, sent[k * count : (k + 1) * count], strict=True)) for k in range(3)
+        )
+        point = [*point, *among]
+        at, double = evaluation(point), 2 * self.size.norm_factor
         session.claim(at, [(e, 1)], sums)
         of_sums(point, sums)
         session.claim(at, [(v, 1)], steps)
-        session.product("steps", w, steps, scaled)
+        for k, values in enumerate(all_values):
+            session.product("steps", values.w, sent[count + k], sent[2 * count + k])
+        w = total((share, values.w) for share, values in zip(by_vector, all_values, strict=True))
         session.claim(at, [*limbs(lower, bits=LIMB_BITS), (a, -1), (e, -double)], w - 2 * scaled)
         session.claim(at, [*limbs(upper, bits=LIMB_BITS), (b, -1), (e, double)], w + 2 * scaled)
 
-        weights = eq_table(session.challenges("packed vector", log2(self.size.elements)), self.size.elements)
-        digits = tuple(weights[j // PACKED] * 16 ** (j % PACKED) % MODULUS for j in range(d))
-        packed = total(zip(weights, self._packed, strict=True))
-        session.claim(Functional((), digits, 1), [(v, 1)], packed)
+        of_elements = log2(self.size.elements)
+        both = session.challenges("packed vector", of_elements + log2(count))
+        weights, vectors = eq_table(both[:of_elements], self.size.elements), both[of_elements:]
+        digits = [weights[j // PACKED] * 16 ** (j % PACKED) % MODULUS for j in range(d)]
+        if count > 1:
+            digits += [0] * ((1 << log2(d)) - d)
+        packed = total(
+            (share * weight, element)
+            for share, values in zip(eq_table(vectors, count), all_values, strict=True)
+            for weight, element in zip(weights, values.packed, strict=True)
+        )
+        session.claim(Functional(tuple(vectors), tuple(digits), count), [(v, 1)], packed)
 
-        norm = pow(1 << NORM_BITS, -1, MODULUS) * (self._square + self._number(1))
-        p, claim = session.plain("squares", log2(d), norm, 2)
+        norm = pow(1 << NORM_BITS, -1, MODULUS)
+        squares = total(
+            (share * norm, values.square + values.number(1))
+            for share, values in zip(by_vector, all_values, strict=True)
+        )
+        c = log2(d)
+        p, claim = session.reduce("squares", [*[HALF] * c, *among], halved(c, squares), 2)
         (value,) = session.send("squares", 1)
         session.claim(evaluation(p), [(e, 1)], value)
         session.product("squares", value, value, claim)
         return point, sums
+
+
+def halved(variables: int, claim: Expr) -> Expr:
+    """The share of one entry of a plain sum."""
+    return pow(HALF, variables, MODULUS) * claim

@@ -1,6 +1,5 @@
 //! The published run with its proof, and proofs of wrong vectors.
 use super::*;
-use ark_ff::Field as _;
 
 use crate::encoder::tests::vectors::layers_fields;
 use crate::encoder_input::tests::vectors::{embeddings_fields, public};
@@ -10,20 +9,24 @@ use crate::test_vectors::{
 
 const PLACES: usize = 4;
 
-fn published() -> Case {
+fn model() -> Model {
     let mut model = Model::random(9, 4, 4, PLACES, 2);
     model.input.row_variables = 10;
     model.layers = model.layers.into_iter().map(|l| l.in_rows(10)).collect();
-    case_of(model, PLACES, &[1, 8, 5])
+    model
+}
+
+fn published() -> Case {
+    case_of(model(), PLACES, &[1, 8, 5])
 }
 
 /// A run without secrets. The numbers are vocabulary, width and place rows; heads and inner components; the variables of rows;
-/// layers and places.
+/// layers, places and queries.
 pub(crate) fn simulate_any(
     [vocabulary, width, most]: [usize; 3],
     [heads, inner]: [usize; 2],
     row_variables: usize,
-    [count, places]: [usize; 2],
+    [count, places, queries]: [usize; 3],
 ) {
     let shape = layers_shape(width, heads, inner);
     let layer = Integers::random(shape, 5).of_points(row_variables);
@@ -35,13 +38,11 @@ pub(crate) fn simulate_any(
         row_variables,
     });
     simulate(&EncoderEmbedStatement {
-        context: Fr::ONE,
+        queries: vec![PUBLIC; queries],
         embeddings: &embeddings,
         layers: vec![&layer; count],
         places,
         norm_factor: NORM_FACTOR,
-        hq: Fr::ONE,
-        cq: Fr::ONE,
     });
 }
 
@@ -54,14 +55,12 @@ fn wrong(
     [hq, cq]: [Fr; 2],
 ) -> Negative {
     let statement = EncoderEmbedStatement {
-        hq,
-        cq,
+        queries: vec![case.hashes_of(hq, cq)],
         ..case.statement()
     };
     let prove = || {
-        let entries = Entries::new(witness, &statement.check().unwrap());
-        let (table, salt) = (&case.table, &case.salt);
-        prove_entries::<MaliciousProver>(&statement, table, witness, entries, salt).unwrap()
+        let part = Part::new(witness, &statement.check().unwrap(), &case.salt);
+        prove_parts::<MaliciousProver>(&statement, &case.table, vec![part]).unwrap()
     };
     let accepts = |proof: &[u8]| verify(&statement, proof).is_ok();
     let made = negative(name, claim, &[], prove, accepts);
@@ -103,6 +102,12 @@ fn faults(case: &Case) -> Vec<Negative> {
     all
 }
 
+/// A run of two queries under the published model.
+pub(crate) fn fields_of_several() -> [Field; 2] {
+    let [run, negative] = several::fields(model(), PLACES);
+    [("run", run), ("negative", negative)]
+}
+
 /// The run, its proof and the wrong proofs, as JSON.
 pub(crate) fn fields() -> [Field; 2] {
     let case = published();
@@ -113,7 +118,7 @@ pub(crate) fn fields() -> [Field; 2] {
     let fields = [
         ("places", PLACES.to_string()),
         ("norm_factor", NORM_FACTOR.to_string()),
-        ("context", element(&statement.context)),
+        ("context", element(&statement.queries[0].context)),
         ("tokens", list(&tokens)),
         ("salt", element(&case.text.salt)),
         ("hq", element(&case.hq)),
