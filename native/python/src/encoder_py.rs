@@ -243,14 +243,11 @@ impl EncoderPins {
         parameters: (usize, u64),
         items: Vec<(Vec<Vec<u8>>, Vec<u8>)>,
     ) -> PyResult<Vec<(usize, String)>> {
-        guard(py, || {
-            let statement = |(statements, proof): &'_ (Vec<Vec<u8>>, Vec<u8>)| {
-                let hashes = all_hashes(statements)?;
-                Ok((self.0.statement_of(&hashes, parameters), proof.as_slice()))
-            };
+        guard(py, || -> Result<_> {
             let mut all = Vec::new();
-            for item in &items {
-                all.push(statement(item)?);
+            for (statements, proof) in &items {
+                let statement = self.0.statement_of(&all_hashes(statements)?, parameters);
+                all.push((statement, proof.as_slice()));
             }
             let mut sum = batch()?;
             let malformed = sum.add(&all);
@@ -259,7 +256,7 @@ impl EncoderPins {
                 false => sum.search(&all),
             };
             let reasons = refused.into_iter().map(|(k, error)| (k, error.to_string()));
-            Ok::<_, Error>(reasons.collect())
+            Ok(reasons.collect())
         })
     }
 }
