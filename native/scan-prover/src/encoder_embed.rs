@@ -98,8 +98,8 @@ fn prove_parts<P: Proves>(
     parts: Vec<Part>,
 ) -> Result<Vec<u8>> {
     let shape = statement.check()?;
-    let layers = statement.layers.len();
-    let joined = Joined::new(parts, &shape, layers);
+    let sizes = [statement.places, statement.layers.len()];
+    let joined = Joined::new(parts, &shape, sizes);
     let transcript = statement.transcript(&shape);
     let mut session: Session<P> =
         Session::prover(transcript, statement.row_variables(), &joined.seed)?;

@@ -157,8 +157,8 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// The values of a run of these texts with so many layers.
-    pub(super) fn new(parts: Vec<Part>, shape: &Shape, layers: usize) -> Self {
+    /// The values of a run of these texts of so many places each, with so many layers.
+    pub(super) fn new(parts: Vec<Part>, shape: &Shape, [places, layers]: [usize; 2]) -> Self {
         let mut all = Self {
             columns: Vec::new(),
             input_tops: Vec::new(),
@@ -181,7 +181,9 @@ impl Joined {
             all.claimed.push(part.claimed);
             all.seed.extend(part.seed.iter());
         }
-        for (join, parts) in joins(shape, layers).into_iter().zip(transposed(columns)) {
+        let joins = joins(shape, places, layers);
+        assert_eq!(joins.len(), columns[0].len(), "one for each column");
+        for (join, parts) in joins.into_iter().zip(transposed(columns)) {
             all.columns.push(join.of(parts));
         }
         let ends = |tops: Vec<Tops>| transposed(tops).map(|parts| Join::ENDS.of(parts)).collect();
@@ -280,8 +282,8 @@ fn transposed<T>(lists: Vec<Vec<T>>) -> impl Iterator<Item = Vec<T>> {
 }
 
 /// How each column is joined, in the order of the columns.
-fn joins(shape: &Shape, layers: usize) -> Vec<Join> {
-    let texts = Texts::one(1);
+fn joins(shape: &Shape, places: usize, layers: usize) -> Vec<Join> {
+    let texts = Texts::one(places);
     let width = shape.layers.width_blocks().blocks;
     let of_input = InputColumns::bounds(&shape.input, texts.all()).in_order();
     let mut all = vec![Join::ENDS; 1 + 2 * width + of_input.len()];
@@ -294,7 +296,7 @@ fn joins(shape: &Shape, layers: usize) -> Vec<Join> {
         let rest = width + of_feed_forward.len() + of_layer.outputs.len();
         all.extend(vec![Join::ENDS; rest]);
     }
-    let of_vector = VectorColumns::bounds(&shape.output.vector(1)).in_order();
+    let of_vector = VectorColumns::bounds(&shape.output.vector(places)).in_order();
     all.extend(vec![Join::ENDS; of_vector.len()]);
     let tables = Multiplicities::bounds(shape, texts, layers).in_order();
     all.extend(vec![Join::Sum; tables.len()]);
