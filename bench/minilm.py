@@ -84,8 +84,9 @@ def ranking(queries: Values, passages: Values) -> Ranking:
     """The first passages of each question by inner product, the lower number first among equal ones."""
     out = []
     for start in range(0, len(queries), 256):
-        scores = queries[start : start + 256] @ passages.T
-        out += [[int(i) for i in np.argsort(-row, kind="stable")[:DEPTH]] for row in scores]
+        for row in queries[start : start + 256] @ passages.T:
+            near = np.flatnonzero(row >= np.partition(row, -DEPTH)[-DEPTH])  # also all equal to the last one
+            out.append([int(i) for i in near[np.argsort(-row[near], kind="stable")][:DEPTH]])
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bench import minilm
@@ -43,3 +44,10 @@ def test_the_table_has_a_row_for_each_ranking_and_each_difference() -> None:
     both = minilm.table([without, {**result, "rankings": rankings}]).splitlines()
     assert both[2] == f"| {minilm.FLOAT} | not measured | 100.0, 100.0, 100.0 (± 0.0) |"
     assert both[-1] == "| other | not measured | -43.45 ± 17.98, -25.00 ± 21.65 |"
+
+
+def test_the_lower_number_is_first_among_equal_scores() -> None:
+    passages = np.random.default_rng(1).integers(0, 3, (200, 2)).astype(np.float32)
+    queries = np.array([[1, 1], [1, -1]], np.float32)
+    expected = [sorted(range(200), key=lambda i: (-(q @ passages[i]), i))[: minilm.DEPTH] for q in queries]
+    assert minilm.ranking(queries, passages) == expected
