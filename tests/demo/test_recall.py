@@ -149,10 +149,12 @@ def test_named_embedders_without_files_leave_an_earlier_demo_as_it_is(
 ) -> None:
     monkeypatch.setitem(sys.modules, installed.PACKAGE, None)
     (tmp_path / ".rag-audit-demo").touch()
-    (tmp_path / "report.html").touch()
+    report = tmp_path / "verifier" / "report.html"
+    report.parent.mkdir()
+    report.touch()
     done = CliRunner().invoke(main, ["demo", "--dir", str(tmp_path), "--embedder", "minilm-int"])
     assert done.exit_code == 2 and installed.INSTALL in done.stderr
-    assert (tmp_path / "report.html").exists()
+    assert report.exists()
 
 
 @pytest.mark.parametrize("name", FOUND)

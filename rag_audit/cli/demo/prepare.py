@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +21,10 @@ DOCUMENT = "document"
 """The field that names a text's document (`provider open --document-column`)."""
 
 
-def prepare_texts(
-    demo: Demo, docs: Path | None, embedder: Embedder, *, skip_unreadable: bool = False
+def read_texts(
+    docs: Path | None, embedder: Embedder, *, skip_unreadable: bool = False
 ) -> tuple[dict[str, list[DocumentPart]], list[Question]]:
-    """Write the texts by tenant where `provider open --docs` finds them, and return them with the questions about them.
+    """Read the texts by tenant, and return them with the questions about them. Nothing is written.
 
     :param docs: a person's own texts; None for the standard library's docstrings
     :param skip_unreadable: whether a file of theirs that cannot be read is omitted; without it the error is raised
@@ -51,10 +52,14 @@ def prepare_texts(
                 file=sys.stderr,
                 flush=True,
             )
+    return tenants, questions
+
+
+def write_texts(demo: Demo, tenants: Mapping[str, Sequence[DocumentPart]]) -> None:
+    """Write the texts by tenant where `provider open --docs` finds them."""
+    folder = demo.provider / "docs"
+    folder.mkdir(parents=True)
     for name, texts in tenants.items():
-        folder = demo.provider / "docs"
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.jsonl").write_bytes(
             b"".join(jcs({"id": d.id, DOCUMENT: d.document, "text": d.text}) + b"\n" for d in texts)
         )
-    return tenants, questions

@@ -20,11 +20,12 @@ from pathlib import Path
 
 from rag_audit._internal.canonical import jcs, read_json
 from rag_audit._internal.clock import now_ms
-from rag_audit._internal.errors import ExitCode, SetupError, StoreError
+from rag_audit._internal.errors import ExitCode, SetupError
 from rag_audit.cli.demo.corpus import Question
 from rag_audit.cli.demo.embedder import Choice, choose, vectors_file, with_vectors
+from rag_audit.cli.demo.folder import WITNESSES, check_folder, empty_folder
 from rag_audit.cli.demo.own import turns
-from rag_audit.cli.demo.prepare import DOCUMENT, prepare_texts
+from rag_audit.cli.demo.prepare import DOCUMENT, read_texts, write_texts
 from rag_audit.cli.demo.recall import table
 from rag_audit.cli.demo.stage import Demo, say
 from rag_audit.commit.draft import (
@@ -116,7 +117,6 @@ def demo_policy(
 
 
 ORIGIN = "rag-audit.demo/docstrings"
-WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
 QUERIES = 16
 EAGER = 1
@@ -139,24 +139,18 @@ def run_demo(
 
     :param embedder_name: the embedder that a person named (`choose`)
     """
+    check_folder(directory, docs, keep=keep)
     choice = choose(embedder_name, own_texts=docs is not None)
-    embedder = choice.load()  # if a file of it is missing, an earlier demo's folder stays
-    if directory.exists():
-        if keep or not (directory / ".rag-audit-demo").exists():
-            raise StoreError(
-                "the folder of the demo exists already",
-                field=str(directory),
-                hint="remove the folder, or choose another --dir",
-            )
-        shutil.rmtree(directory)
-    directory.mkdir(parents=True)
-    (directory / ".rag-audit-demo").touch()
+    embedder = choice.load()
     demo = Demo(directory)
-    vectors = vectors_file(demo, choice, docs)
     with demo.phase("corpus"):
         for line in choice.lines():
             say(line)
-        tenants, questions = prepare_texts(demo, docs, embedder, skip_unreadable=skip_unreadable)
+        tenants, questions = read_texts(docs, embedder, skip_unreadable=skip_unreadable)
+        # An earlier demo's folder stays until everything that this demo reads is there and was read.
+        empty_folder(directory)
+        write_texts(demo, tenants)
+    vectors = vectors_file(demo, choice, docs)
     with demo.phase("keys of all parties"):
         policy = _parties(demo, tenants, choice)
     with demo.phase("commit"):
