@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from hashlib import sha256, shake_256
+from importlib.machinery import PathFinder
 from math import floor, isqrt
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +26,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
+from rag_audit.cli.demo.embedder import choose
 from rag_audit.commit.explore.collections import collection
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
 from rag_audit.mechanisms.pooled_listing import PooledListing
@@ -461,6 +463,28 @@ def test_minilm_int_reads_the_installed_files_and_runs_no_code_of_the_package(
     assert installed.model_place(folder, "minilm-int") == folder
     with pytest.raises(SetupError, match="bert-int embedder needs --model"):
         get_embedder("bert-int")
+
+
+def test_a_package_that_lacks_a_file_is_not_installed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What pip leaves behind, and a copy that ended early."""
+    monkeypatch.setattr(installed, "find_spec", lambda name: PathFinder.find_spec(name, [str(tmp_path)]))
+    (tmp_path / installed.PACKAGE / "__pycache__").mkdir(parents=True)
+    assert installed.installed_folder() is None
+    assert choose(None).name == DEFAULT_EMBEDDER
+    with pytest.raises(SetupError, match="needs the published files") as caught:
+        get_embedder("minilm-int")
+    assert installed.INSTALL in str(caught.value.hint)
+    model = shutil.copytree(folder, tmp_path / installed.PACKAGE / "model")
+    assert installed.installed_folder() == model
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (model / name).rename(model / "elsewhere")
+        assert installed.installed_folder() is None
+        (model / name).mkdir()
+        assert installed.installed_folder() is None
+        (model / name).rmdir()
+        (model / "elsewhere").rename(model / name)
 
 
 def test_minilm_int_without_files_names_the_package_and_the_option(monkeypatch: pytest.MonkeyPatch) -> None:

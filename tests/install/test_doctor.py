@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
 from importlib import metadata
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
@@ -121,13 +123,32 @@ def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -
 def test_files_of_minilm_int_are_named_with_the_command_that_installs_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(installed, "installed_folder", lambda: None)
+    monkeypatch.setitem(sys.modules, installed.PACKAGE, None)
     missing = findings.minilm()
-    assert missing.state == "missing" and missing.remedy == installed.INSTALL
+    assert missing.state == "missing" and missing.remedy is not None and installed.INSTALL in missing.remedy
+    assert "not installed" in missing.actual
     assert examine(["provider-minilm"]).lacking("provider-minilm") == ["minilm-int"]
     assert "minilm-int" not in examine(["provider"]).actual  # no other role needs them
-    monkeypatch.setattr(installed, "installed_folder", lambda: tmp_path)
-    assert findings.minilm() == Finding("ok", str(tmp_path))
+    monkeypatch.setattr(installed, "find_spec", lambda name: PathFinder.find_spec(name, [str(tmp_path)]))
+    folder = tmp_path / installed.PACKAGE / "model"
+    (folder.parent / "__pycache__").mkdir(parents=True)  # the rest of a package that was removed
+    removed = findings.minilm()
+    assert removed.state == "missing" and removed.remedy == f"{installed.INSTALL} --force-reinstall"
+    assert all(str(folder / name) in removed.actual for name in installed._FILES)
+    folder.mkdir()
+    for name in installed._FILES:
+        (folder / name).write_text("{}")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").mkdir()
+    incomplete = findings.minilm()
+    assert f"{folder / 'model.safetensors'}: there is no such file" in incomplete.actual
+    assert f"{folder / 'tokenizer.json'}: not the published file" in incomplete.actual
+    assert "config.json" not in incomplete.actual
+    digest = hashlib.sha256(b"{}").hexdigest()
+    (folder / "model.safetensors").rmdir()
+    (folder / "model.safetensors").write_text("{}")
+    monkeypatch.setattr(installed, "FILE_PINS", dict.fromkeys(installed._FILES, digest))
+    assert findings.minilm() == Finding("ok", str(folder))
 
 
 def test_a_folder_that_was_never_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,15 +256,15 @@ def tools() -> Finding:
 
 
 def minilm() -> Finding:
-    """The installed files of minilm-int. Their digests are compared when a command reads them."""
+    """The installed files of minilm-int, compared with the published digests."""
     try:
         from rag_audit.retrieval.embedders.integer_bert import installed
     except ImportError as exc:  # the core or a package is missing, which another finding names
         return _missing(f"not examined: {exc}", "install the missing parts above, and repeat the command")
-    folder = installed.installed_folder()
-    if folder is None:
-        return _missing("the files are not installed, and commands need --model", installed.INSTALL)
-    return Finding("ok", str(folder))
+    faults = installed.installed_faults()
+    if faults:
+        return _missing(f"{'; '.join(faults)}; commands need --model", installed.REPAIR)
+    return Finding("ok", str(installed.installed_folder()))
 
 
 def data() -> Finding:
