@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -151,11 +150,11 @@ def test_pins_are_decoded_only_under_their_pinned_digest(
 
 def test_the_level_before_a_window_needs_the_pins_of_its_encoder(encoded: Finished) -> None:
     trust = encoded.service.trust(encoded.policy, **require(encoded))
-    parties: Any = SimpleNamespace(embedder=encoded.value()["embedder"]["embedder"])
+    manifest: Any = encoded.value()["embedder"]["embedder"]
 
     def level(**pins: Any) -> str:
         changed = trust.model_copy(update={"pins": trust.pins.model_copy(update=pins)})
-        return policy_check._query_embedding(encoded.policy, changed, parties)
+        return policy_check._query_embedding(encoded.policy, changed, manifest)
 
     assert level() == "proved"
     assert level(embedder={TABLE_ARTEFACT: "00" * 32}) == level(manifest=None) == "re-executed"
