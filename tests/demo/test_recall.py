@@ -139,6 +139,7 @@ def test_the_demo_prefers_minilm_int_if_its_files_are_installed(monkeypatch: pyt
 def test_the_demo_says_what_each_embedder_finds() -> None:
     for name, found in FOUND.items():
         first, second = Choice(name, "reason").lines()
+        assert Choice(name, "reason").lines(own_texts=True) == [first]
         assert first == f"embedder {name}: reason"
         assert f"the passages of {found} of the demo's 60" in second
         assert all(f"{other} finds {FOUND[other]}" in second for other in FOUND if other != name)

@@ -76,8 +76,10 @@ class Choice:
         """
         return get_embedder(self.name, query_tokens=self.query_tokens, document_tokens=self.document_tokens)
 
-    def lines(self) -> list[str]:
-        """The embedder, the reason for it and its quality, for the person who watches."""
+    def lines(self, *, own_texts: bool = False) -> list[str]:
+        """The embedder, the reason for it and its quality on the docstrings, for the person who watches."""
+        if own_texts:  # the figures are of other texts and questions
+            return [f"embedder {self.name}: {self.reason}"]
         others = ", ".join(
             f"{name} finds {found}"
             + ("" if published_constants(name).table else ", without proofs of embeddings")

@@ -144,7 +144,7 @@ def run_demo(
     embedder = choice.load()
     demo = Demo(directory)
     with demo.phase("corpus"):
-        for line in choice.lines():
+        for line in choice.lines(own_texts=docs is not None):
             say(line)
         tenants, questions = read_texts(docs, embedder, skip_unreadable=skip_unreadable)
         # An earlier demo's folder stays until everything that this demo reads is there and was read.
