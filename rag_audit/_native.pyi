@@ -671,8 +671,11 @@ class EncoderModel:
         tokens: Sequence[bytes],
         salts: Sequence[bytes],
     ) -> bytes:
-        """One proof for 2, 4, 8 or 16 records, each with the values of `prove` (docs/scan/encoder-batch.md). An error names
-        the query. ValueError too for another number of records."""
+        """One proof for 1, 2, 4, 8 or 16 records, each with the values of `prove` (docs/scan/encoder-batch.md). The error
+        about a text beyond a range, or about another cq, names the query.
+
+        :raises ValueError: another number of records, or malformed values
+        """
 
 @final
 class EncoderPins:
@@ -693,8 +696,8 @@ class EncoderPins:
     def verify_many(
         self, parameters: tuple[int, int], items: Sequence[tuple[Sequence[bytes], bytes]]
     ) -> list[tuple[int, str]]:
-        """Verifies proofs in one sum, each of the records whose statements are beside it. The numbers of refused proofs,
-        ascending, with the reasons."""
+        """Verifies proofs in one sum, each of the records with the statements beside it. The numbers of refused
+        proofs, ascending, with the reasons."""
 
 @final
 class ScanCoalition:
