@@ -17,7 +17,7 @@ from rag_audit.models.policy import Policy
 from rag_audit.models.publication import MAX_PUBLICATION_BYTES
 from rag_audit.models.trust import CircuitPin
 from rag_audit.proofs.backends.groth16 import ceremony
-from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, Instance
+from rag_audit.proofs.backends.groth16.instance import MAX_QUERIES, Instance, NamesInstance
 from rag_audit.proofs.backends.groth16.keys import KeyFiles, proving_key
 from rag_audit.proofs.backends.groth16.policy import names_instances, policy_instances
 from rag_audit.proofs.backends.groth16.powers import Contribution
@@ -285,7 +285,11 @@ def _show(installed: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None
     for instance, files in installed:
         label = str(files.manifest["setup"])
         if label == "unsafe":
-            say(f"UNSAFE key for {instance.name}: verifiers refuse it without --allow-unsafe-setup")
+            if isinstance(instance, NamesInstance):  # only accounts use this key
+                say(f"UNSAFE key for {instance.name}: `account names` ends with 3, because the key's maker can forge"
+                    " the proof")  # fmt: skip
+            else:
+                say(f"UNSAFE key for {instance.name}: verifiers refuse it without --allow-unsafe-setup")
         keys.append(_listed(instance, files.vk_digest, label))
     shown = [(k["name"], f"  circuit {k['circuit']}", f"  vk {k['vk']} {k['setup']}") for k in keys]
     emit({"keys": keys}, as_json, [line for part in shown for line in part])

@@ -4,18 +4,20 @@ prover carries one lie through a full assignment, and breaks one constraint only
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from rag_audit._internal.canonical import Json
+from rag_audit.cli import setup
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, WitnessError
 from rag_audit.models.names import document_name
 from rag_audit.models.trust import Groth16Pin, Pins
 from rag_audit.proofs.backends.groth16.circuit import Inputs, compile_circuit
 from rag_audit.proofs.backends.groth16.documents import commit_table
-from rag_audit.proofs.backends.groth16.instance import NAMES_INPUTS, NamesInstance
+from rag_audit.proofs.backends.groth16.instance import NAMES_INPUTS, EmbedInstance, NamesInstance
 from rag_audit.proofs.backends.groth16.keys import VerificationKey
 from rag_audit.proofs.backends.groth16.row_names import Groth16RowNames, numbered
 from rag_audit.proofs.backends.groth16.statements import NamesStatement
@@ -310,3 +312,13 @@ def test_documents_are_numbered_by_name() -> None:
     many = [bytes([n]) * 32 for n in range(6)]
     with pytest.raises(InvalidProof, match="no table"):
         numbered(replace(HONEST, positions=(0, 1, 2, 3, 4, 5), names=many))
+
+
+def test_an_unsafe_key_is_described_to_those_who_use_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Accounts check names, and `account names` has no option that accepts an unsafe key."""
+    files: Any = SimpleNamespace(manifest={"setup": "unsafe"}, vk_digest="ab" * 32)
+    setup._show([(TINY, files)], as_json=False)
+    said = capsys.readouterr().err
+    assert "account names" in said and "forge" in said and "--allow-unsafe-setup" not in said
+    setup._show([(EmbedInstance(8), files)], as_json=False)
+    assert "--allow-unsafe-setup" in capsys.readouterr().err
