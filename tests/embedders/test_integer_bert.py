@@ -511,14 +511,20 @@ def test_a_worker_without_the_folder_reads_its_own_installed_files(
     digest = load_files(model, scales).model.digest()
     gone = tmp_path / "gone"
     monkeypatch.setattr(proved, "installed_folder", lambda: model)
+    with pytest.raises(SetupError, match="is missing on this machine") as caught:  # a model of bert-int
+        proved.loaded_encoder(gone, scales, digest)
+    assert caught.value.field == str(gone) and installed.INSTALL not in str(caught.value.hint)
+    monkeypatch.setattr(proved, "FILE_ARTEFACTS", {"integers": digest})  # the published model
     assert proved.loaded_encoder(gone, scales, digest).digest()
     proved.loaded_encoder.cache_clear()
     monkeypatch.setattr(proved, "installed_folder", lambda: other)
-    with pytest.raises(SetupError, match="another model than before"):
+    with pytest.raises(SetupError, match="another model than before") as caught:
         proved.loaded_encoder(gone, scales, digest)
+    assert caught.value.field == str(other)
     monkeypatch.setattr(proved, "installed_folder", lambda: None)
-    with pytest.raises(SetupError, match="cannot be read"):
+    with pytest.raises(SetupError, match="is missing on this machine") as caught:
         proved.loaded_encoder(gone, scales, digest)
+    assert caught.value.field == str(gone) and caught.value.hint == installed.INSTALL
 
 
 def test_the_scales_are_part_of_the_manifest(tmp_path: Path, folder: Path) -> None:

@@ -13,7 +13,8 @@ from rag_audit._internal.cache import build_once, cache_dir, progress, read_mani
 from rag_audit._internal.errors import SetupError
 from rag_audit.models.manifest import LENGTH_CLASSES, ProvedEncoder
 from rag_audit.retrieval.embedders.integer_bert.files import Files, load_files
-from rag_audit.retrieval.embedders.integer_bert.installed import installed_folder
+from rag_audit.retrieval.embedders.integer_bert.installed import INSTALL, installed_folder
+from rag_audit.retrieval.embedders.integer_bert.published import FILE_ARTEFACTS
 from rag_audit.retrieval.embedders.integer_bert.semantics import Scales, exp_table, gelu_table
 
 log = logging.getLogger(__name__)
@@ -58,14 +59,20 @@ def proved_encoder(files: Files) -> ProvedEncoder:
 def loaded_encoder(folder: Path, scales: Scales, integers: str) -> _native.EncoderModel:
     """The model of a folder with the commitments to its parameters, loaded once by each process.
 
-    :param folder: the folder of the process that asks for proofs. If this machine lacks it, the installed files of
-        all-MiniLM-L6-v2 replace it
+    :param folder: the folder of the process that asks for proofs. If this machine lacks it, the installed files
+        replace those of all-MiniLM-L6-v2
     :param integers: digest of the model's integers (`IntegerModel.digest`)
-    :raises SetupError: a file is missing, or the folder has another model than before
+    :raises SetupError: the folder or a file is missing, or the folder has another model than before
     """
-    files = load_files(folder if folder.is_dir() else installed_folder() or folder, scales)
+    published = integers == FILE_ARTEFACTS["integers"]
+    place = folder if folder.is_dir() else installed_folder() if published else None
+    if place is None:
+        raise SetupError("the folder of the model is missing on this machine", field=str(folder),
+                         expected="the folder" + (" or the installed package" if published else ""),
+                         hint=INSTALL if published else "put the model's files there")  # fmt: skip
+    files = load_files(place, scales)
     if files.model.digest() != integers:
-        raise SetupError("the folder has another model than before", field=str(folder),
+        raise SetupError("the folder has another model than before", field=str(place),
                          expected=integers, actual=files.model.digest())  # fmt: skip
     return _encoder_model(files)
 
