@@ -671,8 +671,8 @@ class EncoderModel:
         tokens: Sequence[bytes],
         salts: Sequence[bytes],
     ) -> bytes:
-        """One proof for 1, 2, 4, 8 or 16 records, each with the values of `prove` (docs/scan/encoder-batch.md). The error
-        about a text beyond a range, or about another cq, names the query.
+        """One proof for 1, 2, 4, 8 or 16 records, each with the values of `prove` (docs/scan/encoder-batch.md). The
+        error about a text beyond a range, or about another cq, names the query.
 
         :raises ValueError: another number of records, or malformed values
         """

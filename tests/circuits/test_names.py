@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rag_audit._internal.canonical import Json
-from rag_audit.cli import setup
+from rag_audit.cli import setup as commands
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, WitnessError
 from rag_audit.models.names import document_name
 from rag_audit.models.trust import Groth16Pin, Pins
@@ -317,8 +317,8 @@ def test_documents_are_numbered_by_name() -> None:
 def test_an_unsafe_key_is_described_to_those_who_use_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Accounts check names, and `account names` has no option that accepts an unsafe key."""
     files: Any = SimpleNamespace(manifest={"setup": "unsafe"}, vk_digest="ab" * 32)
-    setup._show([(TINY, files)], as_json=False)
+    commands._show([(TINY, files)], as_json=False)
     said = capsys.readouterr().err
     assert "account names" in said and "forge" in said and "--allow-unsafe-setup" not in said
-    setup._show([(EmbedInstance(8), files)], as_json=False)
+    commands._show([(EmbedInstance(8), files)], as_json=False)
     assert "--allow-unsafe-setup" in capsys.readouterr().err
