@@ -13,7 +13,7 @@ from rag_audit._internal.errors import ExitCode, SetupError
 from rag_audit.cli.common import PATH, emit, json_option, say
 from rag_audit.cli.options import model_option, path_option, read_policy
 from rag_audit.mechanisms.descriptions import description
-from rag_audit.models.manifest import EmbedderManifest, ProvableConstants, manifest_digest
+from rag_audit.models.manifest import EmbedderManifest, manifest_digest
 from rag_audit.models.policy import OWN_DOCUMENTS, Policy
 from rag_audit.models.trust import Trust
 from rag_audit.proofs.backends import proof_system
@@ -22,6 +22,7 @@ from rag_audit.retrieval.embedders import (
     INTEGER,
     OF_A_PLACE,
     STATIC,
+    PublishedConstants,
     get_embedder,
     public_manifest_of,
     published_constants,
@@ -121,15 +122,10 @@ def check(
 
 @dataclass(frozen=True)
 class PlannedEmbedder:
-    """The embedder that windows with the policy will name.
-
-    :param dimension: components of its vectors
-    :param table: the constants of its table or encoder; None if it has neither
-    """
+    """The embedder that windows with the policy will name."""
 
     manifest: EmbedderManifest
-    dimension: int
-    table: ProvableConstants | None
+    constants: PublishedConstants
 
 
 def checks_of(policy: Policy, trust: Trust, planned: PlannedEmbedder | None) -> list[Check]:
@@ -138,7 +134,7 @@ def checks_of(policy: Policy, trust: Trust, planned: PlannedEmbedder | None) -> 
         return policy_checks(policy, trust)
     checks = policy_checks(policy, trust, embedder=planned.manifest)
     for tenant in policy.tenants:
-        constants = policy.constants(tenant, planned.dimension, planned.table)
+        constants = policy.constants(tenant, planned.constants.dimension, planned.constants.table)
         own, actual = (
             proof_system(tenant.system).circuits(constants).get("embed"),
             tenant.circuits.get("embed"),
@@ -177,8 +173,7 @@ def planned_embedder(
                               " A1 without it")  # fmt: skip
     published = model is None and name in _PUBLISHED
     manifest = public_manifest_of(name) if published else get_embedder(name, folder=model).manifest()
-    constants = published_constants(name, model)
-    return PlannedEmbedder(manifest, constants.dimension, constants.table)
+    return PlannedEmbedder(manifest, published_constants(name, model))
 
 
 _PUBLISHED = (*STATIC, *(name for name in INTEGER if name not in OF_A_PLACE))

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
+from rag_audit.cli.demo import command
 from rag_audit.cli.demo import embedder as demo_embedder
 from rag_audit.cli.demo.corpus import Question, collect
 from rag_audit.cli.demo.embedder import FOUND, Choice, choose, vectors_file, with_vectors
@@ -134,6 +136,11 @@ def test_the_demo_prefers_minilm_int_if_its_files_are_installed(monkeypatch: pyt
     assert named.name == "minilm-int" and "--embedder" in named.reason
     with pytest.raises(SetupError, match="needs the published files"):
         named.load()
+
+
+def test_the_command_offers_the_embedders_of_the_demo() -> None:
+    (option,) = (one for one in command.demo.params if one.name == "embedder")
+    assert isinstance(option.type, click.Choice) and set(option.type.choices) == set(FOUND)
 
 
 def test_the_demo_says_what_each_embedder_finds() -> None:

@@ -19,10 +19,10 @@ from rag_audit.retrieval.embedders import (
     published_constants,
 )
 from rag_audit.retrieval.embedders.integer_bert.installed import INSTALL, installed_folder
+from rag_audit.retrieval.embedders.integer_bert.published import LEXICAL_MINILM, MINILM
 from rag_audit.retrieval.vectors import CachedEmbedder
 
-MINILM = "minilm-int"
-FOUND = {MINILM: 26, DEFAULT_EMBEDDER: 15, "minilm-int-lexical-768": 27}
+FOUND = {MINILM: 26, DEFAULT_EMBEDDER: 15, LEXICAL_MINILM: 27}
 """The embedders of the demo, with the number of the second set's 60 questions that find their passage among five
 without a mechanism (`python -m bench.demo`, Python 3.11)."""
 

@@ -53,6 +53,8 @@ EMBEDDERS = (
     "bge-small-en-v1.5",
     *OF_A_PLACE,
 )
+FIXED = tuple(name for name in EMBEDDERS if name not in OF_A_PLACE)
+"""Embedders with fixed files, which determine their published constants."""
 FORMER_SCORE_WINDOWS = {(101, 810): "the default embedder of an earlier version"}
 """Score windows of embedders that this release does not have."""
 DOCUMENT_TOKENS = 512
@@ -133,8 +135,7 @@ def published_constants(name: str, model: Path | None = None) -> PublishedConsta
 
 def relevance_of(embedder: Embedder) -> int | None:
     """The embedder's minimum raw score of a relevant passage; None if it was not measured."""
-    known = embedder.name in EMBEDDERS and embedder.name not in OF_A_PLACE
-    return published_constants(embedder.name).relevance if known else None
+    return published_constants(embedder.name).relevance if embedder.name in FIXED else None
 
 
 def check_pins(embedder: Embedder) -> None:
@@ -151,8 +152,7 @@ def owner_of_score_window(lo: int, hi: int) -> str | None:
     """The first of this release's own embedders with that default score window, or a former embedder; None if no
     embedder has it.
     """
-    own = (name for name in EMBEDDERS if name not in OF_A_PLACE)
-    current = next((name for name in own if published_constants(name).score_window == (lo, hi)), None)
+    current = next((name for name in FIXED if published_constants(name).score_window == (lo, hi)), None)
     return current or FORMER_SCORE_WINDOWS.get((lo, hi))
 
 
