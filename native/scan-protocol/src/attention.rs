@@ -91,11 +91,7 @@ impl Marks {
 
     /// The marks' extension at a point.
     pub fn at(&self, point: &[Fr]) -> Expr {
-        let terms = self.vars.iter().copied().zip(eq_table(point));
-        Expr {
-            terms: terms.collect(),
-            constant: Fr::ZERO,
-        }
+        Expr::weighted(&self.vars, &eq_table(point))
     }
 }
 

@@ -248,7 +248,7 @@ pub struct Matrix {
     /// The rows of the column of each block of inputs and of outputs, all blocks of outputs for one block of inputs in turn.
     /// Entry i 2^m + j of a column is that of the block's input i and output j, where 2^m is the number of its outputs.
     pub rows: Vec<Vec<G1Affine>>,
-    /// What a prover has besides.
+    /// The entries and openings, which only a prover has.
     pub opened: Option<OpenMatrix>,
 }
 
@@ -613,7 +613,7 @@ pub struct Divided<'d> {
     /// The columns of each limb below the top.
     pub limbs: &'d [Vec<ColumnId>],
     pub tops: &'d [QueryClaim],
-    /// What was added to the dividend.
+    /// The part of the dividend that rounds the quotient.
     pub half: Fr,
     pub powers: &'d [Fr],
 }

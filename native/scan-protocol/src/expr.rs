@@ -54,6 +54,14 @@ impl Expr {
         out
     }
 
+    /// sum of factors_i values_i.
+    pub fn weighted(vars: &[Var], factors: &[Fr]) -> Self {
+        Self {
+            terms: vars.iter().copied().zip(factors.iter().copied()).collect(),
+            constant: Fr::ZERO,
+        }
+    }
+
     pub fn evaluate(&self, value: impl Fn(Var) -> Fr) -> Fr {
         self.constant + self.terms.iter().map(|(v, c)| value(*v) * c).sum::<Fr>()
     }

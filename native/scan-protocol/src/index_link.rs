@@ -119,10 +119,7 @@ impl<C: Channel> Session<'_, C> {
 
     /// The sum of hidden values under these weights, as a single.
     fn join(&mut self, vars: &[Var], weights: &[Fr]) -> Result<Var> {
-        let sum = Expr {
-            terms: vars.iter().copied().zip(weights.iter().copied()).collect(),
-            constant: Fr::ZERO,
-        };
+        let sum = Expr::weighted(vars, weights);
         let value = self.known().map(|known| known.value(&sum));
         let single = self.send_single("linked value", value)?;
         self.constrain("linked value", sum - single.into());

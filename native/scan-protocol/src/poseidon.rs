@@ -148,13 +148,6 @@ struct Powers {
     extra: Vec<Var>,
 }
 
-fn combination(vars: &[Var], factors: &[Fr]) -> Expr {
-    Expr {
-        terms: vars.iter().copied().zip(factors.iter().copied()).collect(),
-        constant: Fr::ZERO,
-    }
-}
-
 fn dot(a: &[Fr], b: &[Fr]) -> Fr {
     a.iter().zip(b).map(|(x, y)| *x * y).sum()
 }
@@ -224,7 +217,7 @@ pub fn permutations<C: Channel>(
         from_fn(|i| on_stream * functionals[0][i] + on_calls * functionals[1][i]);
     session.constrain(
         "hash outputs",
-        combination(&sent.fifths, &factors) - reduced.claim,
+        Expr::weighted(&sent.fifths, &factors) - reduced.claim,
     );
 
     let (point, inputs) = descend(session, sboxes, of_point(&point), sent.inputs)?;
@@ -302,7 +295,7 @@ fn descend<C: Channel>(
                 .map(|sboxes| sboxes.full(number, weights, digits));
             let reduced = reduce_digits(session, "hash layer", digits, carried.1, 5, sums)?;
             let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
-            let sum = combination(&sent.fifths, &weights) * reduced.weight;
+            let sum = Expr::weighted(&sent.fifths, &weights) * reduced.weight;
             session.constrain("hash layer", sum - reduced.claim);
             (point, drawn) = (reduced.digits, reduced.point);
             inputs = sent.inputs;
@@ -348,7 +341,7 @@ pub fn hashes<C: Channel>(
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     session.constrain(
         "hash outputs",
-        combination(&sent.fifths, &weights) - reduced.claim,
+        Expr::weighted(&sent.fifths, &weights) - reduced.claim,
     );
     let (point, inputs) = descend(session, sboxes, reduced.digits, sent.inputs)?;
     let words = inputs.into_iter().zip(&constants[0]);
@@ -373,7 +366,7 @@ fn below<C: Channel>(
         power *= gamma;
         now
     });
-    let claim = combination(inputs, &functional) - dot(&functional, constants).into();
+    let claim = Expr::weighted(inputs, &functional) - dot(&functional, constants).into();
     (functional, claim)
 }
 

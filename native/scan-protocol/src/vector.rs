@@ -6,7 +6,7 @@ use ragaudit_relation::NIBBLES_PER_ELEMENT;
 use crate::channel::Channel;
 use crate::claims::Bound;
 use crate::error::Result;
-use crate::expr::{Expr, Var};
+use crate::expr::Expr;
 use crate::group::Fr;
 use crate::index::COMPONENT;
 use crate::lookup::{Count, Entry, Segment};
@@ -317,14 +317,7 @@ impl<'v> Vectors<'v> {
         let among = session.challenges("vectors", log2_ceil(count));
         let eq = eq_table(&among);
         at.extend(&among);
-        let joined_vars = |vars: &[Var]| {
-            let terms = vars.iter().copied().zip(eq.iter().copied());
-            Expr {
-                terms: terms.collect(),
-                constant: Fr::ZERO,
-            }
-        };
-        let [e, v, twice] = [0, 1, 2].map(|k| joined_vars(&vars[k * count..][..count]));
+        let [e, v, twice] = [0, 1, 2].map(|k| Expr::weighted(&vars[k * count..][..count], &eq));
         let here = Weight::evaluation(&at);
         session.claim(here.clone(), vec![(columns.sums, Fr::ONE)], e.clone());
         of_sums(session, &at, &e);
