@@ -6,7 +6,9 @@ use pyo3::types::PyBytes;
 use ragaudit_field_simd::field::exactly;
 use ragaudit_scan_prover::attention;
 use ragaudit_scan_prover::block::MAX_PLACES;
-use ragaudit_scan_prover::encoder_embed::{batch, verify_encoder_embed, Hashes, Text};
+use ragaudit_scan_prover::encoder_embed::{
+    verify_encoder_embed, verify_encoder_embeds, Hashes, Text,
+};
 use ragaudit_scan_prover::encoder_model::{decode_pins, Integers, Model, Pins, Sizes};
 use ragaudit_scan_prover::group::Fr;
 use ragaudit_scan_prover::{protocol, Error, Result};
@@ -37,15 +39,10 @@ fn scan_encoder_protocol(py: Python<'_>) -> Bound<'_, PyBytes> {
 /// Columns are committed in rows of 2^ROW_VARIABLES.
 const ROW_VARIABLES: usize = 12;
 
-/// context, hq, cq.
-fn hashes(bytes: &[u8]) -> Result<[Fr; 3]> {
-    Ok(exactly(bytes, "statement")?)
-}
-
-/// The hashes of several queries.
+/// The hashes of queries: context, hq, cq of each.
 fn all_hashes(statements: &[Vec<u8>]) -> Result<Vec<Hashes>> {
     let one = |bytes: &Vec<u8>| {
-        let [context, hq, cq] = hashes(bytes)?;
+        let [context, hq, cq] = exactly(bytes, "statement")?;
         Ok(Hashes { context, hq, cq })
     };
     statements.iter().map(one).collect()
@@ -145,17 +142,8 @@ impl EncoderModel {
         tokens: &[u8],
         salts: &[u8],
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let proof = guard(py, || {
-            let (text, vector_salt) = text_of(tokens, salts)?;
-            let statement = self.0.statement(hashes(statement)?, parameters);
-            match self.0.prove(&statement, &text, &vector_salt) {
-                Err(Error::OutOfRange(what)) => Ok(Err(what)),
-                proof => proof.map(Ok),
-            }
-        })?;
-        proof
-            .map(|proof| PyBytes::new(py, &proof))
-            .map_err(EncoderOutOfRange::new_err)
+        let [statements, tokens, salts] = [statement, tokens, salts].map(|one| vec![one.to_vec()]);
+        self.prove_all(py, parameters, statements, tokens, salts)
     }
 
     /// One proof for several records, 2, 4, 8 or 16: of each its statement, tokens and salts, as in [`Self::prove`].
@@ -215,10 +203,7 @@ impl EncoderPins {
         statement: &[u8],
         proof: &[u8],
     ) -> PyResult<()> {
-        guard(py, || {
-            let statement = self.0.statement(hashes(statement)?, parameters);
-            verify_encoder_embed(&statement, proof)
-        })
+        self.verify_all(py, parameters, vec![statement.to_vec()], proof)
     }
 
     /// The same for one proof of several records.
@@ -249,13 +234,8 @@ impl EncoderPins {
                 let statement = self.0.statement_of(&all_hashes(statements)?, parameters);
                 all.push((statement, proof.as_slice()));
             }
-            let mut sum = batch()?;
-            let malformed = sum.add(&all);
-            let refused = match sum.holds() {
-                true => malformed,
-                false => sum.search(&all),
-            };
-            let reasons = refused.into_iter().map(|(k, error)| (k, error.to_string()));
+            let refused = verify_encoder_embeds(&all)?.into_iter();
+            let reasons = refused.map(|(k, error)| (k, error.to_string()));
             Ok(reasons.collect())
         })
     }

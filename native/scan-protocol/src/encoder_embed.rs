@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::attention::{statement as attention, Marks};
-use crate::batch::{self, Kind};
+use crate::batch::{self, Failures, Kind};
 use crate::block::*;
 use crate::channel::{Channel, Verifies};
 use crate::embed::MAX_NORM_FACTOR;
@@ -13,7 +13,7 @@ use crate::encoder::{LayerPrivate, Layers, MAX_LAYERS};
 use crate::encoder_input::statement::MAX_VOCABULARY;
 use crate::encoder_input::{Input, Table, TableOpenings, Tokens};
 use crate::encoder_output::Output;
-use crate::engine::{Engine, Plain};
+use crate::engine::Engine;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
@@ -136,20 +136,17 @@ impl Kind for Proofs {
     }
 }
 
-/// Many proofs in one sum.
-pub type Batch<O = Hash, E = Plain> = batch::Batch<Proofs, O, E>;
-
-/// No proof yet.
+/// Verifies many proofs in one sum. See [`batch::verify_all`].
 ///
 /// # Errors
 /// None: an index of no dimension has a layout.
-pub fn batch<O: Oracle, E: Engine>() -> Result<Batch<O, E>> {
+pub fn verify_encoder_embeds<E: Engine>(items: &[Item]) -> Result<Failures> {
     let none = IndexCommitment {
         layout: Layout::new(1)?,
         dimension: 0,
         points: Vec::new(),
     };
-    Ok(Batch::new(Arc::new(none), Proofs))
+    Ok(batch::verify_all::<_, E>(&Arc::new(none), &Proofs, items))
 }
 
 /// The protocol, for both parties.

@@ -7,6 +7,7 @@ pub use ragaudit_scan_protocol::encoder_embed::{
 };
 use zeroize::Zeroizing;
 
+use crate::batch::Failures;
 use crate::channel::Proves;
 pub use crate::encoder_input::{Table, Text};
 use crate::engine::Fast;
@@ -15,7 +16,6 @@ use crate::group::Fr;
 use crate::prover::fractional_sumcheck::LESS;
 use crate::prover::Prover;
 use crate::session::Session;
-use crate::transcript::Hash;
 use crate::vector::Claimed;
 use crate::verifier::Verifier;
 
@@ -130,15 +130,12 @@ pub fn verify_encoder_embed(statement: &EncoderEmbedStatement, proof: &[u8]) -> 
     ragaudit_scan_protocol::encoder_embed::verify_encoder_embed::<Verifier>(statement, proof)
 }
 
-/// Many proofs in one sum.
-pub type Batch = ragaudit_scan_protocol::encoder_embed::Batch<Hash, Fast>;
-
-/// No proof yet.
+/// See [`ragaudit_scan_protocol::encoder_embed::verify_encoder_embeds`].
 ///
 /// # Errors
-/// See [`ragaudit_scan_protocol::encoder_embed::batch`].
-pub fn batch() -> Result<Batch> {
-    ragaudit_scan_protocol::encoder_embed::batch()
+/// None.
+pub fn verify_encoder_embeds(items: &[Item]) -> Result<Failures> {
+    ragaudit_scan_protocol::encoder_embed::verify_encoder_embeds::<Fast>(items)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ const _: () = assert!(
         && MAX_QUERIES.is_power_of_two()
 );
 
-/// What a record publishes about its query.
+/// The published values of a record about its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashes {
     /// Digest of all other fields of the record.
